@@ -26,11 +26,11 @@ from recon.model.money import format_minor_units, parse_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.uptime import collect_seldom
 from recon.proof.engine import reconcile
-from recon.steps.ground.environment import environment_of, system_clock
 from recon.steps.night import whole_night as night
+from recon.steps.runtime.environment import environment_of, system_clock
 from reports.handed import workbooks
-from tests.planted import RULES, planted
-from tests.planted.planted_files import AS_OF
+from tests.injected import RULES, planted
+from tests.injected.injected_files import AS_OF
 
 FEW, MANY = 1, 200_000
 SHARE_BROKEN = 100

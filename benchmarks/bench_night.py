@@ -34,7 +34,7 @@ from played_merchant import (
 
 from recon.config.night_archive import BESIDE
 from recon.model.money import format_minor_units, parse_minor_units
-from recon.steps.ground import stages
+from recon.steps.runtime import stages
 
 ORDERS = 1_000_000
 CAPTURED_ONE_IN = 20

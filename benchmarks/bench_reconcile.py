@@ -17,7 +17,7 @@ from pathlib import Path
 from peers import figures_of, peer_command
 from reconcile_files import write_files
 
-from tests.planted import RULES, planted
+from tests.injected import RULES, planted
 
 FRAMES = Path(__file__).with_name("reconcile_contenders.py")
 FILES = Path(__file__).with_name("file_contenders.py")
@@ -75,7 +75,7 @@ def compare(
     return {contender: median(runs, "cpu") for contender, runs in rounds.items()}
 
 
-def tell_growth(sizes: list[int], *, cpu: list[float]) -> None:
+def notify_growth(sizes: list[int], *, cpu: list[float]) -> None:
     """How far our CPU grows from size to size, 1 where it is linear."""
     steps = zip(pairwise(sizes), pairwise(cpu), strict=True)
     for (small, large), (before, after) in steps:
@@ -107,7 +107,7 @@ def main() -> None:
         compare(FRAMES, size=size, repeats=given.repeats, commands=of_frames)
         for size in given.sizes
     ]
-    tell_growth(given.sizes, cpu=[line["ours"] for line in compared])
+    notify_growth(given.sizes, cpu=[line["ours"] for line in compared])
     for size in given.file_sizes:
         compare(FILES, size=size, repeats=given.repeats, commands=commands)
 

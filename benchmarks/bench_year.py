@@ -42,7 +42,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.sandbox.options import DEMO_BUSINESS_DATE
 from recon.steps.compare.rebuild import rebuild_night
-from recon.steps.ground.environment import CLOCK_VARIABLE, environment_of, system_clock
+from recon.steps.runtime.environment import CLOCK_VARIABLE, environment_of, system_clock
 
 NIGHTS, ORDERS_A_DAY = 9, 300
 NIGHTS_MAX = 11

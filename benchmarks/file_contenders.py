@@ -26,7 +26,7 @@ def ours(folder: Path) -> Run:
     from recon.matching.frames.sources import Sources
     from recon.model.words import SourceKind
     from recon.proof.engine import reconcile
-    from tests.planted.planted_files import AS_OF
+    from tests.injected.injected_files import AS_OF
 
     def compared() -> int:
         rules = load_rules(config_dir=None, rules_file=folder / "rules.toml")

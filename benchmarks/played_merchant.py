@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.config.settings import load_tables
-from recon.steps.ground.environment import system_clock
+from recon.steps.runtime.environment import system_clock
 from recon.store.database.migrate import upgrade
 
 INBOX = "inbox"

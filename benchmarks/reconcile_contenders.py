@@ -54,8 +54,8 @@ def ours(folder: Path) -> Run:
     from recon.config.rules import Rules
     from recon.matching.frames.sources import Sources
     from recon.proof.engine import reconcile
-    from tests.planted import RULES
-    from tests.planted.planted_files import AS_OF
+    from tests.injected import RULES
+    from tests.injected.injected_files import AS_OF
 
     names = ("orders", "gateway", "ledger", "instructions")
     frames = {name: pd.read_parquet(folder / f"{name}.parquet") for name in names}

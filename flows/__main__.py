@@ -19,7 +19,7 @@ from recon.config.retention import RetentionFile
 from recon.config.settings import config_dir_of, load_file, load_file_settings
 from recon.model.errors import ReconError
 from recon.privacy.own_files import write_result
-from recon.steps.care.doctor import checked
+from recon.steps.admin.doctor import checked
 
 app = typer.Typer(
     help="Prefect's server, made from the configuration.",

@@ -28,12 +28,12 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from recon.config.settings import load_file_settings
 from recon.instructions.approval import sums_in_words
-from recon.model.headway import Headway, heard_by
 from recon.model.nights import NightRequest, StepSummary
+from recon.model.step_progress import StepProgress, heard_by
 from recon.model.words import ControlTotal
+from recon.steps.approvals.people import attention, in_groups
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
-from recon.steps.ground.kept_results import KeptResult
-from recon.steps.people.people import attention, in_groups
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.money import sending_rows
 from recon.store.nights import results, runs
 from recon.telling.night_log import PacedLines, since_start
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from recon.model.figures import Attention
-    from recon.steps.ground.environment import Environment
+    from recon.steps.runtime.environment import Environment
 
 UPDATE_SECONDS = 3.0
 """Each update is a call of Prefect's API."""
@@ -61,15 +61,15 @@ class NightBar:
         self._steps = steps
         self._publish = publish
         self._done = 0
-        self._newest: Headway | None = None
+        self._newest: StepProgress | None = None
         self._turn = threading.Lock()
         self._lines = PacedLines(say, elapsed=since_start)
         self._lines.begin(steps[0])
 
-    def hear(self, headway: Headway) -> None:
+    def hear(self, step_progress: StepProgress) -> None:
         """Leave word of how far the step at work is; never waits for Prefect."""
-        self._newest = headway
-        self._lines(headway)
+        self._newest = step_progress
+        self._lines(step_progress)
 
     def step_done(self, sentence: str) -> None:
         """Show the end of a step."""
@@ -82,11 +82,11 @@ class NightBar:
     def show(self) -> None:
         """Take the newest word to Prefect, if there is one."""
         with self._turn:
-            headway, self._newest = self._newest, None
-            if headway is None:
+            step_progress, self._newest = self._newest, None
+            if step_progress is None:
                 return
-            done = self._done + headway.done / headway.total
-            sentence = f"{self._steps[self._done]}: {headway}"
+            done = self._done + step_progress.done / step_progress.total
+            sentence = f"{self._steps[self._done]}: {step_progress}"
             self._publish(100.0 * done / len(self._steps), sentence)
 
 
@@ -192,7 +192,7 @@ BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "r
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
     """The first hundred open breaks of a run, and how many there are in all."""
     with environment.store.reading() as connection:
-        breaks = KeptResult(connection, run_id, environment).open_breaks()
+        breaks = StoredResult(connection, run_id, environment).open_breaks()
     if breaks is None:
         return [], 0
     return rows_on_the_page(breaks), len(breaks)

@@ -42,7 +42,7 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """
     refuse_schedule("delete", "name", declared=_schedule)
     with sentences_only("housekeeping"), opened_environment() as environment:
-        from recon.steps.care import housekeeping as keeping
+        from recon.steps.admin import housekeeping as keeping
 
         spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
         for kind in spared:

@@ -13,7 +13,7 @@ from recon.config.settings import config_dir_of, load_rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Part
-from recon.steps.ground.environment import clock_shift
+from recon.steps.runtime.environment import clock_shift
 
 
 def refuse_schedule(*names: str, declared: Callable[[], object]) -> None:

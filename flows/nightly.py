@@ -44,7 +44,7 @@ from tasks.night_tasks import (
 
 if TYPE_CHECKING:
     from recon.config.retention import NightSchedule
-    from recon.steps.ground.environment import Environment
+    from recon.steps.runtime.environment import Environment
 
 
 @contextmanager

@@ -35,11 +35,11 @@ from recon.model.money import Money
 from recon.model.words import DIGITS_READ, InstructionKind
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
-from recon.steps.ground.environment import Environment, named_accounts
+from recon.steps.approvals import people, returned_answers
+from recon.steps.approvals.sign_off import Night, nights
 from recon.steps.money import gate
 from recon.steps.money.approve import Narrowing, waiting
-from recon.steps.people import people, returned_answers
-from recon.steps.people.sign_off import Night, nights
+from recon.steps.runtime.environment import Environment, named_accounts
 from reports.handed import drawings
 from reports.reading.months_index import index_of_months
 from reports.shown_close import shown_close

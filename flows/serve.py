@@ -347,10 +347,10 @@ def stop(folder: Path) -> int:
 
 def _start_all(folder: Path, *, port: int) -> None:
     home = folder / "prefect"
-    _say(f"starting Prefect's server on port {port} ...")
+    _echo(f"starting Prefect's server on port {port} ...")
     server = start_server(home, port=port, with_ui=True)
     _write_down(folder, name="Prefect server", pid=server.process.pid)
-    _say("preparing the sample night ...")
+    _echo("preparing the sample night ...")
     _run([*RECON, "demo", "--dir", str(folder / "demo"), "--prepare-only"], {}, folder)
     env = folder / "demo" / ".env"
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
@@ -360,9 +360,9 @@ def _start_all(folder: Path, *, port: int) -> None:
     _start_signer(folder, recon=recon)
     of_prefect = prefect_variables(home, api_url=server.api_url)
     variables = {**recon, **of_prefect}
-    _say("waiting for Prefect's server, which takes its time the first time ...")
+    _echo("waiting for Prefect's server, which takes its time the first time ...")
     server.wait()
-    _say("writing the pool, the forms and the schedules to it ...")
+    _echo("writing the pool, the forms and the schedules to it ...")
     _run([*FLOWS, "files", "--all", "--out", str(folder)], variables, folder)
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
     _run([*PREFECT, *pool, "--base-job-template", str(folder / "pool.json")], of_prefect, folder)
@@ -372,10 +372,10 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*FLOWS, "apply"], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
-    _say(f"Prefect:  {server.url}  (asks for {server.auth})")
-    _say(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
-    _say(f"reports:  {folder / 'demo' / 'reports'}")
-    _say("`make stop` ends them all; their logs are in " + str(folder))
+    _echo(f"Prefect:  {server.url}  (asks for {server.auth})")
+    _echo(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
+    _echo(f"reports:  {folder / 'demo' / 'reports'}")
+    _echo("`make stop` ends them all; their logs are in " + str(folder))
 
 
 def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
@@ -419,7 +419,7 @@ def _start(
 ) -> None:
     """Start a program of ours in the background and write down which it is."""
     log = folder / f"{name}.log"
-    _say(f"starting the {name} ...")
+    _echo(f"starting the {name} ...")
     process = _begin(command, variables=variables, log=log, folder=ROOT)
     _write_down(folder, name=name, pid=process.pid)
 
@@ -463,7 +463,7 @@ def _running(folder: Path) -> list[tuple[str, psutil.Process]]:
     return [(name, process) for name, process in processes if process is not None]
 
 
-def _say(sentence: str) -> None:
+def _echo(sentence: str) -> None:
     sys.stdout.write(f"{sentence}\n")
     sys.stdout.flush()
 
@@ -479,7 +479,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.what == "start":
             start(options.dir, port=options.port or free_port())
         else:
-            _say(f"{stop(options.dir)} programs ended")
+            _echo(f"{stop(options.dir)} programs ended")
     except ReconError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

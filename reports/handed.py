@@ -18,12 +18,12 @@ from recon.privacy.own_files import folder_for_now, for_owner
 if TYPE_CHECKING:
     from recon.model.figures import NightFigures
     from recon.steps.acts import Drawings
-    from recon.steps.care.verify import Reading
+    from recon.steps.admin.verify import Reading
+    from recon.steps.approvals.returned_answers import Form
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.compare.what_if import WhatIf
     from recon.steps.night.monitor import IndexLine
     from recon.steps.night.report import Workbooks
-    from recon.steps.people.returned_answers import Form
 
 
 def workbooks() -> "Workbooks":
@@ -61,7 +61,7 @@ def totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> "SheetTot
 
 def reading() -> "Reading":
     """How workbooks are held against the database."""
-    from recon.steps.care.verify import Reading
+    from recon.steps.admin.verify import Reading
     from reports.reading.workbook_check import beside_problems
 
     return Reading(beside_problems, returned_run, returned_differences)
@@ -69,7 +69,7 @@ def reading() -> "Reading":
 
 def form() -> "Form":
     """The reader of workbooks that come back."""
-    from recon.steps.people.returned_answers import Form
+    from recon.steps.approvals.returned_answers import Form
     from reports.sheets.totals import keys_digest
 
     return Form(read=returned_answers, keys_digest=keys_digest)
@@ -136,7 +136,7 @@ def returned_differences(night: "NightFigures | Path", path: Path) -> Iterator[s
         SourceUnreadableError: it broke its reader.
     """
     if isinstance(night, Path):
-        yield from _told(night, path)
+        yield from _reported(night, path)
         return
     from reports.workbook import drawn
 
@@ -144,10 +144,10 @@ def returned_differences(night: "NightFigures | Path", path: Path) -> Iterator[s
         again = folder / "again.xlsx"
         with open(again, "wb", opener=for_owner) as file:
             drawn(night).write(file)
-        yield from _told(again, path)
+        yield from _reported(again, path)
 
 
-def _told(night: Path, path: Path) -> list[str]:
+def _reported(night: Path, path: Path) -> list[str]:
     with file_reader().read(path, differences, night=night, path=path) as read:
         return list(read.facts)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from recon.model.business_date import BusinessMonth
 from recon.model.money import format_minor_units
-from recon.steps.ground.environment import Environment
 from recon.steps.month.close import (
     ClosedView,
     PreparedClose,
@@ -21,6 +20,7 @@ from recon.steps.month.close import (
 )
 from recon.steps.month.stated import StatedMonth
 from recon.steps.month.statement import CLOSING, GATEWAY, sums_of
+from recon.steps.runtime.environment import Environment
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import close_workbook
 from reports.reading.months_index import AccountMonth

@@ -25,7 +25,7 @@ from recon.model.nights import StepSummary
 from recon.privacy.shown_text import for_people
 
 if TYPE_CHECKING:
-    from recon.steps.ground.environment import Environment
+    from recon.steps.runtime.environment import Environment
 
 RETRIES_OF_READS = 2
 RETRY_DELAYS_SECONDS = [2.0, 10.0]
@@ -48,7 +48,7 @@ def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> 
     Raises:
         ReconError: what the step could not continue from, one sentence without payload.
     """
-    from recon.steps.ground.stages import measured
+    from recon.steps.runtime.stages import measured
 
     with sentences_only(step.__name__), opened_environment() as environment:
         do = partial(step, run_id, environment=environment, **options)
@@ -60,8 +60,8 @@ def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> 
 @contextmanager
 def opened_environment() -> Iterator["Environment"]:
     """The environment of this process: settings, store, clock and gateway, closed at the end."""
-    from recon.steps.care.doctor import RUN_OF_PREFECT, refuse_plain_key
-    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.admin.doctor import RUN_OF_PREFECT, refuse_plain_key
+    from recon.steps.runtime.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock, workers=_KEPT.get()) as environment:
         if os.environ.get(RUN_OF_PREFECT):

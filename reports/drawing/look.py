@@ -32,7 +32,7 @@ TONES: Mapping[str, Mapping[str, Any]] = {
     "muted": {"font_color": GREY},
     "strong": BOLD,
     "total": BOLD | {"top": 1, "top_color": NAVY},
-    "grave": BOLD | {"font_color": BAD["font_color"]},
+    "severe": BOLD | {"font_color": BAD["font_color"]},
     "amber": BOLD | {"font_color": WARN["font_color"]},
     "title": BOLD | {"font_size": 14, "font_color": NAVY},
     "heading": BOLD | {"font_size": 11, "font_color": NAVY},

@@ -5,7 +5,7 @@ from datetime import datetime, time
 from typing import Any
 from urllib.parse import quote
 
-from recon.steps.care.evidence import EvidenceIndex, NightOfEvidence
+from recon.steps.admin.evidence import EvidenceIndex, NightOfEvidence
 from reports.drawing.blocks import Column, Workbook, list_sheet
 from reports.drawing.look import CellLink
 from reports.sheets.words import figure_words

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 from openpyxl.utils import get_column_letter
 
 from recon.model.errors import OutputError
-from recon.model.resolutions import KeptAnswer
+from recon.model.resolutions import StoredAnswer
 from recon.store.nights.sign_off_rows import Signature
 from reports.drawing.blocks import put_in_place
 from reports.drawing.look import cell_text, local_instant
@@ -45,7 +45,7 @@ def write_signed_copy(
     path: Path,
     *,
     signatures: Sequence[Signature],
-    answers: Mapping[str, KeptAnswer],
+    answers: Mapping[str, StoredAnswer],
     timezone: str,
 ) -> Path:
     """Write the copy beside the workbook, with the answers by break key; its path.
@@ -84,7 +84,7 @@ def signed_bytes(
     content: bytes,
     *,
     signatures: Sequence[Signature],
-    answers: Mapping[str, KeptAnswer],
+    answers: Mapping[str, StoredAnswer],
     timezone: str,
 ) -> bytes:
     """The workbook with its signatures and its answers; all other parts as they are."""
@@ -130,7 +130,7 @@ def _names(book: Any, *, signatures: Sequence[Signature], timezone: str) -> dict
     return texts
 
 
-def _answers(book: Any, *, answers: Mapping[str, KeptAnswer]) -> dict[str, str]:
+def _answers(book: Any, *, answers: Mapping[str, StoredAnswer]) -> dict[str, str]:
     """Cell of Breaks -> what people had answered; cells without an answer are left alone."""
     texts = {}
     for number, cells in enumerate(rows_in(book, BREAKS), 1):

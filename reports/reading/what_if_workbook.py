@@ -18,8 +18,8 @@ NIGHTS = (
     Column("Under these rules", 18, "verdict"),
     Column("Breaks then", 12, "breaks_then", "count"),
     Column("Breaks", 12, "breaks", "count"),
-    Column("High then", 12, "grave_then", "count"),
-    Column("High", 12, "grave", "count"),
+    Column("High then", 12, "severe_then", "count"),
+    Column("High", 12, "severe", "count"),
     Column("Judged otherwise", 12, "changed", "count"),
     Column("Not verified then", 12, "unverified_then", "count"),
     Column("Not verified", 12, "unverified", "count"),
@@ -115,7 +115,7 @@ def what_if_bytes(answer: WhatIf, *, at: datetime) -> bytes:
 
 def _cells(night: Any) -> dict[str, Any]:
     names = (
-        *("run_id", "business_date", "breaks_then", "breaks", "grave_then", "grave", "digest"),
+        *("run_id", "business_date", "breaks_then", "breaks", "severe_then", "severe", "digest"),
         *("unverified_then", "unverified"),
     )
     return {name: getattr(night, name) for name in names}

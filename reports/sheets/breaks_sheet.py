@@ -17,9 +17,9 @@ from recon.model.resolutions import (
     OWNER_CHARACTERS_MAX,
     RESOLUTIONS,
     SCOPES,
-    KeptAnswer,
+    StoredAnswer,
 )
-from recon.model.words import GRAVE
+from recon.model.words import SEVERE
 from reports.drawing.blocks import Column, Listing, Row, Sheet
 from reports.drawing.look import NOT_COVERED, Tone, grouped_amount
 from reports.sheets.totals import Rows
@@ -40,18 +40,18 @@ _SIDES = (
 )
 
 
-def is_grave(row: Row) -> bool:
+def is_severe(row: Row) -> bool:
     """Whether a person must answer it before the night is signed."""
-    return row["severity"] in GRAVE
+    return row["severity"] in SEVERE
 
 
 def _tone(row: Row) -> Tone:
-    return "grave" if is_grave(row) else ""
+    return "severe" if is_severe(row) else ""
 
 
 def what_is_wrong(row: Row) -> str:
     """Its title, with how grave it is and how many are alike."""
-    marks = [str(row["severity"]).lower()] if is_grave(row) else []
+    marks = [str(row["severity"]).lower()] if is_severe(row) else []
     marks += [f"{row['alike']:,} alike"] if row["alike"] > 1 else []
     title = words_of(row["code"]).title
     return f"{title} ({', '.join(marks)})" if marks else title
@@ -65,13 +65,13 @@ def _why(row: Row) -> str:
 
 def _answered(name: str) -> Any:
     def value(row: Row) -> Any:
-        kept: KeptAnswer | None = row["kept"]
+        kept: StoredAnswer | None = row["kept"]
         return getattr(kept.answer, name) if kept else None
 
     return value
 
 
-def answered_by(kept: KeptAnswer | None) -> str:
+def answered_by(kept: StoredAnswer | None) -> str:
     """Who gave the newest answer to a break."""
     if kept is None:
         return ""
@@ -80,7 +80,7 @@ def answered_by(kept: KeptAnswer | None) -> str:
 
 def _key(row: Row) -> str:
     """Which break it is, and how many answers the sheet knows of."""
-    kept: KeptAnswer | None = row["kept"]
+    kept: StoredAnswer | None = row["kept"]
     return f"{row['break_id']}.{kept.version if kept else 0}"
 
 
@@ -147,7 +147,7 @@ PAPER_COLUMNS = sum(not column.is_hidden for column in COLUMNS)
 
 
 def break_rows(
-    rows: Rows, *, figures: NightFigures, answers: Mapping[str, KeptAnswer]
+    rows: Rows, *, figures: NightFigures, answers: Mapping[str, StoredAnswer]
 ) -> list[dict[str, Any]]:
     """The breaks with what the sheet says of them beside what the result has."""
     alike = Counter(map(alike_by, rows.breaks))
@@ -165,9 +165,9 @@ def break_rows(
 def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     """The register of open breaks, most urgent and largest first."""
     shown = break_rows(rows, figures=figures, answers=figures.answers)
-    grave = sum(map(is_grave, shown))
+    severe = sum(map(is_severe, shown))
     about = (
-        f"{len(shown):,} open, {grave:,} of them high or critical, the largest money of each "
+        f"{len(shown):,} open, {severe:,} of them high or critical, the largest money of each "
         "severity first. Answer in the cream columns; + above the last one shows the rest."
     )
     return Sheet(

@@ -27,7 +27,7 @@ from reports.drawing.look import (
 )
 from reports.sheets.assurance import ASSURANCE_AT, Checks, failing
 from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
-from reports.sheets.breaks_sheet import is_grave, place_of
+from reports.sheets.breaks_sheet import is_severe, place_of
 from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
 from reports.sheets.words import TABLES, VERDICT_WORDS, proof_words, words_of
 
@@ -38,7 +38,7 @@ WIDTHS_FROM, WIDTHS_TO = 11, 20
 """Characters: as wide as the longest amount asks for."""
 CURRENCIES_SHOWN, CURRENCIES_ACROSS = 10, 6
 """One below the other, and one beside the other; the others stand on Assurance."""
-ATTENTION_SHOWN, CALM_SHOWN = 5, 1
+ATTENTION_SHOWN, ROUTINE_SHOWN = 5, 1
 """Things that need a person; of what only waits, however much is urgent."""
 NIGHTS_MIN, NIGHTS_ACROSS = 5, 14
 """Fewer nights say nothing of where the open breaks go; so many are shown, tonight with them."""
@@ -78,7 +78,7 @@ OF_A_NIGHT: Mapping[str, str] = {
 """Where `to_do` of words.toml names a command -> that of a night."""
 _FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, tell IT."
 WITHOUT_A_NIGHT: Mapping[str, str] = {**dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN), STOPPED: ""}
-TELL_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
+NOTIFY_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
 """Of a control total, which nobody but Assurance names."""
 _NAMES = ("order_no", "transaction_id", "entry_id", "about")
@@ -202,9 +202,11 @@ def _next_step(page: Page) -> str:
     breaks = page.rows.breaks
     if not page.is_proven or not breaks:
         return ""
-    grave = sum(map(is_grave, breaks))
-    if grave:
-        each = f"each of the {grave:,} high and critical breaks" if grave > 1 else "the grave break"
+    severe = sum(map(is_severe, breaks))
+    if severe:
+        each = (
+            f"each of the {severe:,} high and critical breaks" if severe > 1 else "the grave break"
+        )
         step = f"give {each} an owner and a comment on Breaks"
     else:
         step = "look through Breaks"
@@ -226,9 +228,9 @@ def _unproven(page: Page) -> Iterator[Part]:
     untied = [total for total in page.figures.control_totals if not total.passed]
     shown = [_unproven_row(proof, page=page) for proof in untied[:PROOFS_SHOWN]]
     blank = {"currency": "", "of": "", "left": None, "right": None, "difference": None}
-    shown += [{**blank, "what": title, "to_do": TELL_IT} for title in failing(page.checks)]
+    shown += [{**blank, "what": title, "to_do": NOTIFY_IT} for title in failing(page.checks)]
     columns = (
-        Column("What does not tie", 42, "what", span=4, tone="grave", wrap=True),
+        Column("What does not tie", 42, "what", span=4, tone="severe", wrap=True),
         Column("Ccy", 13, "currency"),
         Column("First figure", 13, "left", "money", currency="of"),
         Column("Second figure", 12, "right", "money", currency="of"),
@@ -310,21 +312,23 @@ def _attention(page: Page) -> Iterator[Part]:
     lines = _lines_of(page.figures)
     of_night = [line for line in lines if line["of_night"]]
     urgent = [line for line in lines if line["urgent"]]
-    calm = [line for line in lines if not line["urgent"] and not line["of_night"]]
+    routine = [line for line in lines if not line["urgent"] and not line["of_night"]]
     unjudged, doubtful = [*_unjudged(page)], _doubtful(page.rows)
     if doubtful and not urgent:
         # A missing list of people does not turn a doubt into good news.
         text = "Instructions are in doubt: see the sheet Instructions."
         of_night.insert(0, _line({"what": text, "tone": "bad"}))
-    room = ATTENTION_SHOWN - len(of_night) - len(unjudged) - min(CALM_SHOWN, len(calm))
-    calm_shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
-    shown = [*of_night, *urgent[: max(room, 0)], *unjudged, *calm_shown]
+    room = ATTENTION_SHOWN - len(of_night) - len(unjudged) - min(ROUTINE_SHOWN, len(routine))
+    routine_shown = routine[: max(ROUTINE_SHOWN, ROUTINE_SHOWN + room - len(urgent))]
+    shown = [*of_night, *urgent[: max(room, 0)], *unjudged, *routine_shown]
     if shown:
         yield Listing(ATTENTION, shown, title="Needs a person")
     elif not page.rows.breaks:
         yield TextLine("Needs a person", "heading")
         yield TextLine(NOTHING, "good", LAST)
-    if left := sum(line["count"] for line in [*urgent[max(room, 0) :], *calm[len(calm_shown) :]]):
+    if left := sum(
+        line["count"] for line in [*urgent[max(room, 0) :], *routine[len(routine_shown) :]]
+    ):
         yield TextLine(CellLink(f"and {left:,} more: see Instructions and Breaks", place_of(0)))
 
 
@@ -358,7 +362,7 @@ def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
         "what": _what(entry, kinds),
         "since": f"{entry.since:%d %b %Y}" if entry.code else f"{since:%d %b %H:%M}",
         "to_do": to_do,
-        "tone": "grave",
+        "tone": "severe",
         "count": len(alike),
         "urgent": entry.is_urgent,
         "of_night": len(kinds) > 1,
@@ -448,12 +452,12 @@ def _money_columns(figures: NightFigures) -> tuple[Column, ...]:
             Column(
                 *("Overdue at the bank", wide, "overdue", "money"),
                 is_covered=banked,
-                tone=lambda row: "grave" if row["overdue"] else "",
+                tone=lambda row: "severe" if row["overdue"] else "",
             ),
             Column(
                 *("To be debited", wide, "to_be_taken", "money"),
                 is_covered=banked,
-                tone=lambda row: "grave" if row["to_be_taken"] else "",
+                tone=lambda row: "severe" if row["to_be_taken"] else "",
             ),
         ),
     )

@@ -22,8 +22,8 @@ from recon.matching.frames.grouping import Rows as Places
 from recon.matching.judging.severity import urgency
 from recon.model.errors import OutputError
 from recon.model.figures import MATCHES, MatchedRows, NightFigures
-from recon.model.headway import on_the_way
 from recon.model.money import Money
+from recon.model.step_progress import on_the_way
 from recon.model.words import InstructionKind, InstructionState
 from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 

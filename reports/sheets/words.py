@@ -21,7 +21,7 @@ UNVERIFIED_WORDS, OWED_WORDS = TABLES["unverified"], TABLES["owed_to"]
 FLAG_WORDS, STATE_WORDS = TABLES["flags"], TABLES["states"]
 QUESTIONS = TABLES["proves"]
 """Reference of a control total -> what it proves."""
-WORDS_KEPT_MAX = 1_024
+WORDS_STORED_MAX = 1_024
 """Texts of a column whose words are found once."""
 
 
@@ -76,7 +76,7 @@ def _flag(flag: str) -> str:
 
 def worded(name: str, words: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
     """A column's value in words."""
-    known = lru_cache(WORDS_KEPT_MAX)(words)
+    known = lru_cache(WORDS_STORED_MAX)(words)
 
     def value(row: Mapping[str, Any]) -> str:
         return known(str(row[name] or ""))

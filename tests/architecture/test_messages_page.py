@@ -20,11 +20,11 @@ STOPS = frozenset(
     }
 )
 """With these a night ends before its end."""
-ROOMS = ("archive", "steps/ground", "steps/money", "steps/night", "store", "workers")
+ROOMS = ("archive", "steps/runtime", "steps/money", "steps/night", "store", "workers")
 """Where they come from; other rooms refuse settings, which `recon doctor` names one by one."""
 ASIDE = frozenset(
     {
-        *("steps/ground/desk.py", "steps/ground/desk.py", "steps/ground/identity.py"),
+        *("steps/runtime/desk.py", "steps/runtime/desk.py", "steps/runtime/identity.py"),
         *("steps/money/by_hand.py", "steps/money/approve.py", "steps/night/notices.py"),
         *("store/database/migrations", "store/database/roles.py", "store/people/decision_rows.py"),
     }

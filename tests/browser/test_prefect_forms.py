@@ -30,7 +30,7 @@ from tests.recon.steps.demo_people import (
     declare_people,
     message_beside,
     phone_of,
-    refund_told,
+    refund_reported,
 )
 
 PICTURES = Path(__file__).parents[2] / "out" / "pages"
@@ -184,7 +184,7 @@ class Desk:
 
         The page is what `show` left; whoever decides has nothing else.
         """
-        doubt = refund_told(serve.read_env(self.folder / "demo" / ".env"))
+        doubt = refund_reported(serve.read_env(self.folder / "demo" / ".env"))
         self.form("resolve")
         self.submitted("resolve")
         self.page.goto(f"{self.url}/artifacts/key/doubts")

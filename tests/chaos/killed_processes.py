@@ -52,7 +52,7 @@ def play(shop: Shop, chance: random.Random) -> Tally:
     for _ in range(chance.randint(1, NIGHTS_MAX)):
         shop.instruct(chance.randint(1, 6))
         if chance.random() < AGAIN:
-            shop.tell_again()
+            shop.notify_again()
         shop.fault(*_weather(chance))
         tally.starts += 1
         tally.kills += _struck(shop, chance) == KILLED

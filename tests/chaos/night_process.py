@@ -28,10 +28,10 @@ from recon.cli.commands import ending_of
 from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest
-from recon.steps.ground.environment import Environment, environment_of
-from recon.steps.ground.predecessor import said_of_predecessor
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
+from recon.steps.runtime.environment import Environment, environment_of
+from recon.steps.runtime.predecessor import stated_of_predecessor
 from recon.store.database.engine import Store
 
 KILL = "kill"
@@ -111,7 +111,7 @@ def _request(order: dict[str, Any], *, environment: Environment) -> NightRequest
     request = NightRequest(*order["account"], date.fromisoformat(order["date"]), Mode.LIVE)
     try:
         with environment.store.reading() as connection:
-            said_of_predecessor(connection, request, rules=environment.settings.rules)
+            stated_of_predecessor(connection, request, rules=environment.settings.rules)
     except UsageError:
         return replace(request, skip="only money moved")
     return request

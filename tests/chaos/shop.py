@@ -21,10 +21,10 @@ from truth import MOVING, Effect, attributed, carried, effects_of, forgotten, jo
 
 from recon.config.settings import load_tables
 from recon.model.money import parse_minor_units
-from recon.steps.ground.environment import environment_of
-from recon.steps.ground.identity import identify
+from recon.steps.approvals import verdicts
 from recon.steps.money import approve
-from recon.steps.people import verdicts
+from recon.steps.runtime.environment import environment_of
+from recon.steps.runtime.identity import identify
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 BUSINESS_DATE = "2026-11-20"
@@ -106,7 +106,7 @@ class Shop:
     date: str = BUSINESS_DATE
     wanted: list[Wanted] = field(default_factory=list)
     files: int = 0
-    told_again: int = 0
+    reported_again: int = 0
     """How many files told what other files had told before."""
     seen: list[str] = field(default_factory=list)
     free: dict[str, list[Mapping[str, str]]] = field(default_factory=dict)
@@ -149,13 +149,13 @@ class Shop:
         self.wanted += rows
         self._file("orders", HEADER, [one.row for one in rows])
 
-    def tell_again(self) -> None:
+    def notify_again(self) -> None:
         """What was asked before once more: in another file, under other ids, by another program."""
         if not self.wanted:
             return
         again = self.chance.sample(self.wanted, min(2, len(self.wanted)))
-        self.told_again += 1
-        ids = [f"again-{self.told_again}-{number}" for number in range(len(again))]
+        self.reported_again += 1
+        ids = [f"again-{self.reported_again}-{number}" for number in range(len(again))]
         if self.chance.random() < 0.5:
             rows = [
                 one.instruction | {"request_id": wanted}
@@ -252,7 +252,7 @@ class Shop:
             with closing(self.journal()) as journal:
                 done = carried(journal, self.effects())
             for wanted in waiting:
-                self._say(wanted, word="applied" if done[wanted] else "not_applied")
+                self._echo(wanted, word="applied" if done[wanted] else "not_applied")
         return len(waiting)
 
     def look(self) -> None:
@@ -265,7 +265,7 @@ class Shop:
                     held, person=person, reason="told twice, wanted once", environment=environment
                 )
 
-    def _say(self, wanted: str, *, word: str) -> None:
+    def _echo(self, wanted: str, *, word: str) -> None:
         with environment_of(self.variables, clock=self.tick) as environment:
             for short in PEOPLE:
                 verdicts.resolve(

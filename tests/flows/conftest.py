@@ -122,7 +122,7 @@ class PlayedNight:
     def environment_of(
         self, _variables: object, *, clock: Callable[[], object], workers: object
     ) -> Iterator[object]:
-        """Stands for recon.steps.ground.environment.environment_of."""
+        """Stands for recon.steps.runtime.environment.environment_of."""
         assert clock
         assert workers is None
         yield self
@@ -228,12 +228,12 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
             "report", verdict=played.verdict, end=played.verdict, workbook=str(played.workbook)
         )
 
-    put("recon.steps.ground.environment", environment_of=played.environment_of, system_clock=clock)
+    put("recon.steps.runtime.environment", environment_of=played.environment_of, system_clock=clock)
     put("recon.steps.night.whole_night", hold=played.hold, STEP_NAMES=STEPS)
     for module, names in _by_themselves(played).items():
         put(module, **names)
     put("recon.steps.night.notices", telling=played.telling)
-    put("recon.steps.ground.stages", measured=lambda _name, do, **_: do())
+    put("recon.steps.runtime.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.night.query", query=query)
     put("recon.steps.night.report", report=report, Workbooks=dict)
     for module, name in SIMPLE_STEPS.items():

@@ -17,8 +17,8 @@ from flows.serve import PrefectServer
 from recon.gateway_client import OurAccount
 from recon.model.words import End
 from recon.sandbox import SandboxOptions, serving
-from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
+from recon.steps.runtime.identity import identify
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_card_contract import card_payment
 from tests.flows.flow_in_process import run_nightly
@@ -230,7 +230,7 @@ def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
     """Every operation of a night, each reply full of secrets: no database, log or file has one."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(tempfile, "tempdir", str(merchant.folder / "tmp"))
-    monkeypatch.setattr("recon.steps.ground.environment.system_clock", merchant.clock)
+    monkeypatch.setattr("recon.steps.runtime.environment.system_clock", merchant.clock)
     instructed(merchant)
     sentences: list[str] = []
     with leaking(merchant.sandbox.base_url) as gateway:

@@ -6,12 +6,12 @@ import pytest
 
 from flows import artifacts as bars
 from flows.artifacts import NightBar, night_bar
-from recon.model.headway import Headway, Way
+from recon.model.step_progress import StepProgress, Way
 
 
-def sent(done: int) -> Headway:
+def sent(done: int) -> StepProgress:
     """So many instructions of a thousand."""
-    return Headway(done, 1_000, "instructions sent")
+    return StepProgress(done, 1_000, "instructions sent")
 
 
 def test_rows_of_a_step_are_a_part_of_the_whole_night() -> None:

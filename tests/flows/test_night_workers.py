@@ -32,7 +32,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         given.append(workers)
         yield workers
 
-    monkeypatch.setattr("recon.steps.ground.environment.environment_of", opened)
+    monkeypatch.setattr("recon.steps.runtime.environment.environment_of", opened)
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     return tmp_path
 

@@ -18,18 +18,18 @@ from recon.model.errors import UsageError
 from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
-from recon.steps.people.sign_off import Night
-from recon.steps.people.verdicts import STATES
+from recon.steps.approvals.sign_off import Night
+from recon.steps.approvals.verdicts import STATES
 from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import ROLES
 from tests.flows.flow_in_process import prefect_of
 from tests.recon.instructions.sample_instructions import INSTRUCTION
-from tests.recon.steps.conftest import begun, begun_once, database_url, merchant, profile
-from tests.recon.steps.people.test_returned_answers import (
+from tests.recon.steps.approvals.test_returned_answers import (
     Returned,
     newest_workbook,
     wrong_amounts,
 )
+from tests.recon.steps.conftest import begun, begun_once, database_url, merchant, profile
 
 __all__ = ["begun", "begun_once", "database_url", "merchant", "profile"]
 """A merchant on loopback, as the steps' tests have it."""

@@ -240,7 +240,7 @@ def test_the_doctor_names_a_pool_that_takes_programs(
 
 
 @contextmanager
-def played_server(*, open_door: str) -> Iterator[str]:
+def played_server(*, open_reader: str) -> Iterator[str]:
     """Answers as Prefect does with all doors closed but one."""
 
     class Played(http.server.BaseHTTPRequestHandler):
@@ -249,12 +249,12 @@ def played_server(*, open_door: str) -> Iterator[str]:
         def do_GET(self) -> None:
             if self.path.startswith("/csrf-token"):
                 known = bool(self.headers.get("Authorization"))
-                self.say(422 if open_door == "token" else 200 if known else 401)
+                self.say(422 if open_reader == "token" else 200 if known else 401)
             else:
-                self.say(200 if open_door == "password" else 401)
+                self.say(200 if open_reader == "password" else 401)
 
         def do_OPTIONS(self) -> None:
-            self.say(200 if open_door == "origin" else 400, origin=open_door == "origin")
+            self.say(200 if open_reader == "origin" else 400, origin=open_reader == "origin")
 
         def say(self, status: int, *, origin: bool = False) -> None:
             self.send_response(status)
@@ -274,5 +274,5 @@ def played_server(*, open_door: str) -> Iterator[str]:
 @pytest.mark.parametrize("door", ["", *OPEN])
 def test_the_doctor_names_an_open_door(door: str) -> None:
     """Each setting is looked at from outside; of closed doors nothing is said."""
-    with played_server(open_door=door) as url:
+    with played_server(open_reader=door) as url:
         assert open_doors(url, auth="recon:x") == ([OPEN[door]] if door else [])

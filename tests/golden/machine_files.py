@@ -13,7 +13,7 @@ from benchmarks.reconcile_files import write_files
 from recon import cli
 from tests.golden.figures import Figure
 from tests.golden.workbooks import digest
-from tests.planted import RECIPES, RULES, planted
+from tests.injected import RECIPES, RULES, planted
 
 SIZE, EACH = 1_200, 6
 """Orders, and how often each code is planted among them."""

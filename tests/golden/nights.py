@@ -25,9 +25,9 @@ from recon.cli.demo_work import ACCOUNT, DemoMemory, Ready, folder_at, prepared
 from recon.gateway_client import transport
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
-from recon.steps.ground.environment import Environment, environment_of
-from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night import whole_night as night
+from recon.steps.runtime.environment import Environment, environment_of
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.database.migrate import upgrade
 from recon.store.nights import runs
 from reports.handed import workbooks
@@ -68,7 +68,7 @@ def night_of(size: int, *, database: str) -> Tables:
     """What a night of so many orders comes to on a database."""
     name = f"night of {size} orders, {database}"
     with _played(size, database=database) as ended:
-        return {name: _told(ended), f"{name}, sheets": digests_of(ended.workbook)}
+        return {name: _reported(ended), f"{name}, sheets": digests_of(ended.workbook)}
 
 
 def ends() -> Tables:
@@ -129,11 +129,11 @@ def _played(
 def _digest(environment: Environment) -> str:
     with environment.store.reading() as connection:
         run = runs.of_night(connection, REQUEST)
-        found = run and KeptResult(connection, run.run_id, environment).whole()
+        found = run and StoredResult(connection, run.run_id, environment).whole()
         return found.digest if found else ""
 
 
-def _told(ended: Played) -> dict[str, Figure]:
+def _reported(ended: Played) -> dict[str, Figure]:
     effects = [json.loads(line) for line in ended.effects]
     done = Counter(row["operation"] for row in effects if row["origin"] == "api")
     return {

@@ -6,7 +6,7 @@ from recon.model.words import End
 from tests.golden.figures import Figure, differences, frozen, told
 from tests.golden.nights import DATABASES, SIZES
 from tests.golden.plays import PLAYS, QUICK, of_play, play
-from tests.planted import RECIPES
+from tests.injected import RECIPES
 
 
 @pytest.mark.parametrize("name", QUICK)

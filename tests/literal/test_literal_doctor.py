@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from recon.config.settings import load_settings
-from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_doctor import gateway_checks
+from recon.steps.admin.doctor import Check
+from recon.steps.admin.gateway_doctor import gateway_checks
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
 
 AT = "20261120100000"

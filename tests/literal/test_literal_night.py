@@ -15,13 +15,13 @@ from sqlalchemy import select
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import Verdict
-from recon.steps.ground.environment import Environment, environment_of
-from recon.steps.ground.identity import identify
+from recon.steps.approvals import people
+from recon.steps.approvals.verdicts import resolve
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.people import people
-from recon.steps.people.verdicts import resolve
+from recon.steps.runtime.environment import Environment, environment_of
+from recon.steps.runtime.identity import identify
 from recon.store.schema import instruction
 from reports.handed import workbooks
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway

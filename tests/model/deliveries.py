@@ -97,7 +97,7 @@ class Merchant:
         name = self._write(number, guise)
         self.tellings[number] = (intention, name, f"wish-{number}")
 
-    def tell_again(self, number: int, *, guise: Guise) -> None:
+    def notify_again(self, number: int, *, guise: Guise) -> None:
         """The same wish once more; the merchant wants nothing new."""
         if self.tellings:
             self._write(number % len(self.tellings), guise)

@@ -252,10 +252,10 @@ def _chain(journal: sqlite3.Connection) -> Iterable[str]:
             yield f"I6: history {sequence} does not close"
             return
         last = link
-    yield from _strayed(journal)
+    yield from _tampered(journal)
 
 
-def _strayed(journal: sqlite3.Connection) -> Iterable[str]:
+def _tampered(journal: sqlite3.Connection) -> Iterable[str]:
     found = journal.execute(
         "SELECT i.instruction_id, i.state, (SELECT h.event FROM history h WHERE h.entity = "
         "'instruction' AND h.entity_id = i.instruction_id ORDER BY h.sequence DESC LIMIT 1) told "

@@ -20,8 +20,8 @@ from recon.desk.held_keys import SANDBOX_KEYS
 from recon.instructions.instruction import Instruction, terms_of
 from recon.model.errors import ReconError
 from recon.model.words import InstructionKind, InstructionState
-from recon.steps.ground.environment import Environment
 from recon.steps.money import approve, gate
+from recon.steps.runtime.environment import Environment
 from recon.store.database.history import Event, append
 from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
@@ -88,7 +88,7 @@ def _item(connection: Connection, wanted: str) -> Instruction:
     return item
 
 
-def _say_yes(world: "World", wanted: str, *names: str) -> None:
+def _echo_yes(world: "World", wanted: str, *names: str) -> None:
     """Honest words of people; one that is refused is none."""
     only = approve.Narrowing(instruction_ids=(wanted,))
     for name in names:
@@ -126,24 +126,24 @@ def _use_again(world: "World", wanted: str) -> None:
     world.approve_by_rule(is_allowed=True)
     world.instruct(InstructionKind.REFUND, TARGET, amount=AMOUNT + 1)
     _night(world)
-    _say_yes(world, wanted, *people.PEOPLE)
+    _echo_yes(world, wanted, *people.PEOPLE)
     _night(world)
     _call_approved(world, wanted)
 
 
 def _under_two_names(world: "World", wanted: str) -> None:
     """Ann said yes, then got another short name and says it again."""
-    _say_yes(world, wanted, "ann")
+    _echo_yes(world, wanted, "ann")
     ann = people.DECLARED["ann"]
     twice = {"ann": ann, "annie": ann.model_copy(update={"name": ann.name.upper()})}
     world.settings = world.settings.model_copy(update={"approvers": twice})
-    _say_yes(world, wanted, "annie")
+    _echo_yes(world, wanted, "annie")
     _call_approved(world, wanted)
 
 
 def _take_no_away(world: "World", wanted: str, *, is_newest: bool) -> None:
     """Two people said yes, one of them no before a night came; the no is taken away."""
-    _say_yes(world, wanted, *people.PEOPLE)
+    _echo_yes(world, wanted, *people.PEOPLE)
     with _writing(world) as (environment, connection):
         connection.execute(
             update(instruction)
@@ -168,7 +168,7 @@ def _take_no_away(world: "World", wanted: str, *, is_newest: bool) -> None:
 
 def _move_another(world: "World", wanted: str) -> None:
     """The words are about one payment, the row and its newest event about another."""
-    _say_yes(world, wanted, *people.PEOPLE)
+    _echo_yes(world, wanted, *people.PEOPLE)
     _call_approved(world, wanted, transaction_id=OTHER, order_no=OTHER)
 
 
@@ -219,7 +219,7 @@ def _join_words(world: "World", wanted: str) -> None:
     world.pass_time(WEEK_AND_MORE)
     _allow(world, "ben")
     # What two people approve meanwhile waits for the end of the stop.
-    _say_yes(world, wanted, *people.PEOPLE)
+    _echo_yes(world, wanted, *people.PEOPLE)
     _turn_on(world)
 
 

@@ -12,11 +12,11 @@ from recon.config.approvers import Approver
 from recon.instructions.instruction import Instruction
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, identify
+from recon.steps.approvals import people, verdicts
 from recon.steps.money import approve, gate
 from recon.steps.money.approve import Narrowing
-from recon.steps.people import people, verdicts
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person, identify
 from recon.store.money import instruction_rows
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def decide(
         if lies == TRUTHFUL:
             ids += [wanted for wanted in _open_cases(world) if wanted not in ids]
         for wanted in ids:
-            _say(world, wanted, lies=lies)
+            _echo(world, wanted, lies=lies)
     return len(waiting)
 
 
-def _say(world: "World", wanted: str, *, lies: tuple[bool, bool]) -> None:
+def _echo(world: "World", wanted: str, *, lies: tuple[bool, bool]) -> None:
     for short, lie in zip(PEOPLE, lies, strict=True):
         applied = (wanted in world.moved()) != lie
         with _unless(*TOO_EARLY_OR_LATE):

@@ -39,19 +39,19 @@ from recon.config.settings import (
     load_tables,
 )
 from recon.desk.held_keys import SANDBOX_KEYS
-from recon.files.reader import door
 from recon.files.reader import files as files_of_a_door
+from recon.files.reader import reader_process
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.uptime import Uptime
 from recon.model.words import ControlTotal, InstructionKind, InstructionState
 from recon.steps.files import ingest as ingest_step
-from recon.steps.ground.environment import Environment, id_source, outside_heads
 from recon.steps.money import settle as settle_step
 from recon.steps.money.settle import MoneyOfRun
 from recon.steps.night import query
 from recon.steps.night import query as query_step
+from recon.steps.runtime.environment import Environment, id_source, outside_heads
 from recon.store.database.engine import Store, parse_url
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE
@@ -514,15 +514,16 @@ class World:
     def _sending(self, real: Callable[..., Any]) -> Callable[..., Any]:
         """The sender's pass, with a point behind the gate."""
 
-        def send(*cleared: Any, **how: Any) -> Any:
+        def send(*eligible: Any, **how: Any) -> Any:
             self.reach("behind the gate")
-            return real(*cleared, **how)
+            return real(*eligible, **how)
 
         return send
 
 
 class _ReadHere:
-    """Reads files in this process: what a file can do to its reader is played by tests of the door.
+    """Reads files in this process: what a file can do to its reader is played
+    by tests of the reader process.
 
     A process for each file took half of a schedule's time.
     """
@@ -530,15 +531,15 @@ class _ReadHere:
     @contextmanager
     def read(
         self, _: Path, work: Callable[..., Any], /, **arguments: object
-    ) -> Iterator[door.Read]:
+    ) -> Iterator[reader_process.Read]:
         """What `work` makes of one file, through the same parcel."""
         with tempfile.TemporaryFile() as rows, tempfile.TemporaryFile() as facts:
             try:
-                door.write_facts(work(rows, **arguments), of=work, into=facts)
+                reader_process.write_facts(work(rows, **arguments), of=work, into=facts)
             except ReconError as error:
-                door.write_refusal(error, into=facts)
+                reader_process.write_refusal(error, into=facts)
             rows.seek(0)
-            yield door.Read(door.read_facts(facts, of=work), rows)
+            yield reader_process.Read(reader_process.read_facts(facts, of=work), rows)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from recon.gateway_client import (
     RawReply,
     UnknownOutcomeError,
 )
-from recon.instructions.eligibility import Cleared
+from recon.instructions.eligibility import Eligible
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.queries import AnswersTo, KeyAnswers
 from recon.model.words import KeyAnswer
@@ -129,11 +129,11 @@ class PlayedGateway:
         """It told one number twice."""
         return bool(self.unheard)
 
-    def problem(self, cleared: Cleared) -> str:
+    def problem(self, eligible: Eligible) -> str:
         """As the real one."""
-        return self.real.problem(cleared)
+        return self.real.problem(eligible)
 
-    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+    def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
         """As the real one."""
         return self.real.prepare(rows)
 

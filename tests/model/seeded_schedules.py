@@ -13,7 +13,7 @@ from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, ROWS, SCRIPTS, Script
 
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
-from recon.steps.people.verdicts import UNDECIDED
+from recon.steps.approvals.verdicts import UNDECIDED
 
 NIGHTS_MAX = 5
 INSTRUCTED_MAX = 4
@@ -90,7 +90,7 @@ def play(world: World, seed: int) -> list[str]:
     for _ in range(chance.randint(1, NIGHTS_MAX)):
         _instruct(world, chance)
         if chance.random() < weather.again:
-            world.merchant.tell_again(chance.randrange(99), guise=chance.choice(AGAIN))
+            world.merchant.notify_again(chance.randrange(99), guise=chance.choice(AGAIN))
         is_in_rows = has_rows and rows.random() < weather.rows
         world.gateway.rows = rows.choice(ROWS) if is_in_rows else ""
         _bad_night(world, chance, clocks, weather=weather)

@@ -10,7 +10,7 @@ from deliveries import Intention
 from journal_checker import GENESIS, Known, hashes, shrunk, unwanted, violations
 
 AT = "2026-11-21 02:00:00.000000"
-TOLD_AT = "2026-11-21T02:00:00.000000+00:00"
+REPORTED_AT = "2026-11-21T02:00:00.000000+00:00"
 TABLES = """
 CREATE TABLE instruction (
     instruction_id, state, transaction_id, order_no, kind, amount, payment_amount,
@@ -54,7 +54,7 @@ def journal_of(
         journal.execute("INSERT INTO instruction VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         journal.execute("INSERT INTO batch VALUES (?, 'm', 'a', ?, ?)", (wanted, batch_state, body))
         journal.execute("INSERT INTO attempt VALUES (?, 0, ?)", (wanted, wanted))
-        parts = (last, str(number + 1), TOLD_AT, "instruction", wanted, state, "{}")
+        parts = (last, str(number + 1), REPORTED_AT, "instruction", wanted, state, "{}")
         link = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
         row = (number + 1, AT, "instruction", wanted, state, "{}", last, link)
         journal.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)

@@ -18,7 +18,7 @@ from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
-from recon.steps.people.verdicts import UNDECIDED
+from recon.steps.approvals.verdicts import UNDECIDED
 
 EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "50"))
 STEPS = int(os.environ.get("CHAOS_STEPS", "12"))
@@ -55,9 +55,9 @@ class Protocol(RuleBasedStateMachine):
         self.world.instruct(InstructionKind.REFUND, place, amount=amount, guise=guise)
 
     @rule(number=st.integers(0, 9), guise=st.sampled_from(AGAIN))
-    def tell_again(self, number: int, guise: Guise) -> None:
+    def notify_again(self, number: int, guise: Guise) -> None:
         """A wish once more, under other names and ids, by another kind of file; nothing is new."""
-        self.world.merchant.tell_again(number, guise=guise)
+        self.world.merchant.notify_again(number, guise=guise)
 
     @rule(
         scripts=st.lists(st.sampled_from((*SCRIPTS, *BEYOND, *MISCOUNTED)), max_size=3),
@@ -136,7 +136,7 @@ class Protocol(RuleBasedStateMachine):
         self.world.decide(states=tuple(UNDECIDED))
 
     @rule(lies=st.sampled_from((people.LYING, people.AT_ODDS)))
-    def say_what_is_not_so(self, lies: tuple[bool, bool]) -> None:
+    def echo_what_is_not_so(self, lies: tuple[bool, bool]) -> None:
         """Two people, or the second of them, say the opposite of what happened."""
         people.decide(self.world, states=tuple(UNDECIDED), lies=lies)
 

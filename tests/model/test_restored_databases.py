@@ -114,7 +114,7 @@ def test_what_people_accepted_sends_nothing_again(
     """The files ask for it once more; people, who know what happened, let nothing of it go."""
     world = world_of(2)
     _two_refunds(world, head=head)
-    world.merchant.tell_again(1, guise=Guise(request_id="other"))
+    world.merchant.notify_again(1, guise=Guise(request_id="other"))
     with world.environment() as environment:
         for short in ("ann", "ben"):
             accept_restore(person=person_of(world, short), reason=WHY, environment=environment)

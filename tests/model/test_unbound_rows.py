@@ -142,7 +142,7 @@ def _moved_later(world: World) -> list[str]:
     """What moved that nobody wanted when the same wishes come once more in later nights."""
     _later(world)
     for number in range(len(WISHES)):
-        world.merchant.tell_again(number, guise=Guise(request_id="other"))
+        world.merchant.notify_again(number, guise=Guise(request_id="other"))
     for _ in range(3):
         _later(world)
     return unwanted(world.gateway.effects(), may_happen=world.merchant.may_happen())

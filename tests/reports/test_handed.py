@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recon.files.reader import FileReader, bounds_of
-from recon.files.reader.door import MIB
+from recon.files.reader.reader_process import MIB
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from reports.handed import returned_answers, returned_differences, returned_run
 

@@ -235,15 +235,15 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     """What makes the month NOT PROVEN is not left to the file alone."""
     books = month.statement.books
     assert books is not None
-    strayed = books["what"].eq("open").to_numpy().nonzero()[0][-1]
-    books = books.assign(shown=books["shown"].where(books.index != strayed, 1))
+    tampered = books["what"].eq("open").to_numpy().nonzero()[0][-1]
+    books = books.assign(shown=books["shown"].where(books.index != tampered, 1))
     unproven = replace(month, statement=replace(month.statement, books=books))
     monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(books) - 1)
     monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 1)
 
     rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Books")
 
-    assert rows[-1][2] == books["key"].iloc[strayed]
+    assert rows[-1][2] == books["key"].iloc[tampered]
     assert rows[-1][-1] == "NO"
 
 

@@ -26,7 +26,7 @@ from reports.sheets.words import words_of
 STANDING = """
 import os
 from flows.artifacts import standing_lines
-from recon.steps.ground.environment import environment_of, system_clock
+from recon.steps.runtime.environment import environment_of, system_clock
 from recon.store.nights import runs
 with environment_of(os.environ, clock=system_clock, signs=False) as environment:
     with environment.store.reading() as connection:

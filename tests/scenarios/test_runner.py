@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.scenarios.runner.folder import Expected, ScenarioError, scenario_of
-from tests.scenarios.runner.merchant import Said
+from tests.scenarios.runner.merchant import Stated
 from tests.scenarios.runner.play import Night, facts
 from tests.scenarios.runner.sheets import Results
 
@@ -22,7 +22,7 @@ BREAKS = [
     ),
 ]
 NIGHT = Night(
-    Said("recon nightly", 3, "Breaks open: 1"),
+    Stated("recon nightly", 3, "Breaks open: 1"),
     Results({"_run": [("verdict", "BREAKS OPEN")], "Breaks": BREAKS}),
     [{"act": "capture", "order": "A-1", "amount": "60.50 EUR"}],
 )

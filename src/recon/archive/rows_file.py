@@ -119,7 +119,7 @@ def _without_rows(schema: FileSchema) -> bytes:
 def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
     """Write tables one after another, each as row groups of its own."""
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
-    is_word = {field.name: pa.types.is_dictionary(field.type) for field in schema.columns}
+    equals = {field.name: pa.types.is_dictionary(field.type) for field in schema.columns}
     is_text = {field.name: pa.types.is_string(field.type) for field in schema.columns}
     writer: pq.ParquetWriter | None = None
     try:
@@ -129,16 +129,16 @@ def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema
                 schema.columns.with_metadata(metadata),
                 compression=COMPRESSION,
                 compression_level={
-                    name: LEVEL_OF_TEXTS if is_word[name] or is_text[name] else LEVEL_OF_NUMBERS
-                    for name in is_word
+                    name: LEVEL_OF_TEXTS if equals[name] or is_text[name] else LEVEL_OF_NUMBERS
+                    for name in equals
                 },
                 store_schema=True,
-                use_dictionary=[name for name in is_word if is_word[name]],
+                use_dictionary=[name for name in equals if equals[name]],
                 # By what changes from row to row: neighbours have numbers and times alike.
                 column_encoding={
                     name: "DELTA_BYTE_ARRAY" if is_text[name] else "DELTA_BINARY_PACKED"
-                    for name in is_word
-                    if not is_word[name]
+                    for name in equals
+                    if not equals[name]
                 },
             )
             named = table.replace_schema_metadata(metadata)

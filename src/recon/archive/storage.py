@@ -18,7 +18,7 @@ from recon.config.keys import storage_keys
 from recon.config.night_archive import ArchiveSettings
 from recon.model.durable import flush_folder
 from recon.model.errors import ArchiveError
-from recon.model.headway import Way
+from recon.model.step_progress import Way
 from recon.privacy.own_files import folder_for_now, for_group, for_owner, make_folder, open_unlinked
 
 MAKE_WRITABLE = (

@@ -220,7 +220,7 @@ def main(words: Sequence[str] | None = None) -> int:
         _refuse_cards(words)
         _take_variables()
         code = _exit_code_of(words)
-        night_commands.tell_missed(words[0] if words else "")
+        night_commands.notify_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         echo_error(ending.sentence)

@@ -66,7 +66,7 @@ def demo(
     if deliver:
         # As `make serve` has it beside the sandbox: its scheduled nights find files of their day.
         from recon.cli.demo_work import deliver_until_stopped
-        from recon.steps.ground.environment import system_clock
+        from recon.steps.runtime.environment import system_clock
 
         deliver_until_stopped(demo_folder, clock=system_clock, sleep=time.sleep, tell=say)
     memory = agree(recall(demo_folder), orders=orders, seed=seed)

@@ -37,7 +37,7 @@ from recon.sandbox.world.night import (
     Account,
     add_to_ledger_table,
 )
-from recon.steps.ground.environment import CLOCK_VARIABLE, system_clock
+from recon.steps.runtime.environment import CLOCK_VARIABLE, system_clock
 
 ORDERS_DEFAULT = 2_000
 SEED_DEFAULT = 42

@@ -44,7 +44,7 @@ def _check_one(
         msg = "one file at a time; only statements of a bank (--kind bank) are checked together"
         raise typer.BadParameter(msg)
     from recon.config.settings import load_file_settings
-    from recon.steps.ground.environment import one_account
+    from recon.steps.runtime.environment import one_account
 
     settings = load_file_settings(os.environ)
     merchant, account = which
@@ -69,7 +69,7 @@ def _check(
     except SourceUnreadableError as error:
         echo_error(f"{error}\n{WHOLE_FILE_REFUSED}")
         raise typer.Exit(REFUSED_EXIT_CODE) from None
-    _tell(checked)
+    _notify(checked)
     left = _left(file, layouts=_layouts(declared, settlement=settlement))
     if checked.rejects:
         echo_error(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
@@ -109,7 +109,7 @@ def _write_mendable(
     say(f"{rows} refused rows: {path}")
 
 
-def _tell(checked: "CheckedFile") -> None:
+def _notify(checked: "CheckedFile") -> None:
     source = checked.source
     layout = f'the layout "{checked.layout}"' if checked.layout else "the columns of the contract"
     say(f"{source.name}: {source.size_bytes} bytes, SHA-256 {source.sha256}, read by {layout}.")
@@ -149,7 +149,7 @@ def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) 
     judged = judge_statements(source, rules=read_rules, day=day)
     for number, statement in enumerate(source.statements):
         counts = number in judged.counted
-        say(f"{_told_of(statement)} {'It counts.' if counts else 'It does not count.'}")
+        say(f"{_reported_of(statement)} {'It counts.' if counts else 'It does not count.'}")
     for note in source.notes:
         say(note)
     for name, cover in judged.covers.items():
@@ -162,7 +162,7 @@ def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) 
         raise typer.Exit(REFUSED_EXIT_CODE)
 
 
-def _told_of(statement: "BankStatement") -> str:
+def _reported_of(statement: "BankStatement") -> str:
     """A statement in a line, its account cut to its ends."""
     from recon.matching.bank.statements import named
     from recon.model.money import format_minor_units
@@ -266,9 +266,9 @@ def file(
 
 
 def _list(merchant: str, account: str) -> None:
+    from recon.steps.files.file_decisions import files_of
     from recon.steps.files.order_files import outstanding_rows
-    from recon.steps.files.words_on_files import files_of
-    from recon.steps.ground.environment import named_accounts
+    from recon.steps.runtime.environment import named_accounts
 
     with opened() as environment:
         accounts = named_accounts(environment.settings, merchant=merchant, account=account)

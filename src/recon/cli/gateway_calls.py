@@ -79,8 +79,8 @@ def doctor(
 ) -> None:
     """Look at connection, clock, address, signature rule and codes; read only, nothing changes."""
     from recon.config.settings import load_settings
-    from recon.steps.care.gateway_doctor import gateway_checks
-    from recon.steps.ground.environment import system_clock
+    from recon.steps.admin.gateway_doctor import gateway_checks
+    from recon.steps.runtime.environment import system_clock
 
     checks = gateway_checks(
         load_settings(os.environ),
@@ -112,7 +112,7 @@ def query(
     """Ask the gateway what it knows of some orders, or of their refunds; changes nothing."""
     from recon.config.settings import load_settings
     from recon.instructions.queries import look_up
-    from recon.steps.ground.environment import system_clock
+    from recon.steps.runtime.environment import system_clock
 
     if len(keys) > KEYS_MAX:  # a person reads what comes back
         msg = f"{len(keys)} numbers; at most {KEYS_MAX} at once"
@@ -140,13 +140,13 @@ def query(
             {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
             for refund in looked_up.found
         ]
-        said_in, unknown = "told", "no refund"
+        stated_in, unknown = "told", "no refund"
     else:
         rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
-        said_in, unknown = "state", "not known to the gateway"
+        stated_in, unknown = "state", "not known to the gateway"
     key = "order_no" if is_order else "refund_reference" if of_refunds else "transaction_id"
-    rows += [{key: each, said_in: unknown} for each in looked_up.not_found]
-    rows += [{key: each.key, said_in: f"no answer: {each.reason}"} for each in looked_up.failed]
+    rows += [{key: each, stated_in: unknown} for each in looked_up.not_found]
+    rows += [{key: each.key, stated_in: f"no answer: {each.reason}"} for each in looked_up.failed]
     if as_json:
         show_json(rows)
     else:
@@ -382,7 +382,7 @@ def authorise(
     facts = _facts(reply.record)
     if reply.form is not None:
         facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
-    _tell(reply, facts, findings=reply.findings, as_json=as_json)
+    _notify(reply, facts, findings=reply.findings, as_json=as_json)
 
 
 CONTRACT_FIELDS = ("recurring_id", "contract_name")
@@ -427,14 +427,14 @@ def send(
         raise UsageError(msg)
     else:
         reply = _called(client.cancel_subscription(CancelSubscriptionRow(**fields)))
-    _tell(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+    _notify(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
 
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
     """The client of the account, and whether its gateway is the sandbox."""
     from recon.config.settings import load_settings
     from recon.instructions.account import gateway_account
-    from recon.steps.ground.environment import system_clock
+    from recon.steps.runtime.environment import system_clock
 
     settings = load_settings(os.environ)
     declared = gateway_account(settings, merchant_id=merchant, account_id=account)
@@ -504,7 +504,7 @@ def _facts(record: object) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value not in {"", None}}
 
 
-def _tell(
+def _notify(
     came_to: Any,
     facts: dict[str, str],
     *,

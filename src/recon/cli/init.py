@@ -230,14 +230,14 @@ def _alike(
 def _print_layout(
     files: Sequence[Path], *, kind: str, account: tuple[str, str], answers: _Answers
 ) -> None:
-    group = _told_kind(files, kind=kind, account=account, answers=answers)
+    group = _reported_kind(files, kind=kind, account=account, answers=answers)
     proposed = _proposed(files, kind=group, account=account, answers=answers) if group else None
     answers.refuse_open()
     if proposed is None:
         raise typer.Exit(REFUSED_EXIT_CODE)
     say(proposed.text.rstrip("\n") or "# written as ours: it needs no layout")
     for path, checked in zip(files, proposed.checked, strict=True):
-        _tell(path, checked)
+        _notify(path, checked)
     if not proposed.usable:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
@@ -251,7 +251,7 @@ def _understood(
     answers: _Answers,
 ) -> _Group | None:
     """What files of one layout are, shown with their first rows; None: none, or not known yet."""
-    kind = _told_kind(paths, kinds, kind=kind, account=account, answers=answers)
+    kind = _reported_kind(paths, kinds, kind=kind, account=account, answers=answers)
     if not kind:
         return None
     proposed = _proposed(paths, kind=kind, account=account, answers=answers)
@@ -263,11 +263,11 @@ def _understood(
         shown = rows.head(SHOWN_ROWS).to_dict("records")
         show([_shown(row) for row in shown], columns=SHOWN[kind].split())
     for path, checked in zip(paths, proposed.checked, strict=True):
-        _tell(path, checked)
+        _notify(path, checked)
     return _Group(paths, kind, proposed.text, proposed.checked)
 
 
-def _told_kind(
+def _reported_kind(
     paths: Sequence[Path],
     kinds: "Kinds | None" = None,
     *,
@@ -347,7 +347,7 @@ def _shown(row: Mapping[Hashable, object]) -> dict[str, str]:
     }
 
 
-def _tell(path: Path, checked: "Checked") -> None:
+def _notify(path: Path, checked: "Checked") -> None:
     if checked.source is None:
         echo_error(f"A night would refuse it whole: {checked.refusal}")
         return

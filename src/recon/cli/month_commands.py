@@ -16,8 +16,8 @@ from recon.cli.speaking import AsJson, echo_error, say, show_json
 
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessMonth
-    from recon.steps.ground.environment import Environment
     from recon.steps.month.stated import StatedMonth
+    from recon.steps.runtime.environment import Environment
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
 Folder = Annotated[
@@ -63,8 +63,8 @@ def close(
     """
     from recon.model.business_date import BusinessMonth
     from recon.steps import acts
-    from recon.steps.ground.environment import named_accounts, one_account
     from recon.steps.month.close import CloseVerdict
+    from recon.steps.runtime.environment import named_accounts, one_account
     from reports.shown_close import shown_close
 
     if (sign and reopen) or (take_back and not (sign or reopen)):
@@ -161,7 +161,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
 
 
 OWN_FORMAT = "csv"
-KEPT_A_LINE = 20
+STORED_A_LINE = 20
 """Ids of journals that are kept back for one reason, on a line."""
 AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals`)."
 
@@ -220,8 +220,8 @@ def journals(
         msg = "name a night (--day-of-night is of one) or a month (--period), not both"
         raise typer.BadParameter(msg)
     from recon.model.business_date import BusinessMonth
-    from recon.steps.ground.environment import one_account
     from recon.steps.month.books import HandOut, export_month, export_of_night
+    from recon.steps.runtime.environment import one_account
 
     named = "" if period else run_of(night)
     wanted = HandOut(out, written_as, again or (), currency or (), day_of_night)
@@ -232,7 +232,7 @@ def journals(
             handed = export_month(month, account=own, wanted=wanted, environment=environment)
         else:
             handed = export_of_night(named, wanted=wanted, environment=environment)
-    _say_kept_back(handed.kept_back)
+    _echo_stored_back(handed.kept_back)
     if not handed.paths:
         what = f"journals of {period}" if period else "proposed journals"
         say(nothing_left(f"{handed.handed_before} {what}", before=handed.handed_before))
@@ -243,14 +243,14 @@ def journals(
         say(f"  {path}")
 
 
-def _say_kept_back(kept_back: Mapping[str, str]) -> None:
+def _echo_stored_back(kept_back: Mapping[str, str]) -> None:
     """Each with its reason; one that many share is said once a line of them."""
     by_reason: dict[str, list[str]] = {}
     for name, why in kept_back.items():
         by_reason.setdefault(why, []).append(name)
     for why, names in by_reason.items():
-        for first in range(0, len(names), KEPT_A_LINE):
-            say(f"Kept back: {', '.join(names[first : first + KEPT_A_LINE])}; {why}.")
+        for first in range(0, len(names), STORED_A_LINE):
+            say(f"Kept back: {', '.join(names[first : first + STORED_A_LINE])}; {why}.")
 
 
 def nothing_left(what: str, *, before: int) -> str:
@@ -281,7 +281,7 @@ def _list_out() -> None:
 def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]:
     """The statement for a console, currency by currency; of a closed month its figures alone."""
     from recon.model.money import format_minor_units
-    from recon.steps.month.statement import blocks_of, untold_refunds
+    from recon.steps.month.statement import blocks_of, unreported_refunds
 
     if not is_closed:
         due = [night for night in stated.nights if night.run_id or night.trouble]
@@ -290,7 +290,7 @@ def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]
         if len(stated.rules) > 1:
             since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
             yield f"The rules changed: {since}. Dates are those of the newest."
-        unknown = untold_refunds(stated.statement.unknown_refunds)
+        unknown = unreported_refunds(stated.statement.unknown_refunds)
         yield from (f"{untold.sentence}." for untold in unknown)
     for currency in stated.statement.currencies:
         yield ""

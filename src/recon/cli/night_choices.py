@@ -14,7 +14,7 @@ from recon.model.nights import Mode
 if TYPE_CHECKING:
     from recon.config.cluster import Workers
     from recon.model.business_date import BusinessCalendar
-    from recon.steps.ground.environment import Environment
+    from recon.steps.runtime.environment import Environment
 
 Night = Annotated[
     str,
@@ -56,7 +56,7 @@ def opened(*, signs: bool = True, workers: "Workers | None" = None) -> "Iterator
         signs: whether it may have to sign what goes to the gateway.
         workers: instead of those that are configured.
     """
-    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.runtime.environment import environment_of, system_clock
 
     with environment_of(
         os.environ, clock=system_clock, signs=signs, workers=workers
@@ -92,7 +92,7 @@ def closed_day(text: str = "") -> date:
     if text:
         return date_of(text)
     from recon.config.settings import config_dir_of, load_rules
-    from recon.steps.ground.environment import clock_shift, system_clock
+    from recon.steps.runtime.environment import clock_shift, system_clock
 
     calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
     return last_closed(calendar, now=system_clock() + clock_shift(os.environ))

@@ -29,12 +29,12 @@ from recon.model.words import Verdict
 if TYPE_CHECKING:
     from recon.model.figures import Attention
     from recon.model.nights import StepSummary
-    from recon.steps.ground.environment import Environment
-    from recon.steps.people.sign_off import Night
+    from recon.steps.approvals.sign_off import Night
+    from recon.steps.runtime.environment import Environment
     from recon.store.nights.runs import Run
 
 RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
-TOLD_BY = frozenset(
+REPORTED_BY = frozenset(
     {
         *("nightly", "housekeeping", "approve", "reject", "resolve", "release", "sign-off"),
         *("withdraw", "import-resolutions", "notifications", "verify", "stop-sending"),
@@ -80,8 +80,8 @@ def nights(
     if runs:
         _list_runs(runs, as_json=as_json)
         return
+    from recon.steps.approvals.sign_off import nights as nights_of
     from recon.steps.night.monitor import watched
-    from recon.steps.people.sign_off import nights as nights_of
 
     days = days_of(first, last)
     with opened() as environment:
@@ -169,20 +169,20 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def tell_missed(command: str, *, tell: Callable[[str], None] = echo_error) -> None:
+def notify_missed(command: str, *, tell: Callable[[str], None] = echo_error) -> None:
     """After a command: say which nights never ran, so that cron's mail of the next one says it."""
-    if command not in TOLD_BY:
+    if command not in REPORTED_BY:
         return
     from recon.config.cluster import IN_PROCESS
     from recon.model.errors import ReconError
-    from recon.steps.night.monitor import missed_told, watched
+    from recon.steps.night.monitor import missed_reported, watched
 
     try:
         with opened(workers=IN_PROCESS) as environment:
             accounts = watched(environment)
     except ReconError:
         return  # the command itself said what is wrong with the settings or the database
-    for sentence in missed_told(accounts):
+    for sentence in missed_reported(accounts):
         tell(sentence)
 
 
@@ -287,9 +287,9 @@ def played(
         run: what plays it; without it the night from its beginning.
     """
     from recon.model.uptime import look_past_loaded
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.monitor import index_after
     from recon.steps.night.whole_night import run as whole_night
+    from recon.steps.runtime.environment import environment_of, system_clock
     from reports.handed import index, workbooks
 
     look_past_loaded()
@@ -348,13 +348,13 @@ def status(
     breaks open, 0.
     """
     if tell:
-        _tell_again(tell)
+        _notify_again(tell)
         return
-    from recon.steps.ground.identity import waiting_words
+    from recon.steps.approvals import people
+    from recon.steps.approvals.sign_off import nights
     from recon.steps.money.gate import sending_stopped
     from recon.steps.night import monitor
-    from recon.steps.people import people
-    from recon.steps.people.sign_off import nights
+    from recon.steps.runtime.identity import waiting_words
 
     with opened() as environment:
         accounts = [
@@ -369,7 +369,7 @@ def status(
         }
         words, stopped = waiting_words(environment), str(sending_stopped(environment) or "")
         watched, now = monitor.watched(environment), environment.clock()
-    missed, code = [*monitor.missed_told(watched)], int(monitor.worst(watched))
+    missed, code = [*monitor.missed_reported(watched)], int(monitor.worst(watched))
     if as_json:
         show_json(
             {
@@ -378,7 +378,7 @@ def status(
                 "accounts": [
                     {
                         **account,
-                        "not_told": [*account["not_told"]],
+                        "not_reported": [*account["not_reported"]],
                         "needs_a_person": [asdict(entry) for entry in attention],
                     }
                     for account, attention in accounts
@@ -397,18 +397,18 @@ def status(
     if not accounts:
         say("No night has run yet.")
     for account, attention in accounts:
-        _say_standing(account, signed=signed)
-        _say_attention(attention, now=now)
+        _echo_standing(account, signed=signed)
+        _echo_attention(attention, now=now)
     for sentence in missed:
         say(sentence)
     raise typer.Exit(code)
 
 
 def _standing(run: "Run", *, environment: "Environment") -> dict[str, Any]:
-    """The newest night of an account, as programs read it; `not_told`: who -> why."""
+    """The newest night of an account, as programs read it; `not_reported`: who -> why."""
+    from recon.steps.approvals import people
     from recon.steps.night import monitor
     from recon.steps.night.notices import untold
-    from recon.steps.people import people
 
     return {
         "merchant": run.merchant_id,
@@ -418,27 +418,27 @@ def _standing(run: "Run", *, environment: "Environment") -> dict[str, Any]:
         "standing": people.standing_of(run, environment=environment),
         "breaks": monitor.breaks_of(run, environment=environment),
         "workbook": run.workbook,
-        "not_told": untold(run, environment=environment),
+        "not_reported": untold(run, environment=environment),
     }
 
 
-def _say_standing(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> None:
+def _echo_standing(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> None:
     """The same for people; `signed`: run of a live night -> who signed its workbook."""
     run = account["run"]
     say(f"{account['merchant']}/{account['account']}: night of {account['night']}, run {run}")
     say(f"  {account['standing']}")
     if breaks := account["breaks"]:
         words = signed.get(run, "nobody signs a dry run")
-        grave = f"{breaks['high_or_critical']} of them high or critical"
-        say(f"  {_counted(breaks['open'], 'break')} open, {grave}; {words}.")
+        severe = f"{breaks['high_or_critical']} of them high or critical"
+        say(f"  {_counted(breaks['open'], 'break')} open, {severe}; {words}.")
     if account["workbook"]:
         say(f"  Workbook: {account['workbook']}")
-    for name, problem in account["not_told"].items():
+    for name, problem in account["not_reported"].items():
         say(f"  Not told: {name} ({problem}); `recon status --tell {run}` tries again.")
 
 
-def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
-    from recon.steps.people.people import in_groups
+def _echo_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
+    from recon.steps.approvals.people import in_groups
 
     for next_step, entries in in_groups(attention[:ATTENTION_SHOWN_MAX]):
         if len(entries) == 1:
@@ -454,13 +454,13 @@ def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
         say(f"  and {more} more; `recon status --json` has all of them")
 
 
-def _tell_again(night: str) -> None:
+def _notify_again(night: str) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
     from recon.steps.night import notices
 
     named = run_of(night)
     with opened() as environment:
-        again = notices.tell_again(named, environment=environment)
+        again = notices.notify_again(named, environment=environment)
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
 
 
@@ -492,7 +492,6 @@ def _run_part(
     Raises:
         typer.Exit: files were refused, money is in doubt, or sending stopped.
     """
-    from recon.steps.ground.night_end import undone_by
     from recon.steps.night.whole_night import (
         SENDS,
         STEPS_OF_PARTS,
@@ -500,6 +499,7 @@ def _run_part(
         next_night,
         run_part,
     )
+    from recon.steps.runtime.night_end import undone_by
     from recon.store.nights import runs
     from reports.handed import workbooks
 

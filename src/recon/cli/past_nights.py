@@ -50,14 +50,14 @@ def breaks(
 ) -> None:
     """List the open breaks of a night, the gravest first, as its workbook has them."""
     if opening:
-        _say_opening(named_night(night), out=out)
+        _echo_opening(named_night(night), out=out)
         return
     if against:
-        _say_difference(against, named_night(night))
+        _echo_difference(against, named_night(night))
         return
     from recon.steps.compare.rebuild import run_named
     from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
-    from recon.steps.ground.kept_results import KeptResult
+    from recon.steps.runtime.stored_results import StoredResult
 
     name = named_night(night)
     with (
@@ -65,7 +65,7 @@ def breaks(
         environment.store.reading() as connection,
     ):
         of_night = run_named(connection, name)
-        frame = KeptResult(connection, of_night.run_id, environment).open_breaks()
+        frame = StoredResult(connection, of_night.run_id, environment).open_breaks()
     rows = None if frame is None else rows_of_breaks(frame)
     if as_json:
         show_json(
@@ -83,7 +83,7 @@ def breaks(
         say(f"and {len(rows) - BREAKS_SHOWN_MAX} more, all in the workbook {of_night.workbook}")
 
 
-def _say_difference(first: str, second: str) -> None:
+def _echo_difference(first: str, second: str) -> None:
     """Say what the second night judges otherwise than the first, and which side moved."""
     from recon.steps.compare.what_if import difference
 
@@ -111,7 +111,7 @@ def _say_difference(first: str, second: str) -> None:
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
 
 
-def _say_opening(night: str, *, out: Path | None) -> None:
+def _echo_opening(night: str, *, out: Path | None) -> None:
     """Say what a night did not compare because it is older than its window."""
     from recon.steps.compare.rebuild import opening_of, write_opening
 
@@ -148,7 +148,7 @@ def sql(
     as_json: AsJson = False,
 ) -> None:
     """Answer one SELECT over all nights: nights, breaks, effects, totals, matches, decisions."""
-    from recon.steps.care.sql_questions import answer
+    from recon.steps.admin.sql_questions import answer
 
     with opened() as environment:
         answered = answer(statement, environment=environment)
@@ -179,8 +179,8 @@ def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
     its fault named.
     """
     from recon.model.errors import UsageError
-    from recon.steps.care.evidence import Span, write_evidence
-    from recon.steps.ground.environment import named_accounts
+    from recon.steps.admin.evidence import Span, write_evidence
+    from recon.steps.runtime.environment import named_accounts
     from reports.reading.evidence_workbook import evidence_index
 
     days = days_of(first, last)
@@ -225,7 +225,7 @@ def what_if(
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.compare.what_if import note_answer
     from recon.steps.compare.what_if import what_if as ask
-    from recon.steps.ground.environment import one_account, system_clock
+    from recon.steps.runtime.environment import one_account, system_clock
 
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     days = days_of(first, last)
@@ -240,14 +240,14 @@ def what_if(
             progress=say,
         )
         note_answer(answer, rules=candidate, account=named, environment=environment)
-    _tell(answer)
+    _notify(answer)
     if out is not None:
         from reports.handed import write_what_if
 
         say(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
 
 
-def _tell(answer: "WhatIf") -> None:
+def _notify(answer: "WhatIf") -> None:
     from recon.steps.compare.what_if import moved
 
     for rule in answer.rules:

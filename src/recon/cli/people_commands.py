@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from recon.steps.acts import Act, Done
-    from recon.steps.ground.environment import Environment
+    from recon.steps.runtime.environment import Environment
 
 FROM_INPUT = "-"
 INPUT_CHARACTERS_MAX = 100
@@ -61,7 +61,7 @@ def refuse_typed(code: str, *, environment: "Environment") -> None:
         UsageError: the gateway is not on this machine.
     """
     from recon.model.errors import UsageError
-    from recon.steps.ground.environment import is_on_this_machine
+    from recon.steps.runtime.environment import is_on_this_machine
 
     if code not in {"", FROM_INPUT} and not is_on_this_machine(environment.settings):
         msg = (
@@ -292,7 +292,7 @@ def desk(
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
     from recon.steps.acts import Place, hear
-    from recon.steps.ground.desk import go_on_restored, refuse_open_files, remember, the_desk
+    from recon.steps.runtime.desk import go_on_restored, refuse_open_files, remember, the_desk
     from reports.handed import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))

@@ -172,7 +172,7 @@ def workbook(
     named = run_of(night)
     with opened() as environment:
         if owner or comment:
-            from recon.steps.care.answered_workbook import WantedAnswer, answered_workbook
+            from recon.steps.admin.answered_workbook import WantedAnswer, answered_workbook
 
             wanted = WantedAnswer(owner, comment, breaks or ())
             path, count = answered_workbook(
@@ -242,8 +242,8 @@ def verify(
     if compare:
         _compare_again(named_night(what), out=out)
         return
-    from recon.steps.care.verify import verify as check
-    from recon.steps.care.verify import verify_night
+    from recon.steps.admin.verify import verify as check
+    from recon.steps.admin.verify import verify_night
     from reports.handed import reading
 
     with opened() as environment:

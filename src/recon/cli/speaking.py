@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.model.headway import Headway, heard_by
+from recon.model.step_progress import StepProgress, heard_by
 from recon.privacy.shown_text import for_people, printable
 from recon.telling.night_log import PacedLines, since_start
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from recon.steps.care.doctor import Check
+    from recon.steps.admin.doctor import Check
 
 Tell = Callable[[str], None]
 NO_TERMINALS = frozenset({"", "dumb"})
@@ -70,15 +70,15 @@ def _is_terminal() -> bool:
 def _written(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Tell]:
     lost: list[str] = []
 
-    def tell_or_lose(sentence: str) -> None:
-        _tell_or_lose(sentence, lost=lost)
+    def notify_or_lose(sentence: str) -> None:
+        _notify_or_lose(sentence, lost=lost)
 
-    lines = PacedLines(tell_or_lose, elapsed=elapsed)
+    lines = PacedLines(notify_or_lose, elapsed=elapsed)
     waiting = iter(steps)
     lines.begin(next(waiting, ""))
 
     def tell(sentence: str) -> None:
-        tell_or_lose(sentence)
+        notify_or_lose(sentence)
         lines.begin(next(waiting, ""))
 
     with heard_by(lines):
@@ -97,7 +97,7 @@ def _drawn(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterato
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[headway]}", markup=False),
+        TextColumn("{task.fields[step_progress]}", markup=False),
         TimeElapsedColumn(),
     )
     seconds = timedelta(seconds=1)
@@ -127,20 +127,20 @@ class _Bar:
         if self._bar is not None:
             self._bars.remove_task(self._bar)
         step = next(self._waiting, "done")
-        self._bar = self._bars.add_task(step, total=None, headway="")
+        self._bar = self._bars.add_task(step, total=None, step_progress="")
 
-    def show(self, headway: Headway) -> None:
+    def show(self, step_progress: StepProgress) -> None:
         """Draw how far the step is."""
         if self._bar is not None:
             self._bars.update(
                 self._bar,
-                completed=headway.done,
-                total=headway.total,
-                headway=for_people(str(headway)),
+                completed=step_progress.done,
+                total=step_progress.total,
+                step_progress=for_people(str(step_progress)),
             )
 
 
-def _tell_or_lose(sentence: str, *, lost: list[str]) -> None:
+def _notify_or_lose(sentence: str, *, lost: list[str]) -> None:
     if sys.stderr is None or lost:
         lost.append(sentence)
         return

@@ -21,7 +21,7 @@ from recon.cli.night_choices import opened
 from recon.cli.speaking import AsJson, echo_error, say, show_checks
 
 if TYPE_CHECKING:
-    from recon.steps.care.doctor import Check
+    from recon.steps.admin.doctor import Check
 
 DOCTOR_FAILED_EXIT_CODE = 2
 
@@ -68,8 +68,8 @@ def upgrade(
 
 def doctor(*, as_json: AsJson = False) -> None:
     """Look at variables, files, folders, database and gateway; one line each, nothing changes."""
-    from recon.steps.care.doctor import checks
-    from recon.steps.ground.environment import system_clock
+    from recon.steps.admin.doctor import checks
+    from recon.steps.runtime.environment import system_clock
 
     answers = checks(os.environ, clock=system_clock, randomness=SystemRandom())
     every = chain(answers, _of_prefect())
@@ -78,7 +78,7 @@ def doctor(*, as_json: AsJson = False) -> None:
 
 def _of_prefect() -> "Iterator[Check]":
     """Lines about Prefect, from its own process; one that says so where no server is named."""
-    from recon.steps.care.doctor import Check
+    from recon.steps.admin.doctor import Check
 
     if not os.environ.get("PREFECT_API_URL", "").strip():
         sentence = (
@@ -107,7 +107,7 @@ def housekeeping(
     newest workbook of a night are never deleted. The folder of a night goes only when its month is
     closed and every byte of it was verified in the same call.
     """
-    from recon.steps.care import housekeeping as keeping
+    from recon.steps.admin import housekeeping as keeping
 
     with opened() as environment:
         spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
@@ -205,7 +205,7 @@ def notifications(
     """Receive the gateway's notifications, verify them and keep them as evidence."""
     from recon.config.settings import load_settings
     from recon.notifications.receiver import receive_until_ended
-    from recon.steps.ground.environment import system_clock
+    from recon.steps.runtime.environment import system_clock
 
     settings = load_settings(os.environ)
 

@@ -72,11 +72,11 @@ class SignKeys:
             sentence = f"the signer at {signer} holds the sign keys, not this process"
             return cls(sentence, {}, signer=signer)
         own = {
-            key: _told(partial(_own_key, environment, account=key, named=named))
+            key: _reported(partial(_own_key, environment, account=key, named=named))
             for key, named in accounts.items()
             if named.is_own
         }
-        return cls(_told(partial(_shared_key, environment)), own)
+        return cls(_reported(partial(_shared_key, environment)), own)
 
     @property
     def are_of_sandbox(self) -> bool:
@@ -138,7 +138,7 @@ def keys_in_environment(
     return tuple(name for name in (SIGN_KEY, *sorted(own)) if given(environment, name))
 
 
-def _told(read: Callable[[], SecretStr]) -> SecretStr | str:
+def _reported(read: Callable[[], SecretStr]) -> SecretStr | str:
     try:
         return read()
     except ConfigurationError as error:

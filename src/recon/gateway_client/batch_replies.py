@@ -44,7 +44,7 @@ from recon.privacy.foreign_text import code_and_text, redacted
 
 FOREIGN_ROWS_MAX = 1
 """With more rows that nobody asked for, the reply is not ours: sending stops."""
-FOREIGN_ROWS_KEPT_MAX = 20
+FOREIGN_ROWS_STORED_MAX = 20
 MASK = "*"
 """Stands for characters that the gateway, or our own journal, does not show."""
 
@@ -262,7 +262,7 @@ def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
         outcomes.append(replace(row_outcome, position=position))
         findings.extend(noted)
     findings += [
-        foreign_row(row, masked=prepared.masked_text) for row in foreign[:FOREIGN_ROWS_KEPT_MAX]
+        foreign_row(row, masked=prepared.masked_text) for row in foreign[:FOREIGN_ROWS_STORED_MAX]
     ]
     if message.malformed:
         why = f"{message.malformed} elements of the reply's list are not rows"

@@ -37,7 +37,7 @@ from recon.gateway_client.messages import (
 from recon.gateway_client.payouts import PayoutRow, payout_problems
 from recon.privacy.foreign_text import masked_values, redacted, without_values
 
-PATTERNS_KEPT_MAX = 64
+PATTERNS_STORED_MAX = 64
 _SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
 
 
@@ -161,7 +161,7 @@ def check_rows(
     return tuple(problems)
 
 
-@lru_cache(maxsize=PATTERNS_KEPT_MAX)
+@lru_cache(maxsize=PATTERNS_STORED_MAX)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 

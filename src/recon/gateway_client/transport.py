@@ -27,11 +27,11 @@ from recon.gateway_client.interface import CallFormat
 
 CONNECT_SECONDS = 5.0
 DEADLINE_SECONDS = 60.0
-HEADERS_KEPT = ("content-type", "date", "retry-after", "x-request-id")
+HEADERS_STORED = ("content-type", "date", "retry-after", "x-request-id")
 HEADER_CHARACTERS_MAX = 200
 RETRY_AFTER_DIGITS_MAX = 9
 USER_AGENT = "recon"
-URLS_KEPT_MAX = 64
+URLS_STORED_MAX = 64
 
 # Below INFO httpcore logs the headers of replies as they came, whatever they quote.
 logging.getLogger("httpcore").setLevel(logging.INFO)
@@ -241,7 +241,7 @@ class Transport:
                     await response.aclose()
             kept = {
                 name: response.headers[name][:HEADER_CHARACTERS_MAX]
-                for name in HEADERS_KEPT
+                for name in HEADERS_STORED
                 if name in response.headers
             }
             return RawReply(response.status_code, kept, content, self._clock())
@@ -251,7 +251,7 @@ class Transport:
             _give_up(error, wire=wire, deadline_seconds=self._deadline_seconds)
 
 
-@lru_cache(maxsize=URLS_KEPT_MAX)
+@lru_cache(maxsize=URLS_STORED_MAX)
 def _url(text: str) -> httpx.URL:
     return httpx.URL(text)
 

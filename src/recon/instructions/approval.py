@@ -197,16 +197,16 @@ def sums_in_words(sums: Mapping[str, int]) -> str:
     return ", ".join(shown)
 
 
-def told_of(item: Instruction) -> str:
+def reported_of(item: Instruction) -> str:
     """One instruction in words: its id, what it does, and to what."""
     what = f"{item.instruction_id} {item.kind} {sums_in_words({item.currency: item.amount})}"
     return f"{what}, {item.subject}"
 
 
-def told_beside(first: Instruction) -> str:
+def reported_beside(first: Instruction) -> str:
     """An earlier instruction of the same intention, in words, with what became of it."""
     payment = f", transaction {first.transaction_id}" if first.transaction_id else ""
     named = f", request_id {first.request_id}" if first.request_id else ""
     if first.kind is InstructionKind.PAYOUT:
         named = ""  # its subject has it
-    return f"{told_of(first)}{payment}{named}: {first.state}"
+    return f"{reported_of(first)}{payment}{named}: {first.state}"

@@ -152,7 +152,7 @@ def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, 
             continue
         if number < last:
             out_of_order = f"numbered it -{number:02} after -{last:02}: not in their order"
-            yield refund, _told(refund, out_of_order)
+            yield refund, _reported(refund, out_of_order)
         # Refunds without a number took, or may still have taken, the numbers left out.
         elif number - last - 1 > sum(item.may_have_moved for item in between):
             yield from _skipped(refund, last=last, between=between)
@@ -167,20 +167,20 @@ def _skipped(
     before = f"after -{last:02}: one between them" if last else "as the first: one before it"
     words = f"-{_number(refund):02} {before} took effect"
     for item in not_done:
-        yield item, _told(item, f"numbered the next refund of this payment {words}")
+        yield item, _reported(item, f"numbered the next refund of this payment {words}")
     if not not_done:
-        yield refund, _told(refund, f"numbered it {words}, and it is not ours")
+        yield refund, _reported(refund, f"numbered it {words}, and it is not ours")
 
 
 def _repeated(refund: Instruction, known: Instruction) -> str:
     both_done = refund.state in CONFIRMED_STATES and known.state in CONFIRMED_STATES
     done = " and confirmed both" if both_done else ""
-    return _told(
+    return _reported(
         refund,
         f"gave it the id {refund.refund_reference_id}, which instruction {known.instruction_id} "
         f"had before{done}: at most one of them took effect",
     )
 
 
-def _told(refund: Instruction, words: str) -> str:
+def _reported(refund: Instruction, words: str) -> str:
     return f"the journal has it as {refund.state}, but the gateway {words}"

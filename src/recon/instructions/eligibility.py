@@ -12,7 +12,7 @@ from recon.instructions.instruction import (
     REFUNDS_PER_TRANSACTION_MAX,
     ROWS_PER_BATCH_MAX,
     Instruction,
-    told_repeats,
+    reported_repeats,
     unagreed,
 )
 from recon.model.money import format_minor_units
@@ -59,7 +59,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class Eligible:
     """The instruction may be sent, for this payment."""
 
     instruction: Instruction
@@ -85,7 +85,7 @@ def clear(
     others: Sequence[Instruction],
     multiple_captures: bool = False,
     ids_unique: bool = False,
-) -> Cleared | Refused:
+) -> Eligible | Refused:
     """Judge one approved instruction against what the gateway shows and the journal knows.
 
     Args:
@@ -118,12 +118,12 @@ def clear(
     ):
         return _repeated(instruction, repeats)
     reason = by_kind(instruction, payment, same_payment)
-    return Refused(instruction, reason) if reason else Cleared(instruction, payment)
+    return Refused(instruction, reason) if reason else Eligible(instruction, payment)
 
 
 def _repeated(instruction: Instruction, repeats: Sequence[Instruction]) -> Refused:
     ids = tuple(repeat.instruction_id for repeat in repeats)
-    return Refused(instruction, told_repeats(repeats), is_for_people=True, repeats=ids)
+    return Refused(instruction, reported_repeats(repeats), is_for_people=True, repeats=ids)
 
 
 def clear_alone(
@@ -132,7 +132,7 @@ def clear_alone(
     others: Sequence[Instruction],
     rule_approver: str,
     ids_unique: bool = False,
-) -> Cleared | Refused:
+) -> Eligible | Refused:
     """Judge an instruction that no query can speak of: a payout, or the end of a subscription.
 
     Args:
@@ -155,7 +155,7 @@ def clear_alone(
         if other.may_have_taken_effect:
             return Refused(instruction, "it was done before")
     nothing = ShownPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
-    return Cleared(instruction, nothing)
+    return Eligible(instruction, nothing)
 
 
 def shown_twice(payments: Iterable[ShownPayment]) -> dict[str, str]:
@@ -327,7 +327,7 @@ ALONE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION, InstructionKind.PAYOUT})
 class Queue:
     """What leaves, in order, and what waits after all."""
 
-    cleared: tuple[Cleared, ...]
+    eligible: tuple[Eligible, ...]
     refused: tuple[Refused, ...]
 
 
@@ -351,12 +351,12 @@ class BatchPlan:
         return f"{self.kind} {listing}"
 
 
-def queue(cleared: Iterable[Cleared], *, refusal: Callable[[Instruction], str]) -> Queue:
+def queue(eligible: Iterable[Eligible], *, refusal: Callable[[Instruction], str]) -> Queue:
     """The order of sending; `refusal` is asked in that order and counts what it lets pass."""
-    passed: list[Cleared] = []
+    passed: list[Eligible] = []
     refused: list[Refused] = []
     first: dict[str, str] = {}
-    for item in sorted(cleared, key=_rank):
+    for item in sorted(eligible, key=_rank):
         instruction = item.instruction
         ahead = first.get(touched(item), "")
         reason = (
@@ -370,18 +370,18 @@ def queue(cleared: Iterable[Cleared], *, refusal: Callable[[Instruction], str]) 
     return Queue(tuple(passed), tuple(refused))
 
 
-def touched(item: Cleared) -> str:
+def touched(item: Eligible) -> str:
     """What an instruction changes: its payment or subscription, else nothing but itself."""
     instruction = item.instruction
     return item.payment.transaction_id or instruction.recurring_id or instruction.instruction_id
 
 
-def batches(cleared: Sequence[Cleared]) -> Iterator[tuple[InstructionKind, tuple[Cleared, ...]]]:
+def batches(eligible: Sequence[Eligible]) -> Iterator[tuple[InstructionKind, tuple[Eligible, ...]]]:
     """Groups of one kind in the order given, each payment once over all of them."""
     taken: set[str] = set()
     for kind in ORDER_OF_KINDS:
-        group: list[Cleared] = []
-        for item in cleared:
+        group: list[Eligible] = []
+        for item in eligible:
             if item.instruction.kind is not kind or touched(item) in taken:
                 continue
             taken.add(touched(item))
@@ -391,11 +391,11 @@ def batches(cleared: Sequence[Cleared]) -> Iterator[tuple[InstructionKind, tuple
             yield kind, tuple(group[start : start + size])
 
 
-def planned_batches(cleared: Sequence[Cleared]) -> tuple[BatchPlan, ...]:
+def planned_batches(eligible: Sequence[Eligible]) -> tuple[BatchPlan, ...]:
     """What would leave, batch by batch."""
     return tuple(
         BatchPlan(position, kind, _sums([row.instruction for row in rows]))
-        for position, (kind, rows) in enumerate(batches(cleared), start=1)
+        for position, (kind, rows) in enumerate(batches(eligible), start=1)
     )
 
 
@@ -407,7 +407,7 @@ def _sums(items: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
     return dict(sorted(sums.items()))
 
 
-def _rank(item: Cleared) -> tuple[int, str]:
+def _rank(item: Eligible) -> tuple[int, str]:
     """Kind, then the age of the payment; without a known age as the journal has them."""
     dated = item.payment.dated
     kind = ORDER_OF_KINDS.index(item.instruction.kind)

@@ -137,7 +137,7 @@ NOT_SENT = frozenset(
     }
 )
 """Fields that tell of an instruction and change nothing of what is sent."""
-KEPT_AS_DIGEST = frozenset({"reason", "sealed"})
+STORED_AS_DIGEST = frozenset({"reason", "sealed"})
 """Texts of people and sealed details: the history cannot be erased, so it has only their digest."""
 DIGEST_CHARACTERS = 32
 OF_PAYOUTS = "gateway_request_id"
@@ -156,7 +156,7 @@ def terms_of(item: Instruction) -> dict[str, str | int]:
 
 
 def _shown(name: str, value: str | int) -> str | int:
-    if name in KEPT_AS_DIGEST:
+    if name in STORED_AS_DIGEST:
         return text_digest(str(value))
     return value if isinstance(value, int) else str(value)
 
@@ -291,7 +291,7 @@ def unagreed(
     )
 
 
-def told_repeats(repeats: Iterable[Instruction]) -> str:
+def reported_repeats(repeats: Iterable[Instruction]) -> str:
     """Why a repeat waits for people, in words, when it was found before sending."""
     first, *more = repeats
     others = f" and {len(more)} more" if more else ""

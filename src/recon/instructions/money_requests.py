@@ -26,7 +26,7 @@ from recon.gateway_client import (
     read_batch_reply,
 )
 from recon.instructions.account import SignerSocket, gateway_account
-from recon.instructions.eligibility import Cleared
+from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import Instruction, terms_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect, ReconError
@@ -74,17 +74,17 @@ class GatewayOfMoney:
         self._words = words
         self._client = self._account.client(clock=clock)
 
-    def problem(self, cleared: Cleared) -> str:
+    def problem(self, eligible: Eligible) -> str:
         """Why this row must not be sent at all; "" when it may."""
         try:
-            row = self._row_of(cleared)
+            row = self._row_of(eligible)
         except ReconError as error:
             return str(error)
-        operation, interface = _operation(cleared.instruction.kind), self._account.interface
+        operation, interface = _operation(eligible.instruction.kind), self._account.interface
         problems = check_rows(operation, rows=[row], interface=interface)
         return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
 
-    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+    def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
         """Canonical bytes of one batch of one kind; the same ones for the same rows.
 
         Raises:
@@ -130,9 +130,9 @@ class GatewayOfMoney:
         grounds = {"rows": rows, "endorsements": list(words.endorsements)}
         return ours.on(grounds)
 
-    def _row_of(self, cleared: Cleared) -> Row:
+    def _row_of(self, eligible: Eligible) -> Row:
         """What goes out: what moves, and a payment's own amount beside it."""
-        instruction, payment = cleared.instruction, cleared.payment
+        instruction, payment = eligible.instruction, eligible.payment
         currency = instruction.currency
         if instruction.kind is InstructionKind.CANCEL_SUBSCRIPTION:
             return CancelSubscriptionRow(

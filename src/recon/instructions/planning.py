@@ -441,11 +441,11 @@ class _Planning:
         if rest.amount != action.amount:
             # Those that may still move are counted before it: only an ended one can be this rest.
             alike = self._known.alike(self.meant(rest))
-            return rest, self._told_again(rest, [one for one in alike if one.state in _ENDED])
+            return rest, self._reported_again(rest, [one for one in alike if one.state in _ENDED])
         if action.kind is not InstructionKind.REFUND or before != action.amount:
             return action, ""
         live = [one for one in self._known.beside(meant) if one.state not in _ENDED]
-        return action, self._told_again(action, live[::-1])
+        return action, self._reported_again(action, live[::-1])
 
     def _same_again(self, action: Action, meant: Intention) -> str:
         """The instruction that means what the row means and that the row stands for, else ""."""
@@ -453,9 +453,9 @@ class _Planning:
         if action.request_id:
             exact = self._known.of_key(_natural_key(action))
             alike = ([exact] if exact else []) + ([] if meant.subject else alike)
-        return self._told_again(action, alike)
+        return self._reported_again(action, alike)
 
-    def _told_again(self, action: Action, earlier: Iterable[Earlier]) -> str:
+    def _reported_again(self, action: Action, earlier: Iterable[Earlier]) -> str:
         """The first of some that the row tells again: by request id, or in its file's next version.
 
         "" when it tells none of them again.

@@ -42,7 +42,7 @@ from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import Money
 from recon.model.words import Clock, KeyAnswer
 
-UNUSED_KEPT_MAX = 100
+UNUSED_STORED_MAX = 100
 """So many oddities of the answers about some keys are kept in words."""
 DETAIL_CHARACTERS_MAX = 4_000
 """Beside the columns an answer's risk, and fields that the document does not list, are kept."""
@@ -53,7 +53,7 @@ ANSWERS_BEST_FIRST = (KeyAnswer.FOUND, KeyAnswer.UNMAPPED, KeyAnswer.FAILED, Key
 PERSONS_PATIENCE_SECONDS = 5
 """So long a silent gateway is asked again for somebody who waits at a command line."""
 _WITHOUT_PAYMENT = (KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
-DETAILS_KEPT = 1_024
+DETAILS_STORED = 1_024
 """Different details whose text is remembered, each of at most DETAIL_CHARACTERS_MAX."""
 Fields = tuple[tuple[str, str], ...]
 """Names and values of a mapping."""
@@ -242,7 +242,7 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
         if failed:
             broken.add(key)
     kept = tuple(row for row in observations if row["order_no"] not in broken)
-    unused = tuple(sorted(set(_unused(replies)))[:UNUSED_KEPT_MAX])
+    unused = tuple(sorted(set(_unused(replies)))[:UNUSED_STORED_MAX])
     return KeyAnswers(answers, kept, unused, replies.gateway_at)
 
 
@@ -298,7 +298,7 @@ def _detail(record: OrderRecord, *, known: dict[tuple[int, int, int], str]) -> s
     return text
 
 
-@lru_cache(maxsize=DETAILS_KEPT)
+@lru_cache(maxsize=DETAILS_STORED)
 def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
     """As JSON; too long a text loses what nobody documented."""
     known = {name: value for name, value in asdict(risk).items() if value}

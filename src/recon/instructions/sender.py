@@ -28,11 +28,11 @@ from recon.gateway_client import (
     UnknownOutcomeError,
     UnsignedError,
 )
-from recon.instructions.eligibility import Cleared, batches
+from recon.instructions.eligibility import Eligible, batches
 from recon.instructions.instruction import NOT_SENT_TRIES_MAX
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import Defect, ReconError
-from recon.model.headway import Way
+from recon.model.step_progress import Way
 from recon.model.words import Clock
 
 BATCHES_IN_DOUBT_MAX = 2
@@ -67,7 +67,7 @@ class Journal(Protocol):
         ...
 
     def claim(
-        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
         """T1: approved -> in flight, with the batch and its masked body; all or nothing.
 
@@ -164,27 +164,27 @@ class Sender:
         self._interval = interval
         self._next_at: timedelta | None = None
         self._ends_at: timedelta | None = None
-        self._told_to_end: Callable[[], str] = str
+        self._reported_to_end: Callable[[], str] = str
         self._circuit = Circuit()
         self._left_out: dict[str, str] = {}
 
     async def send_all(
         self,
-        cleared: Sequence[Cleared],
+        eligible: Sequence[Eligible],
         *,
-        told_to_end: Callable[[], str] = str,
+        reported_to_end: Callable[[], str] = str,
         ends_in: timedelta | None = None,
     ) -> Sent:
         """Send every cleared instruction once, in batches, until done or the circuit opens.
 
-        `told_to_end` names the signal that asked this process to end; "" while none did. After
+        `reported_to_end` names the signal that asked this process to end; "" while none did. After
         `ends_in` no batch is claimed any more, and no wait goes beyond it.
         """
-        self._told_to_end = told_to_end
+        self._reported_to_end = reported_to_end
         self._ends_at = None if ends_in is None else self._elapsed() + ends_in
         count = rows = 0
-        way = Way("instructions sent", of=len(cleared))
-        for _, group in batches(cleared):
+        way = Way("instructions sent", of=len(eligible))
+        for _, group in batches(eligible):
             if left := await self._send_until_left(group):
                 count, rows = count + 1, rows + left
                 way.came_to(rows)
@@ -192,7 +192,7 @@ class Sender:
                 break
         return Sent(count, rows, self._circuit.stop_reason, self._left_out)
 
-    async def _send_until_left(self, group: tuple[Cleared, ...]) -> int:
+    async def _send_until_left(self, group: tuple[Eligible, ...]) -> int:
         """How many rows left; what surely did not leave is tried again, as a new batch.
 
         Rows that may not leave after all are dropped, and the batch is built without them.
@@ -245,7 +245,9 @@ class Sender:
             await self._sleep(min(wait, LOOK_AGAIN))
         return ""
 
-    def _signable(self, group: tuple[Cleared, ...], unsigned: UnsignedError) -> tuple[Cleared, ...]:
+    def _signable(
+        self, group: tuple[Eligible, ...], unsigned: UnsignedError
+    ) -> tuple[Eligible, ...]:
         """What is left of a group that was not signed: the rows that were not refused, or none."""
         refused = {
             row.instruction.instruction_id: f"the signer refused it: {unsigned.refused[position]}"
@@ -258,8 +260,8 @@ class Sender:
         return self._without(group, refused)
 
     def _without(
-        self, group: tuple[Cleared, ...], left_out: Mapping[str, str]
-    ) -> tuple[Cleared, ...]:
+        self, group: tuple[Eligible, ...], left_out: Mapping[str, str]
+    ) -> tuple[Eligible, ...]:
         rest = tuple(row for row in group if row.instruction.instruction_id not in left_out)
         if len(rest) == len(group):
             msg = "the journal left out rows that are in no batch; nothing of this batch was sent"
@@ -311,21 +313,21 @@ class Sender:
     async def _answer_to(self, request: PreparedRequest) -> RawReply:
         """S; a process that was told to end waits only a little longer for the reply."""
         sending = asyncio.ensure_future(self._gateway.send(request))
-        told_to_end: timedelta | None = None
+        reported_to_end: timedelta | None = None
         while not sending.done():
             await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
             if sending.done() or not (reason := self._ending()):
                 continue
-            told_to_end = told_to_end or self._elapsed()
-            if self._elapsed() - told_to_end > END_WITHIN:
+            reported_to_end = reported_to_end or self._elapsed()
+            if self._elapsed() - reported_to_end > END_WITHIN:
                 sending.cancel()
                 await asyncio.wait({sending})
                 if sending.cancelled():
-                    raise UnknownOutcomeError(reason, kind="ToldToEnd")
+                    raise UnknownOutcomeError(reason, kind="ReportedToEnd")
         return sending.result()
 
     def _ending(self) -> str:
-        signal = self._told_to_end()
+        signal = self._reported_to_end()
         return f"this process was told to end ({signal})" if signal else ""
 
     def _note_outside(self, batch_id: str) -> None:

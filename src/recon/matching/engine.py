@@ -10,7 +10,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
 from recon.matching.bank.result import BankResult, judge_bank
-from recon.matching.breaks.movements import Fate, Ids, fates_of, sequenced
+from recon.matching.breaks.movements import Disposition, Ids, fates_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
     BREAKS_SORTED_BY,
@@ -60,7 +60,7 @@ class Broken:
     breaks: Breaks
     """BREAK_COLUMNS and, until causes are told, facts."""
     effects: pd.DataFrame
-    fates: Mapping[str, Fate]
+    fates: Mapping[str, Disposition]
     """See movements.fates_of."""
     bookings: tuple[BookingPart, ...]
     """See proposed_journals.parts_of."""
@@ -174,7 +174,7 @@ def _together(buckets: Sequence[Broken], *, like: Broken) -> Broken:
     return Broken(
         breaks,
         effects,
-        {name: fate for each in buckets for name, fate in each.fates.items()},
+        {name: disposition for each in buckets for name, disposition in each.fates.items()},
         tuple(part for each in buckets for part in each.bookings),
         evidence=None,
     )

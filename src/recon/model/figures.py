@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from recon.model.gateway_holds import ChargedFees, GatewayHolds
-from recon.model.resolutions import KeptAnswer
+from recon.model.resolutions import StoredAnswer
 from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class NightFigures:
     """Source -> step (proof.books_bridge) -> rows, from those of `files` to those compared."""
     books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `sides`."""
-    answers: Mapping[str, KeptAnswer] = field(default_factory=dict)
+    answers: Mapping[str, StoredAnswer] = field(default_factory=dict)
     """break_id -> what a person answered to it on an earlier night."""
     attention: tuple[Attention, ...] = ()
     trend: tuple[TrendPoint, ...] = ()

@@ -51,7 +51,7 @@ class BreakAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredAnswer:
     """The newest answer to a break, as later workbooks show it."""
 
     answer: BreakAnswer
@@ -63,7 +63,7 @@ class KeptAnswer:
 
 
 def with_answers(
-    breaks: Iterable[Mapping[Any, Any]], answers: Mapping[str, KeptAnswer]
+    breaks: Iterable[Mapping[Any, Any]], answers: Mapping[str, StoredAnswer]
 ) -> Iterator[dict[str, Any]]:
     """Breaks, each with the resolution, owner and comment that people gave it; "" without one."""
     for each in breaks:

@@ -49,7 +49,7 @@ def pool_of(variables: Mapping[str, str]) -> dict[str, str]:
     return {POOL_VARIABLE: POOL} if is_open else {}
 
 
-KEPT_FREED = {-1: 64 * 2**20, -3: 32 * 2**20}
+STORED_FREED = {-1: 64 * 2**20, -3: 32 * 2**20}
 """M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of the C library of GNU: bytes to which it raises both by
 itself, unless somebody names one of them."""
 
@@ -95,7 +95,7 @@ def keep_freed() -> None:
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
-        for parameter, size in KEPT_FREED.items():
+        for parameter, size in STORED_FREED.items():
             library.mallopt(parameter, size)
 
 

@@ -169,7 +169,7 @@ class Severity(StrEnum):
     CRITICAL = "CRITICAL"
 
 
-GRAVE = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
+SEVERE = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
 """Severities that a person must answer before a night is signed, and that ring."""
 
 

@@ -42,7 +42,7 @@ from recon.store.nights.notification_rows import GatewayMessage, Kept, keep, kee
 CODE = r"[A-Za-z0-9._ -]{1,40}"
 ID = r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,63}"
 AMOUNT = r"[0-9]{1,15}(?:\.[0-9]{1,4})?"
-KEPT_FIELDS: Mapping[str, str] = {
+STORED_FIELDS: Mapping[str, str] = {
     "webhooks_type": r"[A-Za-z _-]{1,40}",
     "order_no": ID,
     "transaction_id": ID,
@@ -148,7 +148,7 @@ def read_message(
         pairs: Names and values as sent.
         account: That the address names.
     """
-    kept = kept_fields(pairs)
+    kept = stored_fields(pairs)
     given = pairs.get("encryption_data", "")
     for name in ("merchant_id", "account_id"):
         if pairs.get(name, "") != getattr(account, name):
@@ -165,12 +165,12 @@ def read_message(
     return _message(kept)
 
 
-def kept_fields(pairs: Mapping[str, str]) -> dict[str, str]:
+def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed fields whose values have the form they must have."""
     fields = {**pairs, "result_code": re.split("[:_]", pairs.get("result_info", ""), maxsplit=1)[0]}
     return {
         name: fields[name]
-        for name, form in sorted(KEPT_FIELDS.items())
+        for name, form in sorted(STORED_FIELDS.items())
         if fields.get(name)
         and re.fullmatch(form, fields[name], re.ASCII)
         and _is_no_card(fields[name])
@@ -287,7 +287,7 @@ class Receiver:
             now = self._clock()
             kept = None
             if isinstance(read, VerifiedMessage):
-                kept = keep(connection, account, message=_told(read, at=now))
+                kept = keep(connection, account, message=_reported(read, at=now))
                 if kept is Kept.ALONE:
                     return Acknowledgement(ACKNOWLEDGED, "success")
                 read = MessageRefusal("contradiction", CONTRADICTION, read.fields)
@@ -311,7 +311,7 @@ def _read(body: bytes, *, account: GatewayAccount) -> VerifiedMessage | MessageR
     return read_message(pairs, account=account)
 
 
-def _told(message: VerifiedMessage, *, at: datetime) -> GatewayMessage:
+def _reported(message: VerifiedMessage, *, at: datetime) -> GatewayMessage:
     return GatewayMessage(
         kind=message.kind,
         identity_sha256=message.identity_sha256,

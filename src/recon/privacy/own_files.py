@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
-KEPT_PREFIXES = ("PYTHON", "LC_")
+STORED_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
+STORED_PREFIXES = ("PYTHON", "LC_")
 
 WITHOUT_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """pydantic asks each installed package whether it wants to see all that is checked, settings and
@@ -23,7 +23,7 @@ def program_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
+        if name in STORED_VARIABLES or name.startswith(STORED_PREFIXES)
     }
 
 
@@ -175,7 +175,7 @@ def others_may_change(path: Path) -> bool:
     return False
 
 
-def tell_kernel(path: Path, text: str) -> None:
+def advise_kernel(path: Path, text: str) -> None:
     """Write to a file of the kernel (`/proc/...`), which is there already and none of ours.
 
     Raises:

@@ -216,8 +216,8 @@ def _plain_books(ledger: pd.DataFrame, *, rejects: Iterable[Reject]) -> Books:
 
 def _keyless(ledger: pd.DataFrame) -> Ints:
     """What adjustments say that belong to no set, as written."""
-    loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
-    return np.where(loose, _signed(ledger), 0)
+    unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
+    return np.where(unkeyed, _signed(ledger), 0)
 
 
 def _own(ledger: pd.DataFrame) -> Ints:

@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from recon.privacy.own_files import tell_kernel
+from recon.privacy.own_files import advise_kernel
 
 FIRST_TO_GO = "1000"
 """For the kernel, where memory ends all the same: better this process than the night."""
@@ -29,7 +29,7 @@ def serve(descriptor: int) -> None:
     """Do what is asked, until the other side is gone."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # rows of a merchant would lie in the core
     with suppress(OSError):
-        tell_kernel(Path("/proc/self/oom_score_adj"), FIRST_TO_GO)
+        advise_kernel(Path("/proc/self/oom_score_adj"), FIRST_TO_GO)
     Thread(target=_end_with_asker, args=(descriptor,), daemon=True).start()
     # DuckDB comes with a connection of its own, whose idle thread gives memory back: once in ten
     # thousand sessions that ended the process (SIGSEGV, where its allocator takes a lock).

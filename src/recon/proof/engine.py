@@ -17,7 +17,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.digest import numbers_of
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.sets.standing_alone import LEGS
+from recon.matching.sets.independent_sets import LEGS
 from recon.model.uptime import YOUNG, give_back
 from recon.proof.night_parts import (
     ORDERS_PER_PART,

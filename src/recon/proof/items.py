@@ -16,7 +16,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import first_identities, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.frames.arrays import Arrays, Column, filled, texts
-from recon.matching.frames.coding import is_word, pieces
+from recon.matching.frames.coding import equals, pieces
 from recon.matching.frames.digest import are_distinct
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
@@ -166,7 +166,7 @@ def _parts(
     orders, gateway = rest.orders, rest.gateway
     in_scope = np.isin(joined.orders.versions, (NEW, CONFLICT))
     yield _part("orders", orders, of=of["orders"], in_scope=in_scope, sets=sets)
-    is_named = is_word(gateway["answer"], KeyAnswer.FOUND)
+    is_named = equals(gateway["answer"], KeyAnswer.FOUND)
     in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))
     yield _part("gateway", gateway, of=of["gateway"], in_scope=in_scope, sets=sets)
     if rest.ledger is not None:
@@ -194,7 +194,7 @@ def _payouts(sources: Sources) -> pd.DataFrame:
     if sources.instructions is not None:
         rows = sources.instructions
         left = (*CONFIRMED_STATES, *DOUBTFUL_STATES, *REJECTED_STATES)
-        ours = rows[is_word(rows["state"], *left) & is_word(rows["kind"], InstructionKind.PAYOUT)]
+        ours = rows[equals(rows["state"], *left) & equals(rows["kind"], InstructionKind.PAYOUT)]
         parts.append(ours.assign(entry_id=ours["instruction_id"], reference_no=""))
     return pd.concat([part[[*_IDENTITY]] for part in parts], ignore_index=True)
 

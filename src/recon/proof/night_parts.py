@@ -23,27 +23,27 @@ from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_a
 from recon.matching.cash.book_groups import BASES
 from recon.matching.engine import Broken, judge
 from recon.matching.frames.arrays import text_column
-from recon.matching.frames.coding import is_word, placed
+from recon.matching.frames.coding import equals, placed
 from recon.matching.frames.digest import Words, are_among, digest_of, numbers_of
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT
-from recon.matching.sets.standing_alone import (
+from recon.matching.sets.independent_sets import (
     LEGS,
     Elsewhere,
     SeenIds,
-    loose_words,
+    independent_sets,
     rows_with,
-    standing_alone,
+    unkeyed_words,
 )
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import refunds_of_others, with_refunds_settled
 from recon.matching.sides.ledger_side import CLOSERS, JUDGED, is_base_type
 from recon.matching.sides.payouts import PAYOUT_TYPES, judged_entries
 from recon.matching.sides.settlement_side import (
-    first_days_told,
+    first_days_reported,
     of_payments,
     summed_lines,
     with_summed,
@@ -112,7 +112,7 @@ class Gathering:
                 self._restated.update(restated(frame[~odd]))
         self._transactions.see(rows.gateway["transaction_id"])
         # Of what has no payment of its own it is told where the one that it names is.
-        found = is_word(rows.gateway["answer"], KeyAnswer.FOUND)
+        found = equals(rows.gateway["answer"], KeyAnswer.FOUND)
         paid = np.sort(_of_account(rows.gateway)[found])
         for frame in (rows.orders, rows.ledger):
             if frame is not None:
@@ -132,7 +132,7 @@ class Gathering:
     def _see_lines(self, lines: pd.DataFrame, *, gateway: pd.DataFrame) -> None:
         self._settled.append(summed_lines(lines[~_stands_for_others(lines, name="settlement")]))
         rows, accounts = placed(lines, by=ACCOUNT)
-        for number, day in first_days_told(lines, accounts=rows).items():
+        for number, day in first_days_reported(lines, accounts=rows).items():
             account = accounts[number]
             self._first_days[account] = min(day, self._first_days.get(account, day))
         strange = refunds_of_others(lines, gateway=gateway)
@@ -166,7 +166,7 @@ class Gathering:
             odd = replace(odd, ledger=ours)
         unpaid = text_column(sorted(self._unpaid))
         elsewhere = {*unpaid[self._transactions.have(unpaid)]}
-        return replace(shared, words=loose_words(odd, elsewhere=shared) | elsewhere)
+        return replace(shared, words=unkeyed_words(odd, elsewhere=shared) | elsewhere)
 
     def books(self) -> Books:
         """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger."""
@@ -203,7 +203,7 @@ def _stands_for_others(frame: pd.DataFrame, *, name: str) -> Bools:
     """The rows that belong to no order number of their own."""
     keyless: Bools = frame["order_no"].eq("").to_numpy(dtype=np.bool_)
     if name == "ledger":
-        return keyless | is_word(frame["entry_type"], *PAYOUT_TYPES)
+        return keyless | equals(frame["entry_type"], *PAYOUT_TYPES)
     return keyless | ~of_payments(frame) if name == "settlement" else keyless
 
 
@@ -261,7 +261,7 @@ def judged_part(
     """
     terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": None}
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    aside = standing_alone(given, elsewhere=elsewhere, rules=rules, previous=previous)
+    aside = independent_sets(given, elsewhere=elsewhere, rules=rules, previous=previous)
     sources = _rows_of(given, rows=aside)
     judged = judge(sources, **terms)
     # What a budget of the night decides is decided with what is left of all parts.

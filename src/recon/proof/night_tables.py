@@ -27,7 +27,7 @@ from recon.matching.frames.bank_sources import (
     NightOfBank,
     RefusedBankFile,
 )
-from recon.matching.frames.same_words import said_once, same_word
+from recon.matching.frames.same_words import same_word, stated_once
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
@@ -285,7 +285,7 @@ def _array(column: pa.ChunkedArray, *, field: pa.Field, texts: Any) -> Any:
     kind: Any = field.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
         words = column.cast(pa.string())
-        once = said_once(words.chunks, size=len(words))
+        once = stated_once(words.chunks, size=len(words))
         return texts.__from_arrow__(words) if once is None else once.array
     if pa.types.is_timestamp(kind):
         return column.to_pandas().astype(INSTANT).array

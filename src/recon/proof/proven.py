@@ -16,13 +16,13 @@ from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, banked_frame
 from recon.matching.bank.result import BankResult, bank_frames
-from recon.matching.breaks.movements import Fate, movements
+from recon.matching.breaks.movements import Disposition, movements
 from recon.matching.breaks.places import (
     PLACE_NAMES,
     place_items,
+    reported_by_match,
     sides_of,
     stands_of,
-    told_by_match,
 )
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import (
@@ -48,7 +48,7 @@ from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import Joined
-from recon.model.headway import Way
+from recon.model.step_progress import Way
 from recon.model.uptime import give_back
 from recon.model.words import SetState
 from recon.privacy.own_files import folder_for_now, make_folder
@@ -94,7 +94,7 @@ class Proof:
     """See journals.propose."""
     hosts: Rows
     """For each set the one whose break explains it, else -1."""
-    told_by_match: Bools
+    reported_by_match: Bools
     """Which sets need no items (see places.told_by_match)."""
     bank: BankResult | None = None
     """What banks say; None where no statements were given."""
@@ -195,7 +195,7 @@ def _every_item(proof: Proof) -> Deferred[pa.Table]:
         states=proof.states,
         hosts=proof.hosts,
         ids=proof.ids,
-        by_match=proof.told_by_match,
+        by_match=proof.reported_by_match,
     )
     of_groups = partial(
         group_items, proof.cash, ledger=None if proof.cash is None else proof.sources.ledger
@@ -258,7 +258,7 @@ def proof_of(
         moved,
         journals,
         outcomes.host,
-        told_by_match(
+        reported_by_match(
             joined,
             outcomes=outcomes,
             flags=judged.rows["flags"][: joined.keys.size],
@@ -275,7 +275,7 @@ def _in_one(own: pd.DataFrame, others: pd.DataFrame, *, by: Sequence[str]) -> pd
     return in_order(pd.concat([own, others], ignore_index=True), by=by) if len(others) else own
 
 
-def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
+def _with_others(fates: dict[str, Disposition], judged: Judged) -> dict[str, Disposition]:
     """What became of every id: of one that the books and the bank have, a break by either."""
     cash, bank, booked = (
         {} if result is None else fates_of_found(result.found)
@@ -283,10 +283,10 @@ def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
     )
     known = {**booked, **fates, **cash}
     broken = {
-        identity: fate
+        identity: disposition
         for every in (booked, known)
-        for identity, fate in every.items()
-        if fate.state == SetState.BREAK
+        for identity, disposition in every.items()
+        if disposition.state == SetState.BREAK
     }
     return {**known, **bank, **broken}
 

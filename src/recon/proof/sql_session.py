@@ -128,7 +128,7 @@ class _Process:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self._door = Connection(ours.detach())
+        self._reader = Connection(ours.detach())
         self.is_over = False
         self.held_to_mb = 0
         """What it may hold; 0 before the first session."""
@@ -148,11 +148,11 @@ class _Process:
             SqlError: it died over the request, or before.
         """
         try:
-            self._door.send_bytes(json.dumps(request).encode())
-            if not self._door.poll(wait_seconds):
+            self._reader.send_bytes(json.dumps(request).encode())
+            if not self._reader.poll(wait_seconds):
                 self.end()
                 return None
-            answer: dict[str, Any] = json.loads(self._door.recv_bytes())
+            answer: dict[str, Any] = json.loads(self._reader.recv_bytes())
         except (EOFError, OSError):
             code = self.end()
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -166,7 +166,7 @@ class _Process:
     def end(self) -> int:
         """End it, and how it ended."""
         self.is_over = True
-        self._door.close()  # it ends by itself when nobody asks any more
+        self._reader.close()  # it ends by itself when nobody asks any more
         try:
             return self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -222,7 +222,7 @@ def totals_before_money(folder: Path, *, account: tuple[str, str]) -> tuple[Cont
     try:
         # No more than what looks into files of facts holds: its process serves here, too.
         with reading(folder, memory_mb=FACTS_MB) as sql:
-            return (*_told(sql, texts, placed=placed),)
+            return (*_reported(sql, texts, placed=placed),)
     except SqlError as error:
         return (not_run(error.reason, account=account, name=NAME_BEFORE_MONEY, kept=UNSENT),)
 
@@ -250,10 +250,10 @@ def sql_totals(
             given = {key for (key,) in sql.rows(placed(f"SELECT key {_GIVEN}"))}
             names = _names(banks="bank" in given, books="bank_books" in given)
             sql.execute(placed((own or {}).get(ROWS) or _text(ROWS)))
-        return (*_told(sql, texts or {name: _text(name) for name in names}, placed=placed),)
+        return (*_reported(sql, texts or {name: _text(name) for name in names}, placed=placed),)
 
 
-def _told(
+def _reported(
     sql: SqlSession, texts: Mapping[str, str], *, placed: Callable[[str], str]
 ) -> Iterator[ControlTotal]:
     """One statement at a time: none waits in memory for another, and what ended it has a name."""

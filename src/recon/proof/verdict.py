@@ -17,7 +17,7 @@ from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
-from recon.matching.frames.coding import by_word, coded, is_word, sums_of
+from recon.matching.frames.coding import by_word, coded, equals, sums_of
 from recon.matching.frames.grouping import amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_entries
@@ -94,8 +94,8 @@ def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     ).astype(np.bool_)
     rows_of = {
-        "payment_status": is_word(gateway["answer"], KeyAnswer.FOUND) & unknown,
-        "query_result": is_word(gateway["answer"], KeyAnswer.UNMAPPED),
+        "payment_status": equals(gateway["answer"], KeyAnswer.FOUND) & unknown,
+        "query_result": equals(gateway["answer"], KeyAnswer.UNMAPPED),
     }
     return tuple(
         {"field": name, "code": str(code), "count": len(orders), "order_no": min(orders)}
@@ -141,7 +141,7 @@ def not_covered(
     elif (
         agreed.entries
         and sources.ledger is not None
-        and (earlier := int(is_word(sources.ledger["entry_id"], *agreed.entries).sum()))
+        and (earlier := int(equals(sources.ledger["entry_id"], *agreed.entries).sum()))
     ):
         yield (
             f"approval of write-offs, T10: {earlier} stood in the books before anybody could "

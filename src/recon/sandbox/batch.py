@@ -22,7 +22,7 @@ from recon.sandbox.call import (
     wrong,
 )
 from recon.sandbox.faults import Fault
-from recon.sandbox.notifications import tell_refund
+from recon.sandbox.notifications import notify_refund
 from recon.sandbox.options import DAY_SECONDS
 from recon.sandbox.payments import after_review
 from recon.sandbox.terms import OF_PARAMETER
@@ -81,7 +81,7 @@ class BatchKind:
         else:
             sandbox.book.append_effects([judgement])
             if refund:
-                tell_refund(sandbox, judgement)
+                notify_refund(sandbox, judgement)
         refused = isinstance(judgement, str)
         names = ("transaction_id", "order_no", "currency", "amount")
         answer = {name: text_of(row.get(name)) for name in names}
@@ -259,7 +259,7 @@ def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None =
         return judged
     book.append_effects([judged])
     if action == "refund":
-        tell_refund(sandbox, judged)
+        notify_refund(sandbox, judged)
     return ""
 
 
@@ -317,4 +317,4 @@ def take_back(
     if operation == "refund":
         named = {"refund_reason": reason, "refund_reference": reference}
         failed = replace(reversed_, committed_at=committed_at, **named)
-        tell_refund(sandbox, failed, failed_at=now)
+        notify_refund(sandbox, failed, failed_at=now)

@@ -380,8 +380,8 @@ def _row_replies_after(
         return before.row_replies
     lied = [row for row in _rows(after) if row not in _rows(before)]
     if not before.row_replies:
-        return tuple(map(_told, lied))
-    answered = {_key_of(row): _told(row) for row in reversed(_rows(after))}
+        return tuple(map(_reported, lied))
+    answered = {_key_of(row): _reported(row) for row in reversed(_rows(after))}
     keys = [(row.transaction_id, row.order_no) for row in before.row_replies]
     keys += [key for key in asked if before.rows_key and key not in keys]
     known = [answered.pop(key, RowReply(*key, "", ROW_MISSING)) for key in keys]
@@ -403,7 +403,7 @@ def _rows(reply: OperationReply) -> list[dict[str, Any]]:
     return [rows] if isinstance(rows, dict) else list(rows or ())
 
 
-def _told(row: dict[str, Any]) -> RowReply:
+def _reported(row: dict[str, Any]) -> RowReply:
     status = next((str(row[name]) for name in STATUS_KEYS if row.get(name)), "")
     message = next((str(row[name]) for name in MESSAGE_KEYS if row.get(name)), "")
     return RowReply(*_key_of(row), status, message)

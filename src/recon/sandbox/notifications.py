@@ -104,7 +104,7 @@ def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dic
         after = rows[-1][0]
 
 
-def tell_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = None) -> None:
+def notify_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = None) -> None:
     """Tell that a refund was received and accepted, and, when its time has come, processed.
 
     One that was accepted may be taken back: told in place of what was still to be told of it.

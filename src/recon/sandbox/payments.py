@@ -339,14 +339,14 @@ def after_review(sandbox: Sandbox, call: Call, payment: Payment) -> None:
         decided = _failed(sandbox, payment, info=sandbox.terms.results["review"])
     else:
         return
-    _tell_payment(sandbox, decided, at=call.now, reviewed=True)
+    _notify_payment(sandbox, decided, at=call.now, reviewed=True)
 
 
 def _moved(sandbox: Sandbox, payment: Payment, *, state: GatewayState) -> Payment:
     payment = replace(payment, state=state, previous_state=payment.state.value)
     sandbox.book.write_payments([payment])
     if state is not GatewayState.PENDING:
-        _tell_payment(sandbox, payment, at=sandbox.clock.now())
+        _notify_payment(sandbox, payment, at=sandbox.clock.now())
     return payment
 
 
@@ -358,7 +358,7 @@ RETURNED = (
     *("order_status", "result_info", "encryption_data"),
 )
 """What the shopper's browser carries back to the merchant."""
-_AS_KEPT = (
+_AS_STORED = (
     *("contract_name", "recurring_id", "recurring_deduction_period", "recurring_deduction_time"),
     *("note", "token_id"),
 )
@@ -388,7 +388,7 @@ def _result_of(sandbox: Sandbox, payment: Payment, **echo: str) -> dict[str, Any
         "card": detail.card,
         "order_status": _status_of(payment),
         "result_info": detail.info,
-        **{name: getattr(detail, name) for name in _AS_KEPT},
+        **{name: getattr(detail, name) for name in _AS_STORED},
         "connector": CONNECTOR,
         "threeds_result": detail.threeds_result,
         "risk_action": action,
@@ -428,7 +428,7 @@ def _way_back(sandbox: Sandbox, payment: Payment, *, url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))
 
 
-def _tell_payment(sandbox: Sandbox, payment: Payment, *, at: int, reviewed: bool = False) -> None:
+def _notify_payment(sandbox: Sandbox, payment: Payment, *, at: int, reviewed: bool = False) -> None:
     """Tell what a payment has come to; `reviewed` tells of the review that decided it."""
     result, detail = _result_of(sandbox, payment), payment.detail
     fields = {name: str(result[name]) for name in _NOTIFIED}
@@ -846,7 +846,7 @@ def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at
         effect_of(payment, operation, origin="gateway", amount=amount, at=due_at)
         for operation in ("authorise", "capture")
     )
-    _tell_payment(sandbox, payment, at=due_at)
+    _notify_payment(sandbox, payment, at=due_at)
     book.execute(
         "UPDATE contract SET charged_as = ? WHERE recurring_id = ? AND number = ?",
         (payment.transaction_id, subscription.recurring_id, number),

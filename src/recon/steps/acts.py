@@ -19,31 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from recon.config.keys import given
 from recon.desk.held_keys import SOCKET
 from recon.desk.server import ask_desk
-from recon.instructions.approval import sums_in_words, told_beside, told_of
+from recon.instructions.approval import reported_beside, reported_of, sums_in_words
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.resolutions import Import
 from recon.privacy.own_files import folder_for_now, for_owner
-from recon.steps.compare.rebuild import run_named
-from recon.steps.files import order_files, words_on_files
-from recon.steps.ground.desk import refuse_lost, refuse_open_files, remember, the_desk
-from recon.steps.ground.environment import Environment, one_account
-from recon.steps.ground.identity import Person, identify, speaker
-from recon.steps.money import approve, gate
-from recon.steps.money.approve import Narrowing, Waiting
-from recon.steps.month.close import closed_view, differing_lines
-from recon.steps.month.signing import (
-    CloseWord,
-    DrawnClose,
-    MonthToSign,
-    other_role,
-    reopen_month,
-    sign_close,
-)
-from recon.steps.night.report import Workbooks, rebuild_answered
-from recon.steps.people import people, returned_answers, taken_back, verdicts
-from recon.steps.people.returned_answers import Form
-from recon.steps.people.sign_off import (
+from recon.steps.approvals import people, returned_answers, taken_back, verdicts
+from recon.steps.approvals.returned_answers import Form
+from recon.steps.approvals.sign_off import (
     Night,
     NightToSign,
     SignedCopy,
@@ -51,7 +34,24 @@ from recon.steps.people.sign_off import (
     file_to_sign,
     sign,
 )
-from recon.steps.people.taken_back import words_taken_back
+from recon.steps.approvals.taken_back import words_taken_back
+from recon.steps.compare.rebuild import run_named
+from recon.steps.files import file_decisions, order_files
+from recon.steps.money import approve, gate
+from recon.steps.money.approve import Narrowing, Waiting
+from recon.steps.month.close import closed_view, differing_lines
+from recon.steps.month.signing import (
+    CloseDecision,
+    DrawnClose,
+    MonthToSign,
+    other_role,
+    reopen_month,
+    sign_close,
+)
+from recon.steps.night.report import Workbooks, rebuild_answered
+from recon.steps.runtime.desk import refuse_lost, refuse_open_files, remember, the_desk
+from recon.steps.runtime.environment import Environment, one_account
+from recon.steps.runtime.identity import Person, identify, speaker
 
 TEXT_CHARACTERS_MAX = 4_000
 FILE_NAME_CHARACTERS_MAX = 255
@@ -246,10 +246,10 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
             continue
         yield f"  {title} ({len(items)} of {len(wanted.items)}):"
         for item in items[:ITEMS_SHOWN_MAX]:
-            yield f"    {told_of(item)}{f' - {item.hold}' if item.hold else ''}"
+            yield f"    {reported_of(item)}{f' - {item.hold}' if item.hold else ''}"
             beside = wait.beside.get(item.instruction_id, ()) if items is wanted.repeats else ()
             for first in beside:
-                yield f"      beside {told_beside(first)}"
+                yield f"      beside {reported_beside(first)}"
     yield f"To approve it: recon approve --list {wanted.digest} --as NAME"
 
 
@@ -449,7 +449,7 @@ class ReadAgain(AboutFile):
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
-        words_on_files.read_again(
+        file_decisions.read_again(
             self.file, account=self.account, person=person, reason=self.reason
         )
         return Done(
@@ -468,7 +468,7 @@ class DismissFile(AboutFile):
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
-        gone = words_on_files.dismiss(
+        gone = file_decisions.dismiss(
             self.file, account=self.account, person=person, reason=self.reason
         )
         night = f"the night of {gone.business_date}"
@@ -648,7 +648,7 @@ class SignClose(AboutMonth):
         return _became(word, role=self.role, month=self.month)
 
 
-def _became(word: CloseWord, *, role: str, month: str) -> Done:
+def _became(word: CloseDecision, *, role: str, month: str) -> Done:
     lapsed = f"The signature of {word.lapsed} lapsed: what they signed is not what is there."
     warnings = ((lapsed,) if word.lapsed else ()) + tuple(f"Moved: {each}" for each in word.moved)
     if word.closed is not None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pythonjsonlogger.json import JsonFormatter
 
 from recon.model.errors import ConfigurationError
-from recon.model.headway import Headway
+from recon.model.step_progress import StepProgress
 from recon.privacy.shown_text import for_people
 
 LINE_EVERY = timedelta(seconds=30)
@@ -34,23 +34,23 @@ class PacedLines:
     """
 
     def __init__(self, say: Callable[[str], None], *, elapsed: Callable[[], timedelta]) -> None:
-        self._say = say
+        self._echo = say
         self._elapsed = elapsed
         self._stage = ""
-        self._said_at = elapsed()
+        self._stated_at = elapsed()
 
     def begin(self, stage: str) -> None:
         """Another stage begins; "" where they have no names."""
         self._stage = stage
-        self._said_at = self._elapsed()
+        self._stated_at = self._elapsed()
 
-    def __call__(self, headway: Headway) -> None:
+    def __call__(self, step_progress: StepProgress) -> None:
         """Hear it, and say it when it is time."""
         now = self._elapsed()
-        if now - self._said_at < LINE_EVERY:
+        if now - self._stated_at < LINE_EVERY:
             return
-        self._said_at = now
-        self._say(f"{self._stage}: {headway}." if self._stage else f"{headway}.")
+        self._stated_at = now
+        self._echo(f"{self._stage}: {step_progress}." if self._stage else f"{step_progress}.")
 
 
 LOG_VARIABLE = "RECON_LOG_FILE"

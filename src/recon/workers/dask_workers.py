@@ -326,19 +326,19 @@ class DaskWorkers(ExitStack):
 
     def _connected(self) -> Any:
         if self._client is None:
-            with _said_plainly(self._cluster):
+            with _stated_plainly(self._cluster):
                 self._client = self.enter_context(self._connect(self._cluster))
                 self._client.wait_for_workers(1, timeout=self._cluster.connect_seconds)
         return self._client
 
     def _handed_out(self, work: Callable[[Any], Any], item: object) -> Any:
-        with _said_plainly(self._cluster):
+        with _stated_plainly(self._cluster):
             return self._client.submit(
                 done_by, work, item, release=__version__, pure=False, retries=RETRIES
             )
 
     def _result(self, future: Any) -> Any:
-        with _said_plainly(self._cluster):
+        with _stated_plainly(self._cluster):
             try:
                 return future.result(timeout=self._cluster.result_seconds)
             finally:
@@ -369,7 +369,7 @@ def _release(_: str) -> str:
 
 
 @contextmanager
-def _said_plainly(cluster: ClusterSettings) -> Iterator[None]:
+def _stated_plainly(cluster: ClusterSettings) -> Iterator[None]:
     """What Dask raises, as sentences of ours."""
     kept = "what was done before is kept: start the night again, or leave `address` out"
     try:

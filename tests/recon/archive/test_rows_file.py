@@ -115,14 +115,14 @@ def test_the_digest_is_of_what_the_rows_say_and_of_nothing_else() -> None:
     plain = pa.table({"currency": words, "amount": pa.array([1, 2, None])})
     other_order = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1]), pa.array(["GBP", "EUR"]))
     amounts = pa.array([9, 1, 2, None, 9])[1:4]
-    kept_otherwise = pa.table(
+    stored_otherwise = pa.table(
         {
             "currency": pa.chunked_array([other_order[:1], other_order[1:]]),
             "amount": pa.chunked_array([amounts[:2], amounts[2:]]),
         }
     )
 
-    assert digest_of(kept_otherwise) == digest_of(plain)
+    assert digest_of(stored_otherwise) == digest_of(plain)
 
 
 @pytest.mark.parametrize(

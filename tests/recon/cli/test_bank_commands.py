@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from tests.recon.files.bank_documents import CALM, IBAN, MT940, balance, camt, entry, head
+from tests.recon.files.bank_documents import IBAN, MT940, ROUTINE, balance, camt, entry, head
 
 RULES = f'[bank.main]\niban = "{IBAN}"\ncurrency = "EUR"\naccounts = ["100042/100042001"]\n'
 NEXT = head("8").replace("2026-11-20T", "2026-11-23T")
@@ -27,7 +27,7 @@ def test_statements_tell_what_they_prove(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Opening, movements and closing of each, the days that are covered, no account in full."""
-    (tmp_path / "a.xml").write_text(camt(CALM + entry("250.50")))
+    (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     assert check("a.xml") == 0
     shown = capsys.readouterr().out
     assert "statement 7 (a.xml) of DE…3000, 2026-11-20: opening 100.00 EUR" in shown
@@ -39,7 +39,7 @@ def test_a_gap_and_a_refused_file_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One file is refused with its figures, another leaves a gap, the first one counts."""
-    (tmp_path / "a.xml").write_text(camt(CALM + entry("250.50")))
+    (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940.replace("CR250,50", "CR250,49"))
     later = NEXT + balance("OPBD", "1.00") + balance("CLBD", "1.00")
     (tmp_path / "c.xml").write_text(camt(later))
@@ -56,7 +56,7 @@ def test_nothing_of_other_people_is_shown(
 ) -> None:
     """Names and words of entries are read for their references only."""
     inner = "<AddtlNtryInf>CANARY-TEXT</AddtlNtryInf>"
-    (tmp_path / "a.xml").write_text(camt(CALM + entry("250.51", inner=inner)))
+    (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.51", inner=inner)))
     (tmp_path / "b.sta").write_text(MT940.replace("Gateway", "CANARY-NAME"))
     assert check("a.xml", "b.sta") == 1
     told = capsys.readouterr()

@@ -42,7 +42,7 @@ def raise_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) ->
     def environment_of(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("recon.steps.ground.environment.environment_of", environment_of)
+    monkeypatch.setattr("recon.steps.runtime.environment.environment_of", environment_of)
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -19,7 +19,7 @@ from recon.cli.demo_work import (
     whole_night,
 )
 from recon.model.errors import ConfigurationError
-from recon.steps.ground.environment import system_clock
+from recon.steps.runtime.environment import system_clock
 
 FRIDAY = date(2026, 11, 20)
 NIGHT = time(2, 30)

@@ -32,7 +32,7 @@ def seeded(port: int, *operations: str) -> dict[str, str]:
     )
 
 
-def told_by_us(port: int) -> list[str]:
+def reported_by_us(port: int) -> list[str]:
     """Operations that came through the API."""
     return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
 
@@ -51,7 +51,7 @@ def test_query_shows_each_number_with_its_answer(
     assert payment["transaction_id"] in out[1]
     assert "authorised" in out[1]
     assert "not known to the gateway" in out[2]
-    assert told_by_us(port) == []
+    assert reported_by_us(port) == []
 
 
 def test_query_by_transaction_as_json(port: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,13 +107,13 @@ def test_money_by_hand_is_done_and_told(
     out = capsys.readouterr().out
     assert code == 0, out
     assert "confirmed" in out
-    assert told_by_us(port) == [operation]
+    assert reported_by_us(port) == [operation]
 
 
 def refused(port: int, *words: str) -> int:
     """The exit code of a movement of an authorised payment, of which nothing left."""
     code = cli.main(["gateway", "move", *words, seeded(port, "authorise")["order_no"], "--as", "a"])
-    assert told_by_us(port) == []
+    assert reported_by_us(port) == []
     return code
 
 
@@ -149,7 +149,7 @@ def test_a_movement_takes_its_own_options_alone(port: int, words: list[str]) -> 
     payment = seeded(port, "authorise", "capture")
 
     assert cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"]) == 2
-    assert told_by_us(port) == []
+    assert reported_by_us(port) == []
 
 
 def test_a_repeat_by_hand_waits_and_ends_with_3(
@@ -165,7 +165,7 @@ def test_a_repeat_by_hand_waits_and_ends_with_3(
 
     assert code == 3
     assert "planned" in capsys.readouterr().out
-    assert told_by_us(port) == ["refund"]
+    assert reported_by_us(port) == ["refund"]
 
 
 def test_the_doctor_tells_each_line_and_ends_by_them(

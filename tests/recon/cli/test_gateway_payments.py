@@ -16,7 +16,7 @@ from recon import cli
 from recon.config.settings import load_settings
 from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions, serving
-from recon.steps.ground.environment import system_clock
+from recon.steps.runtime.environment import system_clock
 from recon.store.database.engine import open_store
 from tests.recon.cli import played_gateway
 from tests.recon.gateway_client.sample_payouts import PAYOUT

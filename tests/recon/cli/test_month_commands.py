@@ -14,8 +14,9 @@ from openpyxl import load_workbook
 
 from recon import cli
 from recon.model.nights import Mode, NightRequest, StepSummary
-from recon.steps.ground import environment
 from recon.steps.night import whole_night as night
+from recon.steps.runtime import environment
+from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,
@@ -30,7 +31,6 @@ from tests.recon.steps.conftest import (
     plain_workbooks,
     profile,
 )
-from tests.recon.steps.people.test_sign_off import PEOPLE
 
 __all__ = ["begun", "begun_once", "database_url", "merchant", "profile"]
 """A merchant on loopback, as the steps' tests have it."""

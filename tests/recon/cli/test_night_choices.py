@@ -76,7 +76,7 @@ def test_without_a_date_it_is_the_last_day_that_has_closed(
     """The zone of the business calendar decides, as it does when a night refuses an open day."""
     (tmp_path / "rules.toml").write_text('[calendar]\ntimezone = "Europe/Berlin"\n')
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
-    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: now)
+    monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: now)
 
     assert str(closed_day()) == day
     assert str(closed_day("2026-10-01")) == "2026-10-01"
@@ -89,7 +89,7 @@ def test_where_the_sandbox_has_another_date_the_day_is_the_last_closed_there(
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("RECON_CLOCK_SHIFT", str(-5 * 86_400))
-    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
+    monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: AT)
 
     assert closed_day() == date(2026, 11, 15)
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example")
@@ -121,7 +121,7 @@ def test_a_command_that_takes_a_run_takes_a_date_or_nothing(
     words: str, installation: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """Each looks for the night of the last closed day when it is named, and when it is not."""
-    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
+    monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: AT)
     needed = filled(TAKING_RUNS[words], installation)
     ended = {}
     for night in ((CLOSED,), ()):
@@ -138,7 +138,7 @@ def test_a_span_ends_with_the_last_closed_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without --from and --to it is that one day."""
-    monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
+    monkeypatch.setattr("recon.steps.runtime.environment.system_clock", lambda: AT)
     (tmp_path / "candidate.toml").touch()
     (tmp_path / "config" / "merchants.toml").write_text(
         f'[accounts."1/2"]\ninbox = "{tmp_path}"\nreports = "{tmp_path}"\n'

@@ -9,7 +9,7 @@ import pytest
 from recon.cli import main
 from recon.model.nights import Mode, NightRequest
 from recon.steps.files.ingest import ingest
-from recon.steps.ground.environment import environment_of, system_clock
+from recon.steps.runtime.environment import environment_of, system_clock
 from recon.store.nights import runs
 
 PLACE = ["--merchant", "100042", "--account", "100042001"]

@@ -8,7 +8,7 @@ import pytest
 
 from recon.cli import main
 from recon.model.nights import Mode, NightRequest
-from recon.steps.ground.environment import environment_of, system_clock
+from recon.steps.runtime.environment import environment_of, system_clock
 from recon.store.nights import runs
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

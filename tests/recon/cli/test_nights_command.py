@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main, night_commands
-from recon.cli.night_commands import tell_missed
+from recon.cli.night_commands import notify_missed
 from recon.steps.night import monitor
 from recon.steps.night.monitor import Watched
 
@@ -88,9 +88,9 @@ def test_a_command_without_settings_says_nothing_of_nights(
     """Where the database cannot be read the command has said why already."""
     (account / "recon.sqlite").unlink()
     told: list[str] = []
-    tell_missed("approve", tell=told.append)
+    notify_missed("approve", tell=told.append)
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
-    tell_missed("sandbox", tell=told.append)
+    notify_missed("sandbox", tell=told.append)
 
     assert told == []
-    assert "sandbox" not in night_commands.TOLD_BY
+    assert "sandbox" not in night_commands.REPORTED_BY

@@ -13,7 +13,7 @@ PROGRAM = """
 import sys
 from datetime import timedelta
 from recon.cli.speaking import telling
-from recon.model.headway import Way
+from recon.model.step_progress import Way
 
 now = timedelta()
 with telling(["ingest", "query"], elapsed=lambda: now) as tell:

@@ -57,7 +57,7 @@ def payment(amount: str, *, reference: str, party: str = "<Nm>Gateway Ltd</Nm>")
     )
 
 
-CALM = head() + balance("OPBD", "100.00") + balance("CLBD", "350.50")
+ROUTINE = head() + balance("OPBD", "100.00") + balance("CLBD", "350.50")
 MT940 = """:20:STMT
 :25:37040044/532013000
 :28C:00007/001

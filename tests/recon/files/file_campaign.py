@@ -15,8 +15,8 @@ from typing import IO, Any, NamedTuple
 
 import pytest
 
-from recon.files.reader import door, file_reader, files
-from recon.files.reader.door import MIB, SMALL_BYTES, Read
+from recon.files.reader import file_reader, files, reader_process
+from recon.files.reader.reader_process import MIB, SMALL_BYTES, Read
 from recon.model.errors import ReaderBrokenError
 
 FILES_A_FORK = 25
@@ -58,12 +58,12 @@ class _Noting:
     """In place of the night's reader: notes what it is asked."""
 
     def __init__(self) -> None:
-        self.tasks: list[door.Task] = []
+        self.tasks: list[reader_process.Task] = []
 
     @contextmanager
     def read(self, file: Path, work: Callable[..., Any], /, **arguments: Any) -> Iterator[Read]:
         assert file.stat().st_size < SMALL_BYTES
-        self.tasks.append(door.Task(work, arguments, ""))
+        self.tasks.append(reader_process.Task(work, arguments, ""))
         raise _NotedError
         yield
 
@@ -79,8 +79,8 @@ class _LaidAside(NamedTuple):
         rows, facts = _beside(self.folder, self.number)
         with rows.open("rb") as row_file, facts.open("rb") as fact_file:
             try:
-                yield Read(door.read_facts(fact_file, of=work), row_file)
-            except door.BrokenParcelError:
+                yield Read(reader_process.read_facts(fact_file, of=work), row_file)
+            except reader_process.BrokenParcelError:
                 msg = f"{file.name} broke its reader, which gave back what no reader writes"
                 raise ReaderBrokenError(msg) from None
 
@@ -97,7 +97,7 @@ def each_apart(reads: Sequence[Callable[[], Any]], *, folder: Path) -> Iterator[
         together = number % ALONE_EVERY != ALONE_EVERY - 1
         ends = _in_one_fork(batch, folder=folder) if together else None
         for at, read in enumerate(batch):
-            code, peak_bytes, milliseconds = ends[at] if ends else (door.GAVE_UP, 0, 0)
+            code, peak_bytes, milliseconds = ends[at] if ends else (reader_process.GAVE_UP, 0, 0)
             if code:
                 yield _alone(read)
                 continue
@@ -138,19 +138,19 @@ def _in_one_fork(
 def one_after_the_other(
     rows: IO[bytes],  # noqa: ARG001 - each file has its own
     *,
-    tasks: Sequence[door.Task],
+    tasks: Sequence[reader_process.Task],
     folder: Path,
 ) -> list[tuple[int, int, int]]:
     """A task of a fork: several files; how each ended, its peak in bytes and its milliseconds."""
     return [_measured(task, folder=folder, number=number) for number, task in enumerate(tasks)]
 
 
-def _measured(task: door.Task, *, folder: Path, number: int) -> tuple[int, int, int]:
+def _measured(task: reader_process.Task, *, folder: Path, number: int) -> tuple[int, int, int]:
     Path("/proc/self/clear_refs").write_text(FORGET_PEAK)
     began = time.process_time_ns()
     rows, facts = _beside(folder, number)
     with rows.open("w+b") as row_file, facts.open("w+b") as fact_file:
-        code = door._answer(task, rows=row_file, facts=fact_file)
+        code = reader_process._answer(task, rows=row_file, facts=fact_file)
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     return code, peak * 1024, (time.process_time_ns() - began) // 1_000_000

@@ -12,7 +12,7 @@ from recon.config.rules import Rules
 from recon.files.formats.format_limits import REJECTED_CHARACTERS_MAX, REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import BadRow, Rows
 from recon.files.reader import file_reader, plain_table
-from recon.files.reader.door import MIB, SMALL_BYTES, Ending
+from recon.files.reader.reader_process import MIB, SMALL_BYTES, Ending
 from recon.files.typing.table_schema import schema_of
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind

@@ -77,7 +77,7 @@ def row(**cells: object) -> Change:
     return lambda reply: _with_rows(reply, lambda rows: [rows[0] | cells, *rows[1:]])
 
 
-def rows_say(status: str, **fields: object) -> Change:
+def rows_echo(status: str, **fields: object) -> Change:
     """Every row has this status, and the whole says otherwise."""
     every = {"capture_status": status}
     changed = whole(**fields)
@@ -237,7 +237,7 @@ CASES: dict[str, Case] = {
     # The signature covers neither the rows nor the status: in doubt, signed or not.
     **{
         f"return status {status!r} over rows of {of_rows}{', unsigned' if given else ''}": Case(
-            rows_say(of_rows, return_status=status, **(UNSIGNED if given else {})),
+            rows_echo(of_rows, return_status=status, **(UNSIGNED if given else {})),
             Says(words=UNKNOWN, has=F.RETURN_STATUS),
             given,
         )

@@ -119,7 +119,7 @@ def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
     assert {found.kind for found in reply.findings} >= ({finding} if finding else set())
 
 
-def _told(pays: object, receives: object = 250.00, fee: float = 5.00, of: str = "EUR") -> Any:
+def _reported(pays: object, receives: object = 250.00, fee: float = 5.00, of: str = "EUR") -> Any:
     """What the payer pays, the payee receives, and the fee."""
     names = ("amount_payer_pays", "amount_beneficiary_receives", "fee_amount", "fee_currency")
     return dict(zip(names, (pays, receives, fee, of), strict=True))
@@ -133,37 +133,37 @@ A_SOURCE = FROM_DOLLARS | {"source_amount": "290.00"}
 @pytest.mark.parametrize(
     ("sent", "told", "outcome"),
     [
-        (PAYER, _told(255.00), "done"),
-        (PAYER, _told(9_999_999.00), "unknown"),
-        (PAYER, _told(255.00, 0.01), "unknown"),
-        (PAYER, _told(250.00), "unknown"),
-        (PAYER, _told(255.00, fee=100.00), "unknown"),
-        (PAYER, _told(-255.00), "unknown"),
-        (PAYER, _told("255,00"), "unknown"),
-        (PAYER, _told(255.00, 249.99), "unknown"),
-        (PAYER, _told(254.60, of="USD"), "done"),
-        (PAYER, _told(249.99, of="USD"), "unknown"),
-        (PAYEE, _told(255.00), "unknown"),
-        (PAYEE, _told(250.00, 245.00), "done"),
-        (EITHER, _told(250.00, 245.00), "done"),
-        (EITHER, _told(255.00, 245.00), "unknown"),
-        (PAYER, _told("", ""), "done"),
-        (PAYER | {"source_currency": "EUR", "source_amount": "250.00"}, _told(255.00), "done"),
+        (PAYER, _reported(255.00), "done"),
+        (PAYER, _reported(9_999_999.00), "unknown"),
+        (PAYER, _reported(255.00, 0.01), "unknown"),
+        (PAYER, _reported(250.00), "unknown"),
+        (PAYER, _reported(255.00, fee=100.00), "unknown"),
+        (PAYER, _reported(-255.00), "unknown"),
+        (PAYER, _reported("255,00"), "unknown"),
+        (PAYER, _reported(255.00, 249.99), "unknown"),
+        (PAYER, _reported(254.60, of="USD"), "done"),
+        (PAYER, _reported(249.99, of="USD"), "unknown"),
+        (PAYEE, _reported(255.00), "unknown"),
+        (PAYEE, _reported(250.00, 245.00), "done"),
+        (EITHER, _reported(250.00, 245.00), "done"),
+        (EITHER, _reported(255.00, 245.00), "unknown"),
+        (PAYER, _reported("", ""), "done"),
+        (PAYER | {"source_currency": "EUR", "source_amount": "250.00"}, _reported(255.00), "done"),
         # Each side in its own currency; the fee is exact where it is in that of who bears it.
-        (FROM_DOLLARS, _told(291.17), "done"),
-        (FROM_DOLLARS, _told(291.17, of="USD"), "done"),
-        (FROM_DOLLARS, _told(0.00), "unknown"),
-        (FROM_DOLLARS, _told(291.17, 245.00), "unknown"),
-        (A_SOURCE, _told(295.00, of="USD"), "done"),
-        (A_SOURCE, _told(295.83), "done"),
-        (A_SOURCE, _told(290.00, fee=0.00), "done"),
-        (A_SOURCE, _told(295.01, of="USD"), "unknown"),
-        (A_SOURCE, _told(289.99), "unknown"),
-        (A_SOURCE | PAYEE, _told(290.00, 245.00), "done"),
-        (A_SOURCE | PAYEE, _told(290.00, 245.70, of="USD"), "done"),
-        (A_SOURCE | PAYEE, _told(290.00, 250.01, of="USD"), "unknown"),
-        (A_SOURCE, _told(295.00) | {"source_amount": "290.01"}, "unknown"),
-        (A_SOURCE, _told(295.00) | {"source_currency": "GBP"}, "unknown"),
+        (FROM_DOLLARS, _reported(291.17), "done"),
+        (FROM_DOLLARS, _reported(291.17, of="USD"), "done"),
+        (FROM_DOLLARS, _reported(0.00), "unknown"),
+        (FROM_DOLLARS, _reported(291.17, 245.00), "unknown"),
+        (A_SOURCE, _reported(295.00, of="USD"), "done"),
+        (A_SOURCE, _reported(295.83), "done"),
+        (A_SOURCE, _reported(290.00, fee=0.00), "done"),
+        (A_SOURCE, _reported(295.01, of="USD"), "unknown"),
+        (A_SOURCE, _reported(289.99), "unknown"),
+        (A_SOURCE | PAYEE, _reported(290.00, 245.00), "done"),
+        (A_SOURCE | PAYEE, _reported(290.00, 245.70, of="USD"), "done"),
+        (A_SOURCE | PAYEE, _reported(290.00, 250.01, of="USD"), "unknown"),
+        (A_SOURCE, _reported(295.00) | {"source_amount": "290.01"}, "unknown"),
+        (A_SOURCE, _reported(295.00) | {"source_currency": "GBP"}, "unknown"),
     ],
 )
 def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(

@@ -15,7 +15,7 @@ from recon.gateway_client import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.replies import RowOutcome
-from recon.instructions.eligibility import Cleared
+from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import Instruction
 from recon.model.words import InstructionKind, InstructionState
 
@@ -43,7 +43,7 @@ IBAN = "DE89370400440532013000"
 """A private value of every request below."""
 
 
-def request_of(rows: Sequence[Cleared], *, body: bytes = b"", sha: str = "") -> PreparedRequest:
+def request_of(rows: Sequence[Eligible], *, body: bytes = b"", sha: str = "") -> PreparedRequest:
     """A prepared batch that no client made; its rows are the cleared ones."""
     sent: Any = tuple(rows)
     return PreparedRequest(

@@ -14,9 +14,9 @@ from recon.instructions.approval import (
     list_of,
     problem_of_rest,
     problem_of_two,
+    reported_beside,
     requesters_of,
     sums_in_words,
-    told_beside,
 )
 from recon.instructions.instruction import Instruction
 from recon.instructions.planning import RuleAllowance
@@ -89,7 +89,7 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
     assert [one.instruction_id for one in wanted.largest] == ["i1", "i2"]
     assert [one.instruction_id for one in wanted.repeats] == ["i1"]
     assert list_of([named]).repeats == (named,)
-    assert told_beside(replace(named, request_id="R-1", transaction_id="T9")) == (
+    assert reported_beside(replace(named, request_id="R-1", transaction_id="T9")) == (
         "i3 capture 100.00 EUR, order A1, transaction T9, request_id R-1: planned"
     )
 

@@ -23,7 +23,7 @@ REFUND = replace(CAPTURE, kind=InstructionKind.REFUND, amount=100)
 S, K, J = GatewayState, InstructionKind, InstructionState
 
 
-def _told(
+def _reported(
     item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
 ) -> str:
     """The words of a case."""
@@ -72,7 +72,7 @@ def test_the_opposite_in_two_answers_is_a_case(
 ) -> None:
     item = replace(CAPTURE, kind=kind, state=state)
 
-    assert bool(_told(item, (20, shown), (30, shown))) == is_case
+    assert bool(_reported(item, (20, shown), (30, shown))) == is_case
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_lagging_or_single_answer_contradicts_nothing(
     answers: list[tuple[float, GatewayState]],
 ) -> None:
     """One answer, answers too near, too early, or not the newest make no case."""
-    assert _told(CAPTURE, *answers) == ""
+    assert _reported(CAPTURE, *answers) == ""
 
 
 def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
@@ -105,7 +105,7 @@ def test_another_instruction_that_moved_explains_what_is_shown() -> None:
     first = replace(CAPTURE, state=J.RESOLVED_NOT_APPLIED)
     second = replace(CAPTURE, instruction_id="i2", again_for="i1")
 
-    assert _told(first, (20, S.PAID), (30, S.PAID), others=(second,)) == ""
+    assert _reported(first, (20, S.PAID), (30, S.PAID), others=(second,)) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recon.instructions.eligibility import (
     Baseline,
-    Cleared,
+    Eligible,
     Refused,
     ShownPayment,
     batches,
@@ -48,7 +48,7 @@ def _judged(
     others: Sequence[Instruction] = (),
     answer: KeyAnswer = KeyAnswer.FOUND,
     **options: bool,
-) -> Cleared | Refused:
+) -> Eligible | Refused:
     return clear(instruction, baseline=Baseline(answer, payments), others=others, **options)
 
 
@@ -63,7 +63,7 @@ def _reason(*asked: Any, **options: Any) -> str:
 def test_what_fits_is_cleared_with_its_payment(
     instruction: Instruction, payment: ShownPayment
 ) -> None:
-    assert _judged(instruction, payment) == Cleared(instruction, payment)
+    assert _judged(instruction, payment) == Eligible(instruction, payment)
 
 
 @pytest.mark.parametrize("answer", [KeyAnswer.FAILED, KeyAnswer.NOT_FOUND, KeyAnswer.UNMAPPED])
@@ -186,7 +186,7 @@ def test_a_review_that_released_the_payment_moved_nothing(
     """A confirmed review neither makes the answer stale nor counts as money that moved."""
     judged = _judged(instruction, AUTHORISED, others=[_other(K.REVIEW)], multiple_captures=parts)
 
-    assert judged == Cleared(instruction, AUTHORISED)
+    assert judged == Eligible(instruction, AUTHORISED)
 
 
 def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
@@ -208,7 +208,7 @@ def test_no_payout_goes_by_the_word_of_a_rule() -> None:
         for by in ("rule: order file", "ann, bob")
     ]
 
-    assert [isinstance(one, Cleared) for one in judged] == [False, True]
+    assert [isinstance(one, Eligible) for one in judged] == [False, True]
 
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -223,35 +223,35 @@ BASE = replace(
 WHOLE = 1_000
 
 
-def _cleared(number: int, kind: InstructionKind, *, payment: str = "", days: int = 0) -> Cleared:
+def _eligible(number: int, kind: InstructionKind, *, payment: str = "", days: int = 0) -> Eligible:
     instruction = replace(BASE, instruction_id=f"i{number}", kind=kind)
     shown = ShownPayment(payment or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
-    return Cleared(instruction, replace(shown, dated=AT - timedelta(days=days)))
+    return Eligible(instruction, replace(shown, dated=AT - timedelta(days=days)))
 
 
 def test_captures_leave_first_and_the_oldest_authorisation_before_all() -> None:
     queued = queue(
         [
-            _cleared(1, InstructionKind.REFUND, days=9),
-            _cleared(2, InstructionKind.CAPTURE, days=1),
-            _cleared(3, InstructionKind.CAPTURE, days=6),
+            _eligible(1, InstructionKind.REFUND, days=9),
+            _eligible(2, InstructionKind.CAPTURE, days=1),
+            _eligible(3, InstructionKind.CAPTURE, days=6),
         ],
         refusal=lambda _: "",
     )
 
-    assert [item.instruction.instruction_id for item in queued.cleared] == ["i3", "i2", "i1"]
+    assert [item.instruction.instruction_id for item in queued.eligible] == ["i3", "i2", "i1"]
 
 
 def test_the_second_instruction_of_a_payment_waits_and_says_for_which() -> None:
     queued = queue(
         [
-            _cleared(1, InstructionKind.REFUND, payment="T9"),
-            _cleared(2, InstructionKind.CAPTURE, payment="T9"),
+            _eligible(1, InstructionKind.REFUND, payment="T9"),
+            _eligible(2, InstructionKind.CAPTURE, payment="T9"),
         ],
         refusal=lambda _: "",
     )
 
-    assert [item.instruction.instruction_id for item in queued.cleared] == ["i2"]
+    assert [item.instruction.instruction_id for item in queued.eligible] == ["i2"]
     assert [item.reason for item in queued.refused] == [
         "instruction i2 of the same payment goes first"
     ]
@@ -260,19 +260,19 @@ def test_the_second_instruction_of_a_payment_waits_and_says_for_which() -> None:
 def test_a_refused_instruction_does_not_block_the_next_of_its_payment() -> None:
     queued = queue(
         [
-            _cleared(1, InstructionKind.REFUND, payment="T9"),
-            _cleared(2, InstructionKind.REFUND, payment="T9"),
+            _eligible(1, InstructionKind.REFUND, payment="T9"),
+            _eligible(2, InstructionKind.REFUND, payment="T9"),
         ],
         refusal=lambda one: "too large" if one.instruction_id == "i1" else "",
     )
 
-    assert [item.instruction.instruction_id for item in queued.cleared] == ["i2"]
+    assert [item.instruction.instruction_id for item in queued.eligible] == ["i2"]
 
 
 def test_payouts_and_subscriptions_leave_one_by_one() -> None:
     """Their requests carry one row; the others fill batches of fifty."""
-    rows = [_cleared(n, InstructionKind.CAPTURE) for n in range(ROWS_PER_BATCH_MAX + 1)]
-    rows += [_cleared(100 + n, InstructionKind.PAYOUT) for n in range(2)]
+    rows = [_eligible(n, InstructionKind.CAPTURE) for n in range(ROWS_PER_BATCH_MAX + 1)]
+    rows += [_eligible(100 + n, InstructionKind.PAYOUT) for n in range(2)]
 
     assert [(kind, len(group)) for kind, group in batches(rows)] == [
         (InstructionKind.CAPTURE, 50),
@@ -283,9 +283,9 @@ def test_payouts_and_subscriptions_leave_one_by_one() -> None:
 
 
 def test_a_planned_batch_tells_rows_and_sums_per_currency() -> None:
-    yen = _cleared(2, InstructionKind.CAPTURE)
+    yen = _eligible(2, InstructionKind.CAPTURE)
     yen = replace(yen, instruction=replace(yen.instruction, currency="JPY"))
-    plans = planned_batches([_cleared(1, InstructionKind.CAPTURE), yen])
+    plans = planned_batches([_eligible(1, InstructionKind.CAPTURE), yen])
 
     assert [str(plan) for plan in plans] == ["capture 1 of 1.00 EUR and 1 of 100 JPY"]
 
@@ -355,7 +355,7 @@ def test_no_night_ever_lets_a_payment_move_more_than_it_holds(
         queued = queue(
             (item for item in judged if not isinstance(item, Refused)), refusal=lambda _: ""
         )
-        for item in queued.cleared:
+        for item in queued.eligible:
             position = int(item.instruction.instruction_id.split("-")[1])
             journal.append(
                 replace(

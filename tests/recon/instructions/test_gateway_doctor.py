@@ -18,7 +18,7 @@ from recon.gateway_client.query_records import QUERY
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ReconError
 from recon.sandbox import SandboxOptions, serving
-from recon.steps.care.gateway_doctor import connection_told, probe, rules_to_try
+from recon.steps.admin.gateway_doctor import connection_reported, probe, rules_to_try
 
 
 def place_of(base_url: str, **variables: str) -> GatewayAccount:
@@ -85,7 +85,7 @@ def _greet(server: socket.socket, context: ssl.SSLContext) -> None:
 
 def told(base_url: str, *, ca_file: Path | None, now: datetime = NOW) -> str:
     """The line of the doctor."""
-    return connection_told(base_url, route=Route(ca_file=ca_file), connect_seconds=2, now=now)
+    return connection_reported(base_url, route=Route(ca_file=ca_file), connect_seconds=2, now=now)
 
 
 def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -> None:

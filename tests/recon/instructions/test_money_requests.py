@@ -14,7 +14,7 @@ from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 from recon.gateway_client import PreparedRequest, RawReply, Route
 from recon.instructions.account import GatewayAccount, gateway_account
-from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect
@@ -78,14 +78,14 @@ def _account(base_url: str = "https://gateway.example.test", **settings: Any) ->
     return gateway_account(made, merchant_id=ACCOUNT[0], account_id=ACCOUNT[1])
 
 
-def _cleared(
+def _eligible(
     *,
     kind: InstructionKind = REFUND,
     currency: str = "EUR",
     amount: int = 400,
     reason: str = "",
     transaction_id: str = "T1",
-) -> Cleared:
+) -> Eligible:
     instruction = replace(
         INSTRUCTION,
         kind=kind,
@@ -95,7 +95,7 @@ def _cleared(
         payment_amount=1_000,
         reason=reason,
     )
-    return Cleared(
+    return Eligible(
         instruction, ShownPayment(transaction_id, GatewayState.PAID, "3000", currency, 1_000)
     )
 
@@ -113,7 +113,7 @@ def test_amounts_leave_with_the_wires_decimals(
     kind: InstructionKind, currency: str, expected: dict[str, str]
 ) -> None:
     """Minor units become the wire's text exactly; a cancel and a refund name the whole payment."""
-    prepared = _gateway("http://127.0.0.1:9").prepare([_cleared(kind=kind, currency=currency)])
+    prepared = _gateway("http://127.0.0.1:9").prepare([_eligible(kind=kind, currency=currency)])
     (row,) = json.loads(prepared.body)[f"{kind}_orders"]
 
     assert {name: row[name] for name in expected} == expected
@@ -123,19 +123,19 @@ def test_a_gateway_of_two_decimals_gets_two() -> None:
     """As configured; an amount that needs more is a problem of its row, told and never rounded."""
     two = {"user": {"amounts": {"own_decimals_if_more": False}}}
     gateway = _gateway("http://127.0.0.1:9", profiles=two)
-    fits = _cleared(currency="KWD", amount=420)
+    fits = _eligible(currency="KWD", amount=420)
     (row,) = json.loads(gateway.prepare([fits]).body)["refund_orders"]
 
     assert (row["amount"], row["refund_amount"]) == ("1.00", "0.42")
     assert gateway.problem(fits) == ""
-    beyond = gateway.problem(_cleared(currency="KWD", amount=423))
+    beyond = gateway.problem(_eligible(currency="KWD", amount=423))
     assert "0.423 KWD cannot be written with 2 decimals" in beyond
 
 
 def test_a_refund_without_a_reason_carries_our_own_tag() -> None:
     gateway = _gateway("http://127.0.0.1:9")
     bodies = [
-        json.loads(gateway.prepare([_cleared(reason=reason)]).body) for reason in ("", "damaged")
+        json.loads(gateway.prepare([_eligible(reason=reason)]).body) for reason in ("", "damaged")
     ]
 
     assert [body["refund_orders"][0]["refund_reason"] for body in bodies] == ["recon i1", "damaged"]
@@ -143,10 +143,10 @@ def test_a_refund_without_a_reason_carries_our_own_tag() -> None:
 
 def test_a_row_that_cannot_be_sent_is_named_before_anything_is() -> None:
     gateway = _gateway("http://127.0.0.1:9")
-    bad = _cleared(transaction_id="T,1")
+    bad = _eligible(transaction_id="T,1")
 
     assert "transaction_id" in gateway.problem(bad)
-    assert gateway.problem(_cleared()) == ""
+    assert gateway.problem(_eligible()) == ""
     with pytest.raises(Defect, match="must not be sent"):
         gateway.prepare([bad])
 
@@ -165,8 +165,8 @@ def _paying(key: SecretStr | None = KEY) -> GatewayOfMoney:
     return gateway
 
 
-def _payout(**changed: Any) -> Cleared:
-    return Cleared(
+def _payout(**changed: Any) -> Eligible:
+    return Eligible(
         replace(PAYOUT, **changed), ShownPayment("", GatewayState.NONE, "", "EUR", 25_000)
     )
 
@@ -202,8 +202,8 @@ def test_a_payout_that_cannot_be_opened_waits_with_the_reason(
 
 def test_the_end_of_a_subscription_names_its_contract_and_no_payment() -> None:
     kind = InstructionKind.CANCEL_SUBSCRIPTION
-    cleared = _payout(kind=kind, recurring_id="REC-7", contract_name="Gold", sealed="")
-    body = _paying().prepare([cleared]).body
+    eligible = _payout(kind=kind, recurring_id="REC-7", contract_name="Gold", sealed="")
+    body = _paying().prepare([eligible]).body
 
     assert b"REC-7" in body
     assert b"Gold" in body

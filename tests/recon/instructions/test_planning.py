@@ -11,7 +11,7 @@ from recon.config.limits import CurrencyLimits
 from recon.instructions.instruction import (
     Instruction,
     Intention,
-    told_repeats,
+    reported_repeats,
     unagreed,
 )
 from recon.instructions.planning import (
@@ -90,7 +90,7 @@ def test_an_equal_row_twice_in_one_file_waits_for_a_person() -> None:
 STRICT = {"request_id": "R-1", "strict": True}
 NEWER = {"file_id": 2, "file_name": "orders-1.csv"}
 SAME, REPEAT = "the same again", "a repeat of i1"
-TOLD_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+REPORTED_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     # A newer version of a file repeats nothing; an equal row from elsewhere is held, not lost.
     ({}, NEWER | {"line": 7}, SAME),
     ({}, {}, REPEAT),
@@ -118,7 +118,7 @@ TOLD_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "later", "comes_to"), TOLD_TWICE)
+@pytest.mark.parametrize(("first", "later", "comes_to"), REPORTED_TWICE)
 def test_what_is_told_twice_is_the_same_again_or_waits_beside_the_first(
     first: dict[str, Any], later: dict[str, Any], comes_to: str
 ) -> None:
@@ -615,6 +615,6 @@ def test_the_payment_it_is_sent_for_is_compared() -> None:
 
 
 def test_why_it_waits_names_the_first_and_counts_the_others() -> None:
-    told = told_repeats([INTENDED, replace(INTENDED, instruction_id="i2")])
+    told = reported_repeats([INTENDED, replace(INTENDED, instruction_id="i2")])
 
     assert told.startswith("looks like a repeat of instruction i1 and 1 more, which is confirmed")

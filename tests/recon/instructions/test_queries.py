@@ -40,13 +40,13 @@ RECORD = OrderRecord(
 )
 
 
-def _told(*records: OrderRecord) -> QueryAnswers:
+def _reported(*records: OrderRecord) -> QueryAnswers:
     return QueryAnswers(records, ("B-1",), (FailedKey("C-1", "silence"),), (), 1)
 
 
 def test_every_key_gets_its_answer_and_payment() -> None:
     """Found, not found and failed stay apart; a payment is a row of the time of its answer."""
-    found = answers_of(_told(RECORD), rules=Rules())
+    found = answers_of(_reported(RECORD), rules=Rules())
 
     assert found.answers == {
         "A-1": (KeyAnswer.FOUND, ""),
@@ -62,7 +62,7 @@ def test_every_key_gets_its_answer_and_payment() -> None:
 def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
     told = ("A-1: transaction_date is no date", "C-1: silence")
     findings = tuple(ReplyFinding(FindingKind.MALFORMED, words) for words in told)
-    replies = replace(_told(RECORD), findings=findings)
+    replies = replace(_reported(RECORD), findings=findings)
 
     assert answers_of(replies, rules=Rules()).unused == told[:1]
 
@@ -71,7 +71,7 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
     """Undocumented fields that make the detail too long go, the risk stays; it is always JSON."""
     facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
     long = {"note": "x" * DETAIL_CHARACTERS_MAX}
-    found = answers_of(_told(RECORD._replace(risk=facts, extra=long)), rules=Rules())
+    found = answers_of(_reported(RECORD._replace(risk=facts, extra=long)), rules=Rules())
 
     assert json.loads(found.observations[0]["detail"]) == {
         "cut": True,
@@ -90,7 +90,7 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
 def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
     """Two decimals on the wire are right for JPY as three are for KWD."""
     record = RECORD._replace(currency=currency, amount=Decimal(amount))
-    found = answers_of(_told(record), rules=Rules())
+    found = answers_of(_reported(record), rules=Rules())
 
     assert [row["amount"] for row in found.observations] == [minor_units]
 
@@ -106,7 +106,7 @@ def test_a_gateway_of_two_decimals_is_read_as_it_writes(
     read = TWO_DECIMALS.amount_of(amount, currency="KWD", operation="retrievalTrans")
     shipped = SHIPPED.amount_of(amount, currency="KWD", operation="retrievalTrans")
     told = [RECORD._replace(currency="KWD", amount=read)] if read is not None else []
-    found = answers_of(_told(*told), rules=Rules())
+    found = answers_of(_reported(*told), rules=Rules())
 
     assert [row["amount"] for row in found.observations] == minor_units
     assert (shipped is not None) is (amount in {"1.230", "1.234"})
@@ -115,7 +115,7 @@ def test_a_gateway_of_two_decimals_is_read_as_it_writes(
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
 def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
     record = RECORD._replace(currency=currency, amount=Decimal(amount))
-    found = answers_of(_told(record, RECORD._replace(transaction_id="T2")), rules=Rules())
+    found = answers_of(_reported(record, RECORD._replace(transaction_id="T2")), rules=Rules())
 
     assert found.answers["A-1"][0] is KeyAnswer.FAILED
     assert "cannot be read" in found.answers["A-1"][1]
@@ -123,7 +123,7 @@ def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> No
 
 
 def test_a_code_that_is_not_mapped_is_told() -> None:
-    found = answers_of(_told(RECORD._replace(query_result="77")), rules=Rules())
+    found = answers_of(_reported(RECORD._replace(query_result="77")), rules=Rules())
 
     assert found.answers["A-1"] == (KeyAnswer.UNMAPPED, "query_result 77")
 
@@ -132,7 +132,7 @@ def test_dates_are_read_in_the_gateways_zone() -> None:
     """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
     rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
     bad = RECORD._replace(transaction_id="T2", transaction_date="20261320101010")
-    found = answers_of(_told(RECORD, bad), rules=rules)
+    found = answers_of(_reported(RECORD, bad), rules=rules)
 
     assert [row["transaction_date"] for row in found.observations] == [
         datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC),
@@ -147,7 +147,7 @@ def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
     records = [
         RECORD._replace(transaction_id=str(at), transaction_at=at) for at in (None, read, same)
     ]
-    found = answers_of(_told(*records), rules=rules)
+    found = answers_of(_reported(*records), rules=rules)
 
     dates = {row["transaction_date"] for row in found.observations}
     assert dates == {datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC)}
@@ -157,7 +157,7 @@ def test_each_payment_keeps_its_own_detail() -> None:
     shared, other = {"website": "a.example"}, {"website": "b.example"}
     risky = RECORD._replace(extra=shared, risk=RiskFacts(risk_score="82"))
     records = [RECORD._replace(extra=extra) for extra in (shared, shared, other)]
-    found = answers_of(_told(*records, risky), rules=Rules())
+    found = answers_of(_reported(*records, risky), rules=Rules())
 
     details = [json.loads(row["detail"]) for row in found.observations]
     assert [detail["row"]["website"][0] for detail in details] == ["a", "a", "b", "a"]
@@ -166,7 +166,7 @@ def test_each_payment_keeps_its_own_detail() -> None:
 
 def test_one_unreadable_payment_makes_its_order_unknown() -> None:
     odd = RECORD._replace(transaction_id="T2", amount=Decimal("10.001"))
-    found = answers_of(_told(RECORD, odd), rules=Rules())
+    found = answers_of(_reported(RECORD, odd), rules=Rules())
 
     answer, reason = found.answers["A-1"]
     assert (answer, found.observations) == (KeyAnswer.FAILED, ())

@@ -17,7 +17,7 @@ from recon.gateway_client import (
     UnknownOutcomeError,
     UnsignedError,
 )
-from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.sender import Sender, Sent
 from recon.model.errors import Defect, OutputError
@@ -51,7 +51,7 @@ class Tape(GatewayOfMoney):
         self.kept: list[bytes] = []
         self.outcomes: list[ReplyOutcome] = []
 
-    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+    def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
         if self.unsigned:
             self.events.append("unsigned")
             raise self.unsigned.pop(0)
@@ -77,7 +77,7 @@ class Tape(GatewayOfMoney):
         return self.halts.pop(0) if self.halts else ""
 
     def claim(
-        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
         del request, at
         ids = [row.instruction.instruction_id for row in rows]
@@ -126,7 +126,7 @@ class Time:
         self._tape.events.append(waited)
 
 
-def _cleared(number: int, kind: InstructionKind = K.CAPTURE, *, transaction: str = "") -> Cleared:
+def _eligible(number: int, kind: InstructionKind = K.CAPTURE, *, transaction: str = "") -> Eligible:
     instruction = replace(
         INSTRUCTION,
         instruction_id=f"i{number}",
@@ -139,12 +139,12 @@ def _cleared(number: int, kind: InstructionKind = K.CAPTURE, *, transaction: str
         line=number,
     )
     payment = ShownPayment(transaction or f"T{number}", GatewayState.PAID, "3000", "EUR", 100)
-    return Cleared(instruction, payment)
+    return Eligible(instruction, payment)
 
 
 def _send(
     tape: Tape,
-    *cleared: Cleared,
+    *eligible: Eligible,
     seconds: Iterable[float] | None = None,
     interval: float = 0,
     **how: Any,
@@ -161,12 +161,12 @@ def _send(
         sleep=time.sleep,
         interval=timedelta(seconds=interval),
     )
-    return asyncio.run(sender.send_all(cleared, **how))
+    return asyncio.run(sender.send_all(eligible, **how))
 
 
-ONE, TWO, THREE = (_cleared(number) for number in (1, 2, 3))
-REFUND = _cleared(2, K.REFUND)
-EACH_KIND = (ONE, _cleared(2, K.CANCEL), _cleared(3, K.REFUND))
+ONE, TWO, THREE = (_eligible(number) for number in (1, 2, 3))
+REFUND = _eligible(2, K.REFUND)
+EACH_KIND = (ONE, _eligible(2, K.CANCEL), _eligible(3, K.REFUND))
 """Each a batch of its own, in this order."""
 
 
@@ -185,7 +185,7 @@ REFUSED_ONE = _unsigned(refused={0: "nobody endorsed it"}, final=True)
 class Pass:
     """What is to be sent, what happens at the gateway and in the journal, and what comes of it."""
 
-    cleared: tuple[Cleared, ...]
+    eligible: tuple[Eligible, ...]
     events: str
     """What is written down, `; ` between them; "…" at the end: as ever from there on."""
     answers: tuple[object, ...] = ()
@@ -313,7 +313,7 @@ def test_a_pass_writes_down_and_sends_in_its_order(name: str) -> None:
     tape = Tape(*case.answers)
     for attribute, value in case.tape.items():
         setattr(tape, attribute, [*value] if isinstance(value, tuple) else value)
-    sent = _send(tape, *case.cleared, **case.how)
+    sent = _send(tape, *case.eligible, **case.how)
     *events, last = case.events.split("; ")
 
     if last == "…":
@@ -367,7 +367,7 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
     signals = iter(["", "", "SIGTERM"])
     tape = Tape(_busy(600))
     told, hour = (lambda: next(signals, "SIGTERM")), timedelta(hours=1)
-    sent = _send(tape, *EACH_KIND, told_to_end=told, ends_in=hour)
+    sent = _send(tape, *EACH_KIND, reported_to_end=told, ends_in=hour)
 
     assert _steps(tape)[:2] == ["claim b1", "send capture i1"]
     assert len(_steps(tape)) <= 3
@@ -417,8 +417,8 @@ def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
 
 def test_captures_go_first_and_each_payment_once() -> None:
     tape = Tape()
-    second = _cleared(2, K.REFUND, transaction="T1")
-    _send(tape, _cleared(1, K.REFUND), second, _cleared(3, K.CANCEL), _cleared(4))
+    second = _eligible(2, K.REFUND, transaction="T1")
+    _send(tape, _eligible(1, K.REFUND), second, _eligible(3, K.CANCEL), _eligible(4))
 
     assert [event for event in tape.events if event.startswith("send")] == [
         *("send capture i4", "send cancel i3", "send refund i1"),
@@ -438,7 +438,7 @@ def test_every_claim_is_noted_outside_before_its_bytes_leave() -> None:
     """The head of the history stands outside the database between the claim and the first byte."""
     tape = Tape()
     _send(tape, ONE, TWO)
-    _send(tape, _cleared(3, K.REFUND))
+    _send(tape, _eligible(3, K.REFUND))
 
     assert tape.noted == [event for event in tape.events if event.startswith("claim")]
 
@@ -458,7 +458,7 @@ def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None
     readings = [0.0, 0, 100, 100, 106, 107]
     left = iter(readings)
     told = iter(["", *["SIGTERM"] * len(readings)])
-    sent = _send(tape, ONE, TWO, seconds=left, told_to_end=lambda: next(told))
+    sent = _send(tape, ONE, TWO, seconds=left, reported_to_end=lambda: next(told))
 
     assert tape.events == ["claim b1", "send 2", "doubt b1"]
     assert (sent.batches, list(left)) == (1, [])

@@ -25,7 +25,7 @@ from recon.matching.frames.sources import (
 from recon.model.words import BreakCode, Reject
 from recon.proof.engine import reconcile
 from recon.proof.proven import proven
-from tests.planted.word_groups import CASH_CODES
+from tests.injected.word_groups import CASH_CODES
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
 """Every grace has ended."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.model.words import BreakCode, Flag
-from tests.planted.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
+from tests.injected.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
 from tests.recon.matching.written_cases import OUTCOMES, Written
 
 pytestmark = pytest.mark.xdist_group("codes of a set")

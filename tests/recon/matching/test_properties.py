@@ -57,7 +57,7 @@ keys = st.fixed_dictionaries(
 )
 instants = st.integers(0, 30 * 24).map(lambda hours: AS_OF - timedelta(hours=hours))
 blank_or_instant = st.none() | instants
-loose_ids = st.sampled_from(["", "T1", "T2"])
+unkeyed_ids = st.sampled_from(["", "T1", "T2"])
 
 
 def rows_of(**cells: Any) -> Any:
@@ -76,7 +76,7 @@ orders = rows_of(
     expected_captured_amount=st.none() | amounts,
     ordered_at=instants,
     updated_at=blank_or_instant,
-    transaction_id=loose_ids,
+    transaction_id=unkeyed_ids,
 )
 payments = rows_of(
     transaction_id=st.sampled_from(["T1", "T2", "T3"]),
@@ -88,7 +88,7 @@ payments = rows_of(
     captured_amount=st.none() | amounts,
     refunded_amount=st.none() | amounts,
     queried_at=blank_or_instant,
-    reference_no=loose_ids,
+    reference_no=unkeyed_ids,
 )
 entries = rows_of(
     entry_id=st.sampled_from(["E1", "E2", "E3", "E4", "E5", "E6", "E7"]),
@@ -106,8 +106,8 @@ entries = rows_of(
         ]
     ),
     booked_at=instants,
-    transaction_id=loose_ids,
-    reference_no=loose_ids,
+    transaction_id=unkeyed_ids,
+    reference_no=unkeyed_ids,
 )
 moves = rows_of(
     instruction_id=st.sampled_from(["I1", "I2", "I3"]),
@@ -115,7 +115,7 @@ moves = rows_of(
     state=st.sampled_from(
         ["confirmed", "confirmed", "rejected", "in_doubt", "approved", "withdrawn"]
     ),
-    transaction_id=loose_ids,
+    transaction_id=unkeyed_ids,
     approved_at=instants,
     outcome_at=blank_or_instant,
     refund_reference_id=st.sampled_from(["", "T1-01"]),

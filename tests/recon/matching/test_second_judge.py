@@ -59,7 +59,7 @@ def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
         )
     if covered:
         told = pick.random() < 0.5
-        one.entries = [*(booked_as_told(one, pick=pick) if told else booked(usual, pick=pick))]
+        one.entries = [*(booked_as_reported(one, pick=pick) if told else booked(usual, pick=pick))]
     return one
 
 
@@ -70,7 +70,7 @@ def booked(usual: int, *, pick: random.Random) -> Iterator[dict[str, Any]]:
         yield {"entry_type": kind, "amount": usual if kind == "capture" else pick.choice(AMOUNTS)}
 
 
-def booked_as_told(one: Set, *, pick: random.Random) -> Iterator[dict[str, Any]]:
+def booked_as_reported(one: Set, *, pick: random.Random) -> Iterator[dict[str, Any]]:
     """Entries of what the gateway or the first reply tells."""
     refunds = [row["amount"] for row in one.moves if row["kind"] == "refund"]
     for row in one.payments:

@@ -86,4 +86,4 @@ def _written(file: str) -> tuple[Written, ...]:
 
 
 OUTCOMES = _written("outcome_cases.txt")
-PLANTED = _written("reason_cases.txt")
+INJECTED = _written("reason_cases.txt")

@@ -1,10 +1,10 @@
-from recon.model.resolutions import BreakAnswer, KeptAnswer, with_answers
+from recon.model.resolutions import BreakAnswer, StoredAnswer, with_answers
 
 
 def test_each_break_bears_what_people_said_of_it() -> None:
     """Resolution, owner and comment stand beside the break they were given to, and no other."""
     answer = BreakAnswer("Gateway asked", "Anna Berg", "ticket 7")
-    answers = {"a1": KeptAnswer(answer, version=1, by="anna", waits=False)}
+    answers = {"a1": StoredAnswer(answer, version=1, by="anna", waits=False)}
 
     answered, bare = with_answers([{"break_id": "a1"}, {"break_id": "b2"}], answers)
 

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 from recon.model.uptime import Uptime, between, uptime_of
-from recon.steps.ground.environment import machine_uptime
+from recon.steps.runtime.environment import machine_uptime
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 

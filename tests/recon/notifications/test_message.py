@@ -12,8 +12,8 @@ from recon.notifications.receiver import (
     MessageRefusal,
     VerifiedMessage,
     form_pairs,
-    kept_fields,
     read_message,
+    stored_fields,
 )
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
@@ -126,7 +126,7 @@ def test_nothing_personal_is_kept() -> None:
     """Names outside the list, and a card number inside a listed field, are dropped."""
     hidden = {"order_no": "4111111111111111"}
 
-    kept = kept_fields({**PAYMENT, **PERSONAL, **hidden})
+    kept = stored_fields({**PAYMENT, **PERSONAL, **hidden})
 
     assert set(kept) & set(PERSONAL) == set()
     assert "4111111111111111" not in str(kept)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recon.privacy.own_files import (
+    advise_kernel,
     folder_for_now,
     for_group,
     for_owner,
@@ -15,7 +16,6 @@ from recon.privacy.own_files import (
     make_folder,
     program_variables,
     replace_result,
-    tell_kernel,
     write_result,
 )
 
@@ -101,10 +101,10 @@ def test_a_file_of_the_kernel_is_written_and_never_made(tmp_path: Path) -> None:
     """What is not there is no file of the kernel."""
     there = tmp_path / "there"
     there.touch()
-    tell_kernel(there, "5")
+    advise_kernel(there, "5")
     assert there.read_text() == "5"
     with pytest.raises(FileNotFoundError):
-        tell_kernel(tmp_path / "gone", "5")
+        advise_kernel(tmp_path / "gone", "5")
 
 
 def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:

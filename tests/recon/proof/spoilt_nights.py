@@ -11,8 +11,8 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import VANISHED_COLUMNS, Previous, Sources
 from recon.model.words import Reject
 from recon.proof.proven import prove
-from tests.planted import RULES, planted
-from tests.planted.planted_files import AS_OF
+from tests.injected import RULES, planted
+from tests.injected.injected_files import AS_OF
 
 FRAMES = (
     *("breaks", "effects", "matches", "pending", "unverified"),

@@ -44,7 +44,7 @@ from recon.proof.totals_in_sql import (
     sql_totals,
 )
 from recon.proof.verdict import OpenCounts, verdict_of
-from tests.planted.planted_files import planted
+from tests.injected.injected_files import planted
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import (
     PLACE,
@@ -628,7 +628,7 @@ def test_a_file_that_was_changed_is_found(
     assert numbers <= {number for number, _ in found}, found
 
 
-def planted_case(case: Any) -> Any:
+def injected_case(case: Any) -> Any:
     """A chargeback that the settlement and the books have, and the query does not show."""
     case.order().payment().entry().entry("chargeback", amount=4000)
     case.line().line("chargeback", gross=-4000)
@@ -643,7 +643,7 @@ def test_sql_takes_a_chargeback_of_the_settlement_for_proven(
     read = totals_in_sql._text
     assert spoilt in read("rows.sql")
     monkeypatch.setattr(totals_in_sql, "_text", lambda name: read(name).replace(spoilt, ""))
-    result = planted_case(case).proven()
+    result = injected_case(case).proven()
 
     assert result.matches["flags"].tolist()[0] == "chargeback_booked"
     assert {number for number, _ in failing(result.control_totals)} == (

@@ -16,9 +16,9 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import books_of
 from recon.proof.engine import reconcile
 from recon.proof.proven import concluded, prove
-from tests.planted import planted
-from tests.planted.planted_files import AS_OF
-from tests.planted.shifted_zone import zone_shifted
+from tests.injected import planted
+from tests.injected.injected_files import AS_OF
+from tests.injected.shifted_zone import zone_shifted
 from tests.recon.matching.conftest import LONG_AGO
 from tests.recon.matching.turned import turned
 from tests.recon.proof.in_parts import books_in_parts, reconciled_in_parts
@@ -63,7 +63,7 @@ LEFT: dict[str, Callable[[Any], Any]] = {
     ),
 }
 """Sets that another row names: no part judges them."""
-CALM: dict[str, Callable[[Any], Any]] = {
+ROUTINE: dict[str, Callable[[Any], Any]] = {
     "exact": lambda c: c.order().payment().entry(),
     "authorised": open_set,
     "cancelled": lambda c: c.order("cancelled").payment("cancelled"),
@@ -78,11 +78,11 @@ CALM: dict[str, Callable[[Any], Any]] = {
     ),
 }
 """One order and one payment, which need nothing else of the night."""
-NAMED = {**WITH_ITEMS, **BY_MATCH, **LEFT, **CALM}
+NAMED = {**WITH_ITEMS, **BY_MATCH, **LEFT, **ROUTINE}
 """Sets that agree, stand by themselves, or are spoken of from elsewhere."""
 SEEDS = int(os.environ.get("PARTS_SEEDS", "4"))
 """Nights whose rows are spoilt at random; `make test-truths` plays more."""
-PLANTED = [(True, 3), (True, 64), (False, 5)][: 1 if SEEDS <= 4 else 3]
+INJECTED = [(True, 3), (True, 64), (False, 5)][: 1 if SEEDS <= 4 else 3]
 """A ledger or none, and buckets; half a minute for 64 of them, which `make test-truths` plays."""
 
 
@@ -114,7 +114,7 @@ def assert_same_in_parts(
     return sum(part.figures.aside["orders"] for part in ours.parts)
 
 
-@pytest.mark.parametrize(("ledger", "buckets"), PLANTED)
+@pytest.mark.parametrize(("ledger", "buckets"), INJECTED)
 def test_planted_nights_in_parts_come_to_the_same(buckets: int, *, ledger: bool) -> None:
     """All codes among agreeing and open sets: nothing of the result differs."""
     night = with_open_sets(planted(size=120, broken=60).sources)
@@ -160,16 +160,16 @@ def test_the_budget_of_rounding_is_of_all_buckets(
     assert len(told.run().breaks) == breaks
 
 
-@pytest.mark.parametrize("name", {**LEFT, **CALM})
+@pytest.mark.parametrize("name", {**LEFT, **ROUTINE})
 def test_a_part_judges_what_stands_by_itself_and_nothing_else(case: Any, name: str) -> None:
     """A set that needs nothing else of the night is final in its part; all others are left."""
-    told = {**LEFT, **CALM}[name](case)
+    told = {**LEFT, **ROUTINE}[name](case)
 
     aside = assert_same_in_parts(
         told.sources(), buckets=2, rules=told.rules, previous=told.previous, as_of=told.as_of
     )
 
-    assert aside == (name in CALM)
+    assert aside == (name in ROUTINE)
 
 
 @pytest.mark.parametrize("name", NAMED)

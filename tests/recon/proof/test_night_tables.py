@@ -31,7 +31,7 @@ from recon.proof.night_tables import (
     totals_of,
     totals_table,
 )
-from tests.planted.planted_files import Planted, planted
+from tests.injected.injected_files import Injected, planted
 
 REJECT = Reject(SourceKind.ORDERS, "orders.csv", 7, "amount", "not an amount", "x", "M1", "1", "A1")
 FILE_READ = SourceFile(SourceKind.ORDERS, "orders.csv", "00ff", 91, 3, 1, 1, 1)
@@ -39,30 +39,30 @@ QUARANTINED = Quarantined(4, "M1", "1", "A9", "orders.csv", 9, "status", "no suc
 
 
 @pytest.fixture(scope="module")
-def night() -> Planted:
+def night() -> Injected:
     """Orders of which some carry one break each, every code in turn."""
     return planted(size=400, broken=200)
 
 
-def compared(night: Planted, sources: Sources, **terms: Any) -> Reconciliation:
+def compared(night: Injected, sources: Sources, **terms: Any) -> Reconciliation:
     """The result of some sources under the rules of the night."""
     return reconcile(sources, rules=night.rules, as_of=night.as_of, **terms)
 
 
 @pytest.fixture(scope="module")
-def result(night: Planted) -> Reconciliation:
+def result(night: Injected) -> Reconciliation:
     """What it comes to."""
     return compared(night, night.sources)
 
 
-def tables_of(night: Planted, sources: Sources, *, previous: Any = None) -> Tables:
+def tables_of(night: Injected, sources: Sources, *, previous: Any = None) -> Tables:
     """All tables of which a comparison can be made again."""
     books = books_of(sources, rules=night.rules)
     small = compared_tables(sources, rules=night.rules, previous=previous, books=books)
     return {**dict(input_tables(sources)), **small}
 
 
-def test_the_same_result_comes_of_the_tables(night: Planted, result: Reconciliation) -> None:
+def test_the_same_result_comes_of_the_tables(night: Injected, result: Reconciliation) -> None:
     """Sources that went into tables and back give the same digest and the same totals."""
     again = compared(night, sources_of_tables(tables_of(night, night.sources)))
     assert again.digest == result.digest
@@ -79,7 +79,7 @@ def test_a_frame_of_a_result_comes_back(result: Reconciliation, name: str) -> No
     assert digest_of([back]) == digest_of([frame[[*back.columns]]])
 
 
-def test_every_match_is_written(night: Planted) -> None:
+def test_every_match_is_written(night: Injected) -> None:
     """The table has a row for each that was counted."""
     whole = compared(night, night.sources)
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from recon.steps.compare.kept_sources import opened_night, sources_of_night
-from tests.planted import Planted, planted
+from recon.steps.compare.stored_sources import opened_night, sources_of_night
+from tests.injected import Injected, planted
 from tests.recon.matching.turned import turned
 from tests.recon.steps.compare.written_night import written
 
@@ -25,13 +25,13 @@ Engine = Callable[[Sources], Reconciliation]
 
 
 @pytest.fixture(scope="module")
-def files() -> Planted:
+def files() -> Injected:
     """Few orders, some of them broken."""
     return planted(size=60, broken=12, seed=5, settled=False)
 
 
 @pytest.fixture
-def engine(files: Planted) -> Engine:
+def engine(files: Injected) -> Engine:
     """The engine under the rules of the files."""
     return partial(reconcile, rules=files.rules, as_of=files.as_of)
 
@@ -42,7 +42,7 @@ def is_same_either_way(sources: Sources, *, engine: Engine) -> bool:
 
 
 def test_the_digest_is_the_same_once_somebody_has_seen_the_matches(
-    files: Planted, engine: Engine
+    files: Injected, engine: Engine
 ) -> None:
     """Of rows that were made and of columns that were made for it alone there is one digest."""
     seen, unseen = engine(files.sources), engine(files.sources)

@@ -12,7 +12,7 @@ import pytest
 from recon.matching.breaks.write_offs import SUM_MAX
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from tests.planted import planted
+from tests.injected import planted
 from tests.recon.matching.cash import test_truth_of_fees as of_fees
 from tests.recon.matching.cash import truth
 from tests.recon.matching.cash.contract_truth import FIRST, TARIFFS, add_line

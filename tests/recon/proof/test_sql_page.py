@@ -12,7 +12,7 @@ from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
 from recon.proof.proven import prove
 from recon.proof.totals_in_sql import sql_files
 from reports.sheets.words import TABLES
-from tests.planted.planted_files import planted
+from tests.injected.injected_files import planted
 from tests.recon.proof.night_folders import night_of, written
 
 EXAMPLES = bundled_config_dir() / "examples" / "questions.sql"

@@ -45,7 +45,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         Book(path)
 
 
-PLANTED = "INSERT INTO effect SELECT NULL, {columns} FROM effect WHERE origin = 'api' LIMIT 1"
+INJECTED = "INSERT INTO effect SELECT NULL, {columns} FROM effect WHERE origin = 'api' LIMIT 1"
 COLUMNS = (
     "operation, origin, merchant_id, account_id, order_no, transaction_id, currency, {amount},"
     " committed_at, refund_reference_id, refund_reason, refund_reference, request_id, {log}"
@@ -63,7 +63,7 @@ def plant(state: Path, *, amount: str = "amount", log: str = "request_log_id") -
     """Repeat the first effect of the API in the ledger, behind the sandbox's back."""
     columns = COLUMNS.format(amount=amount, log=log)
     connection = sqlite3.connect(state)
-    connection.execute(PLANTED.format(columns=columns))
+    connection.execute(INJECTED.format(columns=columns))
     connection.commit()
     connection.close()
 

@@ -29,11 +29,11 @@ from recon.model.uptime import Uptime
 from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.options import Profile
-from recon.steps.care.verify import Reading, Verification, verify, verify_night
-from recon.steps.ground.environment import Environment, environment_of
-from recon.steps.ground.kept_results import KeptResult
+from recon.steps.admin.verify import Reading, Verification, verify, verify_night
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
+from recon.steps.runtime.environment import Environment, environment_of
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.database.roles import Roles, statements
 from recon.store.nights import runs
 from tests.chaos.plain_sheets import SECTIONS, listed
@@ -142,7 +142,7 @@ class Merchant:
         """The result of a run; without its name of the one that finished last."""
         with self.environment() as environment, environment.store.reading() as connection:
             name = run_id or runs.finished(connection)[-1].run_id
-            kept = KeptResult(connection, name, environment).whole()
+            kept = StoredResult(connection, name, environment).whole()
         assert kept is not None
         return kept
 

@@ -9,8 +9,8 @@ import pyotp
 
 from recon.model.figures import Attention
 from recon.notifications.receiver import Receiver
-from recon.steps.ground.environment import environment_of, system_clock
-from recon.steps.people.people import undecided
+from recon.steps.approvals.people import undecided
+from recon.steps.runtime.environment import environment_of, system_clock
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, REFUND, form
 
 PEOPLE = {"anna": "Anna Berg", "ben": "Ben Roy"}
@@ -42,7 +42,7 @@ def phone_of(demo: Path, short: str, *, ahead: timedelta = timedelta()) -> str:
     return pyotp.TOTP(_secret_of(demo, short).read_text()).at(datetime.now(UTC) + ahead)
 
 
-def refund_told(variables: Mapping[str, str]) -> Attention:
+def refund_reported(variables: Mapping[str, str]) -> Attention:
     """Let the gateway tell of a refund in doubt, and say which."""
     with environment_of(variables, clock=system_clock) as environment:
         refunds = [one for _, one in undecided(environment) if one.what == "refund in doubt"]

@@ -9,10 +9,10 @@ import pytest
 
 from recon.archive.step_folder import MANIFEST
 from recon.steps.compare import in_parts, reconcile
-from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.sealed_inputs import write_compared
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import COMPARED, IN_PARTS, RESULTS, folder_of, storage_of
+from recon.steps.compare.stored_sources import small_of_night
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import COMPARED, IN_PARTS, RESULTS, folder_of, storage_of
 from recon.store.nights.runs import Run
 
 ORDERS_PER_PART = 3

@@ -3,9 +3,9 @@
 from typing import Any
 from zipfile import is_zipfile
 
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person
-from recon.steps.people.sign_off import Night, NightToSign, file_to_sign, sign
+from recon.steps.approvals.sign_off import Night, NightToSign, file_to_sign, sign
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person
 from reports.reading.signed_copy import signed_bytes
 
 

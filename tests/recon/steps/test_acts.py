@@ -30,9 +30,9 @@ from recon.steps.acts import (
     say,
     speak,
 )
-from recon.steps.ground.environment import Environment, system_clock
-from recon.steps.ground.identity import identify
 from recon.steps.money.approve import waiting
+from recon.steps.runtime.environment import Environment, system_clock
+from recon.steps.runtime.identity import identify
 from reports.handed import drawings
 
 SECRETS = {"jo": pyotp.random_base32(), "kim": pyotp.random_base32()}

@@ -14,11 +14,11 @@ import pytest
 
 from recon.model.errors import ConfigurationError, GateClosedError
 from recon.model.nights import Mode
-from recon.steps.care.verify import verify
+from recon.steps.admin.verify import verify
 from recon.steps.night import whole_night as night
 from recon.store.money.journal import StoredJournal
 from tests.recon.steps.conftest import UNREAD
-from tests.recon.steps.ground.test_endorsed import settled, wait_for_two, yes
+from tests.recon.steps.runtime.test_endorsed import settled, wait_for_two, yes
 
 SQL = "UPDATE instruction SET {} WHERE kind = 'refund'"
 CHANGES = [
@@ -84,14 +84,14 @@ def test_a_change_between_the_gate_and_the_claim_ends_the_night(
     assert merchant.instruction_states() == {"approved": 1}
 
 
-@pytest.mark.parametrize("said_before", [(), ("jo",)], ids=["first", "second"])
+@pytest.mark.parametrize("stated_before", [(), ("jo",)], ids=["first", "second"])
 def test_nobody_approves_what_the_history_did_not_bind(
-    begun: Callable[[Any], Any], said_before: tuple[str, ...]
+    begun: Callable[[Any], Any], stated_before: tuple[str, ...]
 ) -> None:
     """Whoever looks at a changed amount would say yes to it: the word is refused."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
-        yes(environment, *said_before)
+        yes(environment, *stated_before)
         change(merchant, "amount = amount + 100")
         with pytest.raises(GateClosedError, match=r"its amount is 2\.00 EUR"):
             yes(environment, "kim")
@@ -109,7 +109,7 @@ ACTION_CHANGES = [
         "2 arrived, 3 wait",
     ),
 ]
-"""Each column is changed in `tests/recon/store/nights/test_told_rows.py`."""
+"""Each column is changed in `tests/recon/store/nights/test_reported_rows.py`."""
 
 
 def ask_for_two(merchant: Any) -> None:

@@ -23,17 +23,17 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
 from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions
+from recon.steps.approvals import people
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.files.file_decisions import dismiss, files_of
 from recon.steps.files.ingest import ingest
-from recon.steps.files.words_on_files import dismiss, files_of
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import speaker
-from recon.steps.ground.kept_answers import order_numbers
-from recon.steps.ground.night_folder import storages_of
 from recon.steps.night import query
 from recon.steps.night import query as asking
 from recon.steps.night import whole_night as night
-from recon.steps.people import people
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import speaker
+from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.stored_answers import order_numbers
 from recon.store.database import outside_heads
 from recon.store.database.history import Head
 from recon.store.database.outside_heads import HeadFile
@@ -345,7 +345,7 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
     """No order file names it and no break keeps it: what the gateway shows of it later is seen."""
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
-    monkeypatch.setattr(query.KeptResult, "orders_left_open", lambda _: ())
+    monkeypatch.setattr(query.StoredResult, "orders_left_open", lambda _: ())
     monkeypatch.setattr(query.ShownAnswers, "failed_keys", lambda _: ())
     merchant.move_money(date="2026-11-21")
     (asked,) = (summary for summary in merchant.told if summary.step == "query")

@@ -17,20 +17,20 @@ import pytest
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.errors import StoreError
 from recon.model.words import SourceFile, SourceKind
-from recon.steps.care.verify import verify
+from recon.steps.admin.verify import verify
 from recon.steps.files.ingest import ingest
-from recon.steps.ground.night_folder import storages_of
 from recon.steps.money import gate
 from recon.steps.money.gate import gate_of
+from recon.steps.runtime.night_folder import storages_of
 from recon.store.database.record import BEFORE_MONEY, BOUND_TABLES, Bound
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import decision_rows
-from recon.store.people.decision_rows import PersonsWord
+from recon.store.people.decision_rows import PersonsDecision
 from recon.store.schema.columns import metadata
-from tests.recon.store.kept_files import keep_lines
+from tests.recon.store.stored_files import keep_lines
 
 from .test_bound import UNREAD, approve_it
 
@@ -103,11 +103,13 @@ def said(merchant: Any) -> None:
     """Two people approved a refund, and a word of each other kind was said."""
     approve_it(merchant)
     ask_for_more(merchant)
-    tell_of_lines(merchant)
+    notify_of_lines(merchant)
     now = merchant.clock()
 
-    def word(by: str, seconds: int) -> PersonsWord:
-        return PersonsWord(by, authenticated=by == "Jo Ahn", at=now + timedelta(seconds=seconds))
+    def word(by: str, seconds: int) -> PersonsDecision:
+        return PersonsDecision(
+            by, authenticated=by == "Jo Ahn", at=now + timedelta(seconds=seconds)
+        )
 
     with merchant.environment() as environment, environment.store.writing() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
@@ -170,7 +172,7 @@ def ask_for_more(merchant: Any) -> None:
         ingest(run.run_id, environment=environment)
 
 
-def tell_of_lines(merchant: Any) -> None:
+def notify_of_lines(merchant: Any) -> None:
     """A settlement file."""
     plain = {"batch_id": "B1", "merchant_id": "100042", "account_id": "100042001", "line": 2}
     plain |= {"settled_on": "2026-11-20", "currency": "EUR", "order_no": "A", "fee": 0}

@@ -15,9 +15,9 @@ from typing import Any
 
 from recon.model.money import parse_minor_units
 from recon.model.words import Verdict
-from recon.steps.care.verify import verify_night
+from recon.steps.admin.verify import verify_night
 from recon.store.nights import runs
-from tests.recon.files.bank_documents import CALM, camt, entry, payment
+from tests.recon.files.bank_documents import ROUTINE, camt, entry, payment
 from tests.recon.files.kind_cases import OWN, Right, case
 from tests.recon.files.strict_reader import NotAFile
 from tests.recon.files.test_bank_fuzz import bent
@@ -108,14 +108,14 @@ class HostileNight:
         self._chance = random.Random(f"hostile night {number}")
         captured = merchant.payments("captured")
         self._chance.shuffle(captured)
-        self._calm, *self._bent = captured[: self._chance.choice(PAYMENTS) + 1]
+        self._routine, *self._bent = captured[: self._chance.choice(PAYMENTS) + 1]
         self._due = self._chance.choice(merchant.payments("authorised"))
         self.asked: list[Move] = []
         self._is_without_books = False
 
     def arrive(self) -> None:
         """All files of the night."""
-        calm, merchant = self._calm, self.merchant
+        calm, merchant = self._routine, self.merchant
         refund = merchant.order(calm, action="refund", status="refunded")
         capture = merchant.order(self._due, action="capture", status="paid")
         merchant.drop("calm.csv", refund, capture)
@@ -124,8 +124,8 @@ class HostileNight:
         self._ask_twice(self._bent[0])
         settled = line(calm, batch_id="CALM-0001")
         send(merchant, "calm.csv", settled, paid_out(settled))
-        inner = f"<NtryDtls>{payment('250.50', reference='CALM-0001')}</NtryDtls>"
-        statement = camt(CALM + entry("250.50", inner=inner)).encode()
+        inner = f"<NtryDtls>{payment('250.50', reference='ROUTINE-0001')}</NtryDtls>"
+        statement = camt(ROUTINE + entry("250.50", inner=inner)).encode()
         (inbox(merchant) / "bent.xml").write_bytes(bent(statement, chance=self._chance))
         for number in self._numbers:
             right = rows_about(self._bent, number=number)
@@ -174,7 +174,7 @@ class HostileNight:
             yield f"the gateway: {broken}"
 
     def _whole(self) -> list[Any]:
-        return [self._calm, self._due, *self._bent]
+        return [self._routine, self._due, *self._bent]
 
 
 def _asked(kind: str, name: str, content: bytes, *, known: Any) -> Iterator[Move]:

@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.nights import Part
 from recon.model.words import InstructionState
-from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import run_part
+from recon.steps.runtime.identity import identify
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
 from recon.store.money.instruction_rows import move

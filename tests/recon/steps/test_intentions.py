@@ -9,11 +9,11 @@ from sqlalchemy import text
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, StepSummary
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.approvals import people
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night import whole_night as night
-from recon.steps.people import people
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
 from tests.recon.steps.conftest import Payment
 
 PEOPLE = """

@@ -11,7 +11,7 @@ from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from tests.recon.store.kept_files import archive_of
+from tests.recon.store.stored_files import archive_of
 
 NOW = datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)

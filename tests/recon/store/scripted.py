@@ -17,7 +17,7 @@ from recon.gateway_client import (
     ReplyOutcome,
     UnknownOutcomeError,
 )
-from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.planning import Action, Known, plan
@@ -47,7 +47,7 @@ class ScriptedGateway(GatewayOfMoney):
         self._script = list(script)
         self.reached: list[tuple[str, ...]] = []
 
-    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+    def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
         ids = ",".join(row.instruction.instruction_id for row in rows)
         return request_of(rows, body=ids.encode(), sha=f"sha-{ids}")
 
@@ -93,14 +93,14 @@ def planned(store: Store, run: Run, *actions: Action) -> Sequence[Instruction]:
     return made.new
 
 
-def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
+def eligible_captures(store: Store, run: Run, *, orders: int) -> list[Eligible]:
     """Planned, approved by rule, and ready to be sent."""
     actions = (
         replace(CAPTURE, action_id=n, line=n, order_no=f"A-{n}", order_amount=1_000 + n)
         for n in range(1, orders + 1)
     )
     return [
-        Cleared(
+        Eligible(
             item, ShownPayment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999)
         )
         for item in planned(store, run, *actions)
@@ -110,7 +110,7 @@ def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
 def send(
     store: Store,
     run: Run,
-    cleared: Sequence[Cleared],
+    eligible: Sequence[Eligible],
     *,
     gateway: GatewayOfMoney,
     journal: Journal | None = None,
@@ -126,7 +126,7 @@ def send(
         new_id=lambda: f"{prefix}{next(numbers)}",
         crash_point=crash_point,
     )
-    return asyncio.run(sender.send_all(cleared))
+    return asyncio.run(sender.send_all(eligible))
 
 
 def states_of(store: Store) -> list[str]:

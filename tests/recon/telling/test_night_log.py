@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import ConfigurationError
-from recon.model.headway import Headway
+from recon.model.step_progress import StepProgress
 from recon.telling.night_log import LINE_EVERY, LOGGER, PacedLines, note, open_log
 
 
@@ -96,10 +96,10 @@ def test_a_line_comes_only_as_often_as_a_log_bears() -> None:
     lines.begin("query")
     for done in range(0, 10_000, 100):
         now += SECOND
-        lines(Headway(done, 10_000, "orders asked"))
+        lines(StepProgress(done, 10_000, "orders asked"))
     lines.begin("settle")
     now += LINE_EVERY - SECOND
-    lines(Headway(50, 100, "instructions sent"))
+    lines(StepProgress(50, 100, "instructions sent"))
 
     assert said == [
         "query: 2,900 of 10,000 orders asked.",

@@ -173,7 +173,7 @@ def test_without_an_address_dask_is_never_imported() -> None:
     """Neither by the settings nor by the environment of a night, nor by its parts."""
     script = (
         "import sys; from recon.config.cluster import ClusterSettings; "
-        "import recon.steps.ground.environment; "
+        "import recon.steps.runtime.environment; "
         "from recon.workers.dask_workers import workers_of\n"
         "with workers_of(ClusterSettings(), variables={}) as workers:\n"
         "    assert [*workers.each(abs, [-1])] == [1]\n"

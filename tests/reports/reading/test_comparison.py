@@ -38,7 +38,7 @@ def test_a_night_says_what_its_tables_say(workbook: Path, figures: NightFigures)
     assert run_of(workbook) == "7c1f-2031"
 
 
-PLANTED = {
+INJECTED = {
     "Summary!A5": "RECONCILED",
     "Breaks!C9": 7,
     "Pending!B6": "another",
@@ -54,15 +54,15 @@ PLANTED = {
 
 def test_every_changed_cell_is_named_and_no_other(workbook: Path, figures: NightFigures) -> None:
     """Whatever sheet it stands on: sheet, address, what it says and what is true."""
-    found = list(returned_differences(figures, changed(workbook, cells=PLANTED)))
+    found = list(returned_differences(figures, changed(workbook, cells=INJECTED)))
 
-    assert [one.partition(" says ")[0] for one in found] == list(PLANTED)
+    assert [one.partition(" says ")[0] for one in found] == list(INJECTED)
     assert all(", the night says " in one for one in found)
 
 
 def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: NightFigures) -> None:
     """Years later the tables went on, the file did not: a copy is held against it, cell by cell."""
-    copy = changed(workbook, cells=PLANTED)
+    copy = changed(workbook, cells=INJECTED)
 
     assert list(returned_differences(workbook, copy)) == list(returned_differences(figures, copy))
     assert list(returned_differences(workbook, workbook)) == []

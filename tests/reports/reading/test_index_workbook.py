@@ -19,15 +19,15 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import OutputError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode
-from recon.model.resolutions import BreakAnswer, KeptAnswer
+from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.words import ControlTotal, Verdict
-from recon.steps.care.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
+from recon.steps.admin.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
+from recon.steps.approvals.sign_off import Night
 from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.what_if import JudgedAgain, NeverRaised, WhatIf
 from recon.steps.month.close import NOT_PROVEN
 from recon.steps.month.statement import MonthFigure
 from recon.steps.night.monitor import IndexLine
-from recon.steps.people.sign_off import Night
 from recon.store.database.history import Head
 from recon.store.nights.runs import LetGo, Run
 from recon.store.nights.sign_off_rows import Signature
@@ -377,8 +377,8 @@ def test_the_copy_holds_the_answers_that_it_was_signed_on(
         workbook,
         signatures=names_under(workbook, "Dan Orr"),
         answers={
-            key: KeptAnswer(answer, 1, "Jo Hill", waits=False),
-            "gone": KeptAnswer(answer, 1, "X", waits=False),
+            key: StoredAnswer(answer, 1, "Jo Hill", waits=False),
+            "gone": StoredAnswer(answer, 1, "X", waits=False),
         },
         timezone=ZONE,
     )

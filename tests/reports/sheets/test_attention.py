@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from recon.model.figures import PLAIN_FILES, NightFigures
-from recon.model.resolutions import BreakAnswer, KeptAnswer
+from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.words import ControlTotal, Verdict
 from reports.sheets.words import TABLES, proof_words
 from tests.reports.drawn_sheets import SHEETS, content_of, list_on, values_of, words_on
@@ -51,8 +51,8 @@ def test_grave_breaks_are_named_by_what_is_wrong_and_what_to_do(build: Build) ->
     """Page one speaks of a break in finance's words, and leaves room for what waits."""
     night = build()
     doubt = night.attention[0]
-    grave = replace(doubt, what="high break", code="REFUND_DUE", next_step="The order expects")
-    many = tuple(replace(grave, order_no=f"G-{number}") for number in range(9))
+    severe = replace(doubt, what="high break", code="REFUND_DUE", next_step="The order expects")
+    many = tuple(replace(severe, order_no=f"G-{number}") for number in range(9))
     waits = replace(doubt, what="cancel not sent", is_urgent=False, next_step="It waits.")
     words = words_on(content_of(replace(night, attention=(doubt, *many, waits))), "Summary")
 
@@ -105,13 +105,13 @@ def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
 def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> None:
     """Owner and due day stand before what to do, and the answers are counted."""
     night = build()
-    grave = replace(night.attention[0], what="high break", code="REFUND_DUE")
-    hers = replace(grave, owner="Jo Hill", due=date(2026, 11, 23), order_no="G-1")
+    severe = replace(night.attention[0], what="high break", code="REFUND_DUE")
+    hers = replace(severe, owner="Jo Hill", due=date(2026, 11, 23), order_no="G-1")
     key = str(night.breaks["break_id"].iloc[0])
-    answers = {key: KeptAnswer(BreakAnswer(owner="Jo Hill"), 1, "Jo Hill", waits=False)}
+    answers = {key: StoredAnswer(BreakAnswer(owner="Jo Hill"), 1, "Jo Hill", waits=False)}
     answers["of another night"] = answers[key]
     words = words_on(
-        content_of(replace(night, attention=(hers, grave), answers=answers)), "Summary"
+        content_of(replace(night, attention=(hers, severe), answers=answers)), "Summary"
     )
 
     assert "Jo Hill, due 23 Nov: Instruct the refund, or correct the order." in words

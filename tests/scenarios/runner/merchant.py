@@ -33,7 +33,7 @@ PLAIN_SOURCES = frozenset(
 NO_ENTRIES = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
 KILLED_WITHIN_SECONDS = 200
 ASKED_AGAIN_AFTER_SECONDS = 0.02
-TOLD_BEFORE_SECONDS = 1
+REPORTED_BEFORE_SECONDS = 1
 """Between SIGTERM and SIGKILL; a machine that goes down waits longer, but the request as long."""
 NIGHT_BEGINS = timedelta(days=1, hours=2)
 """At two in the morning after its business date."""
@@ -44,7 +44,7 @@ BASE = Path(__file__).parent / "base"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Stated:
     """What a command came to."""
 
     words: str
@@ -61,7 +61,7 @@ class PlayedMerchant:
     scenario: Scenario
     gateway: PlayedGateway
     now: datetime
-    log: list[Said] = field(default_factory=list)
+    log: list[Stated] = field(default_factory=list)
     workbook: Path | None = None
     """The newest one."""
     written: Path | None = None
@@ -93,7 +93,7 @@ class PlayedMerchant:
         assert self.workbook is not None
         return self.folder / f"answers-{self.workbook.name}"
 
-    def night(self, step: Step) -> Said:
+    def night(self, step: Step) -> Stated:
         """A night, or a comparison of plain files, or a night that is killed on its way."""
         day = str(step.stated["night"])
         begins = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC) + NIGHT_BEGINS
@@ -114,7 +114,7 @@ class PlayedMerchant:
         self.gateway.plan([])
         return self._with_workbook(said)
 
-    def act(self, step: Step) -> Said | None:
+    def act(self, step: Step) -> Stated | None:
         """What a person does between two nights."""
         self._let_pass(step, otherwise=self.now + PEOPLE_COME)
         stated = step.stated[step.kind]
@@ -141,12 +141,12 @@ class PlayedMerchant:
             self._answer(stated)
         return None
 
-    def run(self, words: list[str]) -> Said:
+    def run(self, words: list[str]) -> Stated:
         """One command in this process, as the shell would start it."""
         out = io.StringIO()
         with self._variables(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = main(words)
-        self.log.append(Said("recon " + " ".join(words), code, out.getvalue()))
+        self.log.append(Stated("recon " + " ".join(words), code, out.getvalue()))
         return self.log[-1]
 
     def filled(self, text: str) -> str:
@@ -185,14 +185,14 @@ class PlayedMerchant:
         with contextlib.closing(sqlite3.connect(self.folder / "recon.sqlite")) as database:
             return str(database.execute(newest).fetchone()[0])
 
-    def _with_workbook(self, said: Said) -> Said:
+    def _with_workbook(self, said: Stated) -> Stated:
         """What a night says last is where its workbook is; one that was refused wrote none."""
         found = re.search(r"^Workbook: (.+\.xlsx)$", said.text, re.MULTILINE)
         self.written = Path(found[1]) if found else None
         self.workbook = self.written or self.workbook
         return said
 
-    def _compare(self, step: Step, *, day: str, options: list[str]) -> Said:
+    def _compare(self, step: Step, *, day: str, options: list[str]) -> Stated:
         words = ["reconcile", "--as-of", day, "--rules", str(self.folder / "config" / "rules.toml")]
         for file in step.arrives:
             kind = _source(file)
@@ -210,9 +210,9 @@ class PlayedMerchant:
 
     def _killed(
         self, words: list[str], *, wire: list[dict[str, Any]], where: Mapping[str, Any]
-    ) -> Said:
+    ) -> Stated:
         """Kill the night while it waits for the answer to one request, at once or after a word."""
-        of = {name: value for name, value in where.items() if name != "told_before"}
+        of = {name: value for name, value in where.items() if name != "reported_before"}
         silence = {"kind": "silence", "seconds": 2 * KILLED_WITHIN_SECONDS, "nth": 1, **of}
         self.gateway.plan([*wire, silence])
         with self._variables():
@@ -223,16 +223,16 @@ class PlayedMerchant:
         while self.gateway.played() == 0 and process.poll() is None and time.monotonic() < ends:
             time.sleep(ASKED_AGAIN_AFTER_SECONDS)
         killed = self.gateway.played() > 0
-        if where.get("told_before"):
+        if where.get("reported_before"):
             process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(TOLD_BEFORE_SECONDS)
+                process.wait(REPORTED_BEFORE_SECONDS)
         process.send_signal(signal.SIGKILL)
         text = process.communicate()[0]
         if not killed:
             raise ScenarioError(f"the night never asked for what kills it, {where}: {text}")
         self.gateway.plan([])
-        self.log.append(Said(f"recon {' '.join(words)}   (killed)", process.returncode, text))
+        self.log.append(Stated(f"recon {' '.join(words)}   (killed)", process.returncode, text))
         return self._with_workbook(self.log[-1])
 
     def _let_pass(self, step: Step, *, otherwise: datetime) -> None:

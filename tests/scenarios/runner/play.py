@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.scenarios.runner.folder import Expected, Scenario, ScenarioError, Step, Table
 from tests.scenarios.runner.gateway import PlayedGateway
-from tests.scenarios.runner.merchant import PlayedMerchant, Said
+from tests.scenarios.runner.merchant import PlayedMerchant, Stated
 from tests.scenarios.runner.sheets import Results, Row, read
 
 ANY = "…"
@@ -41,7 +41,7 @@ class Played:
     differences: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     """Why something is not as it must be yet, as the scenario states it."""
-    log: list[Said] = field(default_factory=list)
+    log: list[Stated] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     """Lines of the expect.toml that would make it green."""
 
@@ -91,7 +91,7 @@ def play(scenario: Scenario, *, folder: Path, gateway: PlayedGateway, empty: Pat
 class Night:
     """What one night printed, what people got, and what truly happened at the gateway."""
 
-    said: Said
+    said: Stated
     results: Results
     effects: Sequence[Row]
 
@@ -220,7 +220,7 @@ def _as_expect(night: Night, *, day: str) -> list[str]:
     return lines
 
 
-def _wrong_words(step: Step, *, said: Said | None, number: int) -> list[str]:
+def _wrong_words(step: Step, *, said: Stated | None, number: int) -> list[str]:
     """Whether a person's command ended and said as its step states."""
     if said is None:
         return []

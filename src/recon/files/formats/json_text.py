@@ -48,7 +48,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return document
 
 
-_NUMBER_KEPT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_NUMBER_STORED = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = b" \t\r\n"
 
@@ -128,7 +128,7 @@ def _cell(value: Any) -> str:
         case bool():
             return NumberText(str(value).upper())  # no text, so no id
         case NumberText():
-            return value if _NUMBER_KEPT.fullmatch(value) else str(value)
+            return value if _NUMBER_STORED.fullmatch(value) else str(value)
         case str():
             if _SURROGATE.search(value):
                 msg = "has half a character (a lone surrogate) in a value"

@@ -21,14 +21,14 @@ from recon.files.formats.xlsx_book import OLE_MAGIC, ZIP_MAGIC, xlsx_table
 from recon.files.formats.xml_records import xml_table
 from recon.privacy.shown_text import BEGINNING, FORMULA
 
-TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
+REPORTED_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
 
 _UNDO = f"{BEGINNING}'{FORMULA}"
 
 
 def as_before(table: RawTable) -> RawTable:
     """The table with its cells as they were; only a mended file has any that differ."""
-    if not set(TOLD_COLUMNS).issubset(table.header):
+    if not set(REPORTED_COLUMNS).issubset(table.header):
         return table
     columns = {
         name: pc.replace_substring_regex(cells, pattern=_UNDO, replacement=r"\1\2\3")

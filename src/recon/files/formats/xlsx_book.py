@@ -83,7 +83,7 @@ _DAMAGE = (
 _SHEETS_WITHOUT_CELLS = ("chartsheet", "dialogsheet")
 _DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)})
 """Numbers of the formats of dates and times that every spreadsheet has."""
-_SAID_IN_FORMATS = re.compile(r'"[^"]*"|\\.|[_*].|\[[^\]]*\]')
+_STATED_IN_FORMATS = re.compile(r'"[^"]*"|\\.|[_*].|\[[^\]]*\]')
 """What a format shows as it stands: no letter of it means a part of a date."""
 
 
@@ -221,7 +221,7 @@ class WorkbookFile:
         for number, style in enumerate(styles if styles is not None else ()):
             own = style.get("numFmtId", "0")
             if own in codes:
-                code = _SAID_IN_FORMATS.sub("", codes[own].partition(";")[0])
+                code = _STATED_IN_FORMATS.sub("", codes[own].partition(";")[0])
                 is_date = re.search("[dmhysDMHYS]", code) is not None
                 is_date &= re.search(r"\[[hms]+\]", codes[own], re.IGNORECASE) is None
             else:
@@ -274,7 +274,7 @@ _ROW = re.compile("[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _INDEX = re.compile("0|[1-9][0-9]{0,9}")
 _LETTERS = 26
-NUMBERS_KEPT = 65_536
+NUMBERS_STORED = 65_536
 """Different numbers, and names of elements, that are remembered."""
 _LAST_DAY = 2_958_466
 """Behind it lies the year 10000, of which no date can be made."""
@@ -555,7 +555,7 @@ class Sheets:
         refuse(self._book.name, f"is a damaged workbook: in {self._part}, {what}; save it again")
 
 
-@lru_cache(maxsize=NUMBERS_KEPT)
+@lru_cache(maxsize=NUMBERS_STORED)
 def number_text(value: str) -> NumberText:
     """Digits without an exponent and without decimals that say nothing."""
     binary = float(value)
@@ -576,7 +576,7 @@ def _column_number(letters: str) -> int:
     return number
 
 
-@lru_cache(maxsize=NUMBERS_KEPT)
+@lru_cache(maxsize=NUMBERS_STORED)
 def _parted(tag: Any) -> tuple[str, str]:
     """Name space and name of an element; nothing of a comment or an instruction."""
     space, _, local = tag.rpartition("}") if isinstance(tag, str) else ("", "", "")

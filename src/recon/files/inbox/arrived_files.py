@@ -23,7 +23,7 @@ WAITS_FOR = "not complete yet: waits for"
 """How the reason begins of a file that is left for later."""
 HIDDEN = "hidden or temporary"
 BESIDE = "stands beside an order file"
-NOT_TOLD = (HIDDEN, BESIDE)
+NOT_REPORTED = (HIDDEN, BESIDE)
 """What everybody leaves in an inbox; of the rest a night says that it read nothing."""
 
 TEMPORARY_PREFIXES = (".", "~")

@@ -115,7 +115,7 @@ def sftp_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iter
             channel.settimeout(SILENCE_SECONDS)
         yield SftpFolder(session, folder=unquote(parts.path))
     except (paramiko.SSHException, OSError, EOFError, UnicodeError) as error:
-        msg = f"{source.shown} cannot be read: {_told(error)}"
+        msg = f"{source.shown} cannot be read: {_reported(error)}"
         raise SourceUnreadableError(msg) from error
     finally:
         client.close()
@@ -168,7 +168,7 @@ def _private_key(source: RemoteSource) -> paramiko.PKey:
     raise ConfigurationError(msg)
 
 
-def _told(error: BaseException) -> str:
+def _reported(error: BaseException) -> str:
     if isinstance(error, paramiko.BadHostKeyException):
         return "its host key is another than the known one; somebody may stand in between"
     if isinstance(error, paramiko.AuthenticationException):

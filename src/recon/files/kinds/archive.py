@@ -18,13 +18,13 @@ from recon.model.errors import OutputError
 from recon.privacy.own_files import make_folder
 from recon.privacy.shown_text import redacted
 
-KEPT_MODE = 0o600
+STORED_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
 def is_kept(path: Path, *, sha256: str, archive: Path) -> bool:
     """Whether content of this hash lies in the archive."""
-    return kept_place(archive, sha256=sha256, name=path.name).is_file()
+    return stored_place(archive, sha256=sha256, name=path.name).is_file()
 
 
 def keep(
@@ -52,7 +52,7 @@ def keep(
         if file.sha256 != sha256:
             refuse(path.name, "changed after it was read; wait until it is complete and run again")
         content = file.content
-    _write(kept_place(archive, sha256=sha256, name=path.name), content, archive=archive)
+    _write(stored_place(archive, sha256=sha256, name=path.name), content, archive=archive)
     return ""
 
 
@@ -62,7 +62,7 @@ def _write(target: Path, content: bytes, *, archive: Path) -> None:
     try:
         make_folder(target.parent, mode=FOLDER_MODE)
         part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, KEPT_MODE)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, STORED_MODE)
         with os.fdopen(descriptor, "wb") as out:
             out.write(content)
             out.flush()
@@ -76,7 +76,7 @@ def _write(target: Path, content: bytes, *, archive: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def kept_place(archive: Path, *, sha256: str, name: str) -> Path:
+def stored_place(archive: Path, *, sha256: str, name: str) -> Path:
     """Where content of this hash lies."""
     return archive / sha256[:2] / f"{sha256}{Path(name).suffix.lower()}"
 

@@ -23,7 +23,7 @@ from recon.files.formats.raw_reader import FORMATS, raw_of
 from recon.files.formats.raw_table import EveryColumn, RawTable, joined, refuse
 from recon.files.formats.xlsx_book import sheet_texts
 from recon.files.proposing.vocabulary import NAMES, names_of_column, plain_words
-from recon.files.typing.mapped_columns import is_word
+from recon.files.typing.mapped_columns import equals
 from recon.model.errors import SourceUnreadableError
 from recon.privacy.shown_text import redacted
 
@@ -306,7 +306,7 @@ def _term_of(cells: Mapping[str, str], *, given: Mapping[str, list[str]]) -> tup
     """Column and word that say that a row is no record, as a rule; `*`: more stands behind it."""
     for column, words in given.items():
         cell = pa.array([cells.get(column, "")], pa.large_string())
-        if word := next((word for word in words if is_word(cell, word=word)[0]), ""):
+        if word := next((word for word in words if equals(cell, word=word)[0]), ""):
             return column, word
     is_heading = len(cells) >= COLUMNS_MIN and sum(map(bool, cells.values())) == 1
     for column, text in cells.items():

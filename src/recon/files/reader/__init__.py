@@ -4,7 +4,6 @@ A file that breaks its bounds or its reader takes nothing with it but that proce
 comes back as Arrow and JSON through files without a name; nothing is ever unpickled here.
 """
 
-from recon.files.reader.door import Bounds, FileReader, bounds_of, file_reader
 from recon.files.reader.files import (
     OrderRead,
     SpooledRows,
@@ -17,6 +16,7 @@ from recon.files.reader.files import (
     rows_to_mend,
     settlement_file,
 )
+from recon.files.reader.reader_process import Bounds, FileReader, bounds_of, file_reader
 
 __all__ = [
     "Bounds",

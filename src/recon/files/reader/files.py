@@ -33,7 +33,7 @@ from recon.files.kinds.instruction_file import (
 from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
-from recon.files.reader.door import (
+from recon.files.reader.reader_process import (
     file_reader,
     read_batches,
     read_frame,

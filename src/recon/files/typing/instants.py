@@ -139,7 +139,7 @@ def what_is_wrong_with_day(text: str) -> str:
     return ""
 
 
-PATTERNS_KEPT = 256
+PATTERNS_STORED = 256
 """Ways to write times that are taken apart once; a proposal tries some dozens on every cell."""
 _ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
 _PART = re.compile("%-?.")
@@ -265,7 +265,7 @@ def _counted(text: str, *, times: str) -> str | None:
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
 
 
-@lru_cache(maxsize=PATTERNS_KEPT)
+@lru_cache(maxsize=PATTERNS_STORED)
 def _time_pattern(times: str) -> tuple[list[str], re.Pattern[str]]:
     """The parts of a pattern by their letters, and how a cell of it is written."""
     parts, literals = _PART.findall(times), _PART.split(times)

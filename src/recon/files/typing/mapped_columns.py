@@ -358,7 +358,7 @@ def without_skipped(
     rules = [*_rules_of_words(raw, layout=layout)]
     by_words = _any(rules, rows=len(raw.lines))
     short = {bad.line for rule in rules for bad in rule.short}
-    kept_bad = tuple(bad for bad in raw.bad_rows if bad.line not in short)
+    stored_bad = tuple(bad for bad in raw.bad_rows if bad.line not in short)
     judged, orphans, again = raw, np.zeros_like(by_words), np.zeros_like(by_words)
     if layout.lines is not None:
         line = _line_rule(raw, layout.lines, but=by_words)
@@ -368,7 +368,7 @@ def without_skipped(
             raw,
             line.rows,
             above=above,
-            bad=kept_bad,
+            bad=stored_bad,
             their=names_of(schema, layout=layout).get("order_no", ""),
         )
         if schema.kind in _ONCE:
@@ -390,7 +390,7 @@ def without_skipped(
         if count := int((rule.rows & ~stays).sum()) + len(rule.short):
             skipped[rule.name] = count
     is_open = raw.last_line_open and bool(rest[-1:].all())
-    kept = replace(raw.some(rest), bad_rows=kept_bad, skipped=skipped, last_line_open=is_open)
+    kept = replace(raw.some(rest), bad_rows=stored_bad, skipped=skipped, last_line_open=is_open)
     return kept, wrong
 
 
@@ -407,16 +407,16 @@ def _rules_of_words(raw: RawTable, *, layout: FileLayout) -> Iterable[_Rule]:
     for rule in layout.skip:
         at = raw.header.index(rule.column)
         for word in rule.words:
-            rows = is_word(raw.columns[rule.column], word=word) & ~taken
+            rows = equals(raw.columns[rule.column], word=word) & ~taken
             taken |= rows
             cells = [bad.cells[at] if at < len(bad.cells) else "" for bad in short]
-            fits = is_word(pa.array(cells, pa.large_string()), word=word).tolist()
+            fits = equals(pa.array(cells, pa.large_string()), word=word).tolist()
             fitting = tuple(bad for bad, fit in zip(short, fits, strict=True) if fit)
             short = [bad for bad, fit in zip(short, fits, strict=True) if not fit]
             yield _Rule(rule.column, f"{rule.column} = {word}", rows, fitting)
 
 
-def is_word(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
+def equals(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
     """Cells that are the word of a rule, or begin as it says with a `*` at its end."""
     if word.endswith("*"):
         return np.array(pc.starts_with(cells, word.removesuffix("*")), dtype=bool)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
-from recon.files.formats.raw_reader import TOLD_COLUMNS
+from recon.files.formats.raw_reader import REPORTED_COLUMNS
 from recon.files.typing.amounts import AmountColumn
 from recon.files.typing.instants import NOT_GIVEN, InstantColumn
 from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
@@ -83,7 +83,7 @@ def mendable_text(
     names += [name for name in also if any(name in row.cells for row in rows)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*names, *TOLD_COLUMNS])
+    writer.writerow([*names, *REPORTED_COLUMNS])
     for row in rows:
         cells = [row.cells.get(name, "") for name in names]
         parts = [str(row.line), row.column, row.reason, row.text]

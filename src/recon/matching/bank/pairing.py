@@ -155,7 +155,7 @@ class Finding:
     """Merchant and account of an entry that nobody expects."""
 
 
-def weigh(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rules) -> Finding:
+def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rules) -> Finding:
     """Matched where they come to the same or charges explain it, else a break with its code.
 
     All entries name all of the payouts, which have one currency.
@@ -455,7 +455,7 @@ class _Work:
     def by_own_name(self, named: Sequence[Named]) -> None:
         """(1): the entries that name only one batch come to it."""
         for number, receipts in sorted(_by_target(named).items()):
-            finding = weigh(receipts, [self.payouts[number]], rules=self.rules)
+            finding = evaluate(receipts, [self.payouts[number]], rules=self.rules)
             if finding.state is SetState.MATCHED:
                 self.keep(finding)
 
@@ -466,7 +466,7 @@ class _Work:
             payouts = [self.payouts[number] for number in sorted(group.payouts)]
             if payouts:
                 receipts = sorted(set(group.receipts), key=lambda one: one.place)
-                self.keep(_opened(weigh(receipts, payouts, rules=self.rules)))
+                self.keep(_opened(evaluate(receipts, payouts, rules=self.rules)))
             further += group.beyond
         for one in further:
             self._beyond(one)
@@ -475,7 +475,7 @@ class _Work:
         """An entry that names only batches which others paid already: together they have more."""
         payouts, receipts = self._opened_again([self.payouts[number] for number in one.targets])
         told = sorted({*receipts, one.receipt}, key=lambda receipt: receipt.place)
-        self.keep(weigh(told, payouts, rules=self.rules))
+        self.keep(evaluate(told, payouts, rules=self.rules))
 
     def _opened_again(self, payouts: Sequence[Payout]) -> tuple[list[Payout], list[Receipt]]:
         """These payouts and those that share a result with them, without their results."""
@@ -510,7 +510,7 @@ class _Work:
         times = Counter(one for several in fits.values() for one in several)
         for key in sorted(fits):
             if len(fits[key]) == 1 and times[fits[key][0]] == 1:
-                self.keep(weigh(fits[key], days[key], rules=self.rules))
+                self.keep(evaluate(fits[key], days[key], rules=self.rules))
 
     def _is_sum(self, receipt: Receipt, payouts: Sequence[Payout]) -> bool:
         return (
@@ -531,7 +531,7 @@ class _Work:
                 self._doubt(payouts, receipts)
 
     def _matched_by_amount(self, payout: Payout, receipt: Receipt) -> None:
-        finding = weigh([receipt], [payout], rules=self.rules)
+        finding = evaluate([receipt], [payout], rules=self.rules)
         self.keep(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT.value}))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:

@@ -266,10 +266,10 @@ Listed = Collection[tuple[str, int]]
 """Reference and amount of entries whose payments a notification lists, where one is ours."""
 ROWS_AT_ONCE = 65_536
 _OF_OTHERS = ("end_to_end_id", "reference", "counterparty", "text")
-_TOLD = ("end_to_end_id", "reference", "text")
+_REPORTED = ("end_to_end_id", "reference", "text")
 
 
-def kept_of(
+def stored_of(
     source: BankSource, *, batches: Iterable[str], listed: Listed, rules: Rules
 ) -> BankSource:
     """The statements with the entries in scope alone, each with the sum of the others.
@@ -280,12 +280,12 @@ def kept_of(
         listed: of notifications that were read before.
         rules: who is known as the other side at which bank.
     """
-    return kept_of_parts(
+    return stored_of_parts(
         source, parts=lambda: iter([source.entries]), batches=batches, listed=listed, rules=rules
     )
 
 
-def kept_of_parts(
+def stored_of_parts(
     source: BankSource,
     *,
     parts: Callable[[], Iterator[pd.DataFrame]],
@@ -293,7 +293,7 @@ def kept_of_parts(
     listed: Listed,
     rules: Rules,
 ) -> BankSource:
-    """As `kept_of`, of entries that are never in memory together.
+    """As `stored_of`, of entries that are never in memory together.
 
     Args:
         source: the statements; its entries are not looked at.
@@ -415,11 +415,15 @@ def _named(entries: pd.DataFrame, *, words: list[list[str]], ours: BatchNames) -
     known: dict[tuple[int, str], bool] = {}
     for key in {*zip(entries["statement"].tolist(), sides, strict=True)}:
         known[key] = is_known(key[1], words=words[key[0]])
-    columns = (entries["statement"].tolist(), sides, *(entries[name].tolist() for name in _TOLD))
+    columns = (
+        entries["statement"].tolist(),
+        sides,
+        *(entries[name].tolist() for name in _REPORTED),
+    )
     return np.fromiter(
         (
             known[statement, other]
-            or bool(ours.named_in(dict(zip(_TOLD, texts, strict=True)), known=False))
+            or bool(ours.named_in(dict(zip(_REPORTED, texts, strict=True)), known=False))
             for statement, other, *texts in zip(*columns, strict=True)
         ),
         np.bool_,

@@ -35,7 +35,7 @@ no row of tonight speaks of it: it left the window, or the books that it is abou
 _LACKS_A_SIDE = frozenset(code for code, row in CODES.items() if row.lacks_a_side)
 
 
-class Fate(NamedTuple):
+class Disposition(NamedTuple):
     """What a set came to tonight."""
 
     state: str
@@ -44,7 +44,7 @@ class Fate(NamedTuple):
     """Another set's break explains it."""
 
 
-def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[str, Fate]:
+def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[str, Disposition]:
     """Id -> fate of every set that is broken tonight or was last night.
 
     Args:
@@ -59,7 +59,7 @@ def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[st
     hosted = (hosts[chosen["set"]] >= 0).tolist()
     chosen_rows = chosen.rows("identity", "state", "flags")
     return {
-        identity: Fate(state, words, away)
+        identity: Disposition(state, words, away)
         for (identity, state, words), away in zip(chosen_rows, hosted, strict=True)
     }
 
@@ -67,7 +67,7 @@ def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[st
 def movements(
     breaks: pd.DataFrame,
     *,
-    fates: Mapping[str, Fate],
+    fates: Mapping[str, Disposition],
     previous: Previous | None,
     reopens: Mapping[str, str],
     books: bool,
@@ -80,8 +80,8 @@ def movements(
     now = _by_id(breaks)
     broken = [
         identity
-        for identity, fate in fates.items()
-        if fate.state == SetState.BREAK and not fate.hosted
+        for identity, disposition in fates.items()
+        if disposition.state == SetState.BREAK and not disposition.hosted
     ]
     rows = [*_of_last_night(before, now=now, fates=fates, books=books)]
     rows += [
@@ -105,11 +105,11 @@ def _of_last_night(
     before: Mapping[str, Mapping[str, Any]],
     *,
     now: Mapping[str, Mapping[str, Any]],
-    fates: Mapping[str, Fate],
+    fates: Mapping[str, Disposition],
     books: bool,
 ) -> Iterator[dict[str, Any]]:
     for identity, was in before.items():
-        movement = _closing(was, fate=fates.get(identity))
+        movement = _closing(was, disposition=fates.get(identity))
         if movement in FOR_GOOD and not books and _is_of_books(was):
             movement = NOT_SEEN
         yield _row(
@@ -126,17 +126,17 @@ def _coming(identity: str, reopens: Mapping[str, str], previous: Previous | None
     return REOPENED if identity in reopens else NEW
 
 
-def _closing(was: Mapping[str, Any], *, fate: Fate | None) -> str:
+def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
     """How a break of last night ended, "" while it is open."""
-    if fate is None or not fate.state:
+    if disposition is None or not disposition.state:
         return NOT_SEEN
-    if fate.hosted:
+    if disposition.hosted:
         return EXPLAINED
-    if fate.state == SetState.BREAK:
+    if disposition.state == SetState.BREAK:
         return ""
-    if fate.state != SetState.MATCHED:
-        return PENDING if fate.state == SetState.PENDING else UNVERIFIED
-    if Flag.WRITTEN_OFF in fate.flags.split(";"):
+    if disposition.state != SetState.MATCHED:
+        return PENDING if disposition.state == SetState.PENDING else UNVERIFIED
+    if Flag.WRITTEN_OFF in disposition.flags.split(";"):
         return WRITTEN_OFF
     return LATE if was["code"] in _LACKS_A_SIDE else RESOLVED
 

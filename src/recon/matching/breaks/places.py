@@ -88,7 +88,9 @@ def _placed(items: Arrays, *, source: str, joined: Joined) -> Arrays:
     return Arrays(columns, size=size)
 
 
-def told_by_match(joined: Joined, *, outcomes: Outcomes, flags: Column, sources: Sources) -> Bools:
+def reported_by_match(
+    joined: Joined, *, outcomes: Outcomes, flags: Column, sources: Sources
+) -> Bools:
     """Sets of which their match says all: in each leg one plain row of the amount that it names."""
     sets, of, size = joined.sets, joined.keys.of, joined.keys.size
     rules = np.array([j.rule for j in outcomes.judgements] or [""], dtype=object)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.breaks.movements import Fate, next_id
+from recon.matching.breaks.movements import Disposition, next_id
 from recon.matching.breaks.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
@@ -542,7 +542,7 @@ on a break is one; `due_at`: until when it may wait, in microseconds; `reason`: 
 break, or why something is unverified; `rule`: of a match, of which one without a rule is not told;
 `part`: the account of its journal (proposed_journals.PARTS)."""
 _BLANK = {**dict.fromkeys(_TEXTS, ""), **_NUMBERS, "owed_to": "none"}
-_CALM: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
+_ROUTINE: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
     "matches": (SetState.MATCHED, MATCH_COLUMNS),
     "pending": (SetState.PENDING, PENDING_COLUMNS),
     "unverified": (SetState.UNVERIFIED, UNVERIFIED_COLUMNS),
@@ -582,10 +582,10 @@ def identified(
     return found.assign(id=np.array(ids, dtype=object)), reopens
 
 
-def fates_of_found(rows: Arrays) -> dict[str, Fate]:
+def fates_of_found(rows: Arrays) -> dict[str, Disposition]:
     """What became of every id, for the roll-forward."""
     cells = rows.rows("id", "state", "flags")
-    return {own: Fate(state, flags, hosted=False) for own, state, flags in cells}
+    return {own: Disposition(state, flags, hosted=False) for own, state, flags in cells}
 
 
 def with_found(
@@ -616,14 +616,14 @@ def with_found(
     broken = shown.take(shown["state"] == SetState.BREAK.value)
     moved = (broken["effect"] != 0) & (broken["effect"] != NO_AMOUNT)
     is_told = (shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")
-    calm = {
+    routine = {
         name: _added(
             getattr(frames, name),
             shown.take((shown["state"] == state.value) & is_told),
             names=names,
             by=OPEN_SORTED_BY,
         )
-        for name, (state, names) in _CALM.items()
+        for name, (state, names) in _ROUTINE.items()
     }
     return Frames(
         breaks=_with_breaks(
@@ -632,7 +632,7 @@ def with_found(
         effects=_added(
             frames.effects, broken.take(moved), names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY
         ),
-        **calm,
+        **routine,
     )
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
-from recon.matching.frames.coding import combined, is_word
+from recon.matching.frames.coding import combined, equals
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -248,13 +248,13 @@ def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arra
     Of equal amounts the oldest group goes with the oldest entry. Where entries are left without
     one, they stand with all groups that are left in one of their account and currency.
     """
-    loose = (entries["kind"] == kind) & (entries["name"] == "")
-    if not loose.any():
+    unkeyed = (entries["kind"] == kind) & (entries["name"] == "")
+    if not unkeyed.any():
         return settled, entries
     waiting = _unbooked(settled, entries, kind=kind)
     names = entries["name"].copy()
-    by = [entries[name][loose] for name in (*ACCOUNT_CURRENCY, "amount", "at", "entry_id")]
-    rows = np.flatnonzero(loose).tolist()
+    by = [entries[name][unkeyed] for name in (*ACCOUNT_CURRENCY, "amount", "at", "entry_id")]
+    rows = np.flatnonzero(unkeyed).tolist()
     over: set[tuple[str, ...]] = set()
     for (*holder, amount, _, _), row in sorted(
         zip(zip(*(column.tolist() for column in by), strict=True), rows, strict=True)
@@ -428,8 +428,8 @@ def begins_of(
         (merchant, account): at.astimezone(zone).date().isoformat()
         for merchant, account, at in first.itertuples(index=False, name=None)
     }
-    captures = ledger[is_word(ledger["entry_type"], EntryType.CAPTURE)]
-    settled = lines[is_word(lines["entry_type"], EntryType.CAPTURE)]
+    captures = ledger[equals(ledger["entry_type"], EntryType.CAPTURE)]
+    settled = lines[equals(lines["entry_type"], EntryType.CAPTURE)]
     for name in _NAMES:
         known = {*zip(*(texts(captures[own]) for own in (*ACCOUNT, name)), strict=True)}
         cells = (texts(settled[own]) for own in (*ACCOUNT, name, "settled_on"))

@@ -168,14 +168,14 @@ def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Arrays:
 
 def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
     """For a break that stands for two accounts, which of them has which side."""
-    pairs = ((int(host[guest]), guest) for guest in np.flatnonzero(host >= 0).tolist())
+    pairs = ((int(host[linked]), linked) for linked in np.flatnonzero(host >= 0).tolist())
     return {
         number: {
             "sides": _sides_of(sets, number),
-            "other_account": sets["account_id"][guest],
-            "other_sides": _sides_of(sets, guest),
+            "other_account": sets["account_id"][linked],
+            "other_sides": _sides_of(sets, linked),
         }
-        for number, guest in pairs
+        for number, linked in pairs
         if number in wanted
     }
 
@@ -547,7 +547,7 @@ def _fact(name: str) -> Clause:
     return lambda facts: money(getattr(facts, name), currency=getattr(facts, of))
 
 
-def _told(name: str) -> Clause:
+def _reported(name: str) -> Clause:
     """Words that several sentences share: the first that hold, of a list all that do."""
     several = name in TABLE.listed
 
@@ -605,7 +605,7 @@ _SHARED_AS_WRITTEN = {**TABLE.words, **TABLE.listed}
 _WORDS: Mapping[str, Clause] = {
     **{name: _fact(name) for name, kind in FACTS.items() if kind is not bool},
     **{name: _fact(name) for name in NETS},
-    **{name: _told(name) for name in _SHARED_AS_WRITTEN},
+    **{name: _reported(name) for name in _SHARED_AS_WRITTEN},
     **{name: _each(name) for name in TABLE.each},
     **CLAUSES,
 }

@@ -125,7 +125,7 @@ def words_of(column: "pd.Series[str]") -> Column:
     return np.array([*words.to_pylist(), ""], dtype=object)[codes]
 
 
-def is_word(column: "pd.Series[str]", *words: str) -> Bools:
+def equals(column: "pd.Series[str]", *words: str) -> Bools:
     """The rows that hold one of the words."""
     return np.asarray(by_word(column, of=lambda word: word in words), dtype=np.bool_)
 

@@ -29,7 +29,7 @@ LENGTHS_MAX = 16
 """Of texts, so many remembered; half a megabyte each."""
 
 
-def said_once(chunks: Iterable[pa.Array], *, size: int) -> "pd.Series[str] | None":
+def stated_once(chunks: Iterable[pa.Array], *, size: int) -> "pd.Series[str] | None":
     """A column of the one word of these texts; None where they say several, or rows are few."""
     word = only_word(chunks) if size > PIECE_ROWS else None
     return None if word is None else same_word(word, size=size)
@@ -156,7 +156,7 @@ def _once(column: "pd.Series[Any]") -> "pd.Series[Any] | None":
     """A column of texts that all say the same, or of blank amounts, held once; None for others."""
     size = len(column)
     if isinstance(column.dtype, pd.StringDtype):
-        return said_once(pieces(column), size=size)
+        return stated_once(pieces(column), size=size)
     is_blank = isinstance(column.dtype, pd.Int64Dtype) and size > PIECE_ROWS
     return _blank(size) if is_blank and column.isna().all() else None
 

@@ -179,7 +179,7 @@ def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
     }
 
 
-_AMBIGUOUS = ("gateway_ambiguous", "key_ambiguous", "account_ambiguous", "moves_told_apart")
+_AMBIGUOUS = ("gateway_ambiguous", "key_ambiguous", "account_ambiguous", "moves_reported_apart")
 _ABSENT = [NUMBER["none"], NUMBER["unverified"]]
 _DEAD = [NUMBER[word] for word in ("cancelled", "expired", "failed")]
 BOUNDED = [*MONEY_STATES, NUMBER["authorised"]]

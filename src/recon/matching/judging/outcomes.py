@@ -347,7 +347,7 @@ _LIVE_ORDERS = [
 _LIVE_PAYMENTS = [
     NUMBER[w] for w in ("paid", "partially_refunded", "refunded", "authorised", "chargeback")
 ]
-NO_HOST = -1
+NO_PRIMARY = -1
 
 
 class MovedSets(NamedTuple):
@@ -365,7 +365,7 @@ def wrong_accounts(sets: Arrays, *, judged: Bools) -> MovedSets:
     """Pair up one-sided sets over the accounts of a merchant; `judged` sets may take part."""
     size = len(sets)
     moved = MovedSets(
-        np.full(size, NO_HOST, dtype=np.intp),
+        np.full(size, NO_PRIMARY, dtype=np.intp),
         np.zeros(size, dtype=np.bool_),
         np.zeros(size, dtype=np.bool_),
     )

@@ -22,7 +22,7 @@ from recon.matching.frames.arrays import (
     texts,
     texts_at,
 )
-from recon.matching.frames.coding import NO_KEY, Codes, coded, is_word, placed_together
+from recon.matching.frames.coding import NO_KEY, Codes, coded, equals, placed_together
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
 from recon.matching.frames.sources import (
     FEE_GAP,
@@ -46,7 +46,7 @@ from recon.matching.sides.ledger_side import (
 from recon.matching.sides.orders_side import Side, orders_side
 from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sides.settlement_side import (
-    first_days_told,
+    first_days_reported,
     of_payments,
     settled_items,
     settlement_side,
@@ -237,10 +237,10 @@ def _join(rows: Arrays, *, column: str) -> Bools:
     """Join rows without a set by one id; the rows with several candidates are given back."""
     several = np.zeros(len(rows), dtype=np.bool_)
     sets, ids, account = rows["set"], rows[column], rows["account"]
-    loose = np.flatnonzero((sets == NO_SET) & (ids != ""))
-    if not loose.size:
+    unkeyed = np.flatnonzero((sets == NO_SET) & (ids != ""))
+    if not unkeyed.size:
         return several
-    wanted = among(ids, {*ids[loose].tolist()})
+    wanted = among(ids, {*ids[unkeyed].tolist()})
     known = np.flatnonzero((sets != NO_SET) & wanted)
     candidates: dict[tuple[int, str], set[int]] = {}
     for account_code, name, number in zip(
@@ -248,7 +248,7 @@ def _join(rows: Arrays, *, column: str) -> Bools:
     ):
         candidates.setdefault((account_code, name), set()).add(number)
     for row, account_code, name in zip(
-        loose.tolist(), account[loose].tolist(), ids[loose].tolist(), strict=True
+        unkeyed.tolist(), account[unkeyed].tolist(), ids[unkeyed].tolist(), strict=True
     ):
         fitting = candidates.get((account_code, name), set())
         if len(fitting) == 1:
@@ -266,18 +266,18 @@ def _stand_alone(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
         alone = rows["set"] == NO_SET
         if column == "transaction_id":
             alone &= ids != ""
-        loose = np.flatnonzero(alone)
-        if not loose.size:
+        unkeyed = np.flatnonzero(alone)
+        if not unkeyed.size:
             continue
-        keys = np.where(ids[loose] != "", ids[loose], rows["reference_no"][loose])
+        keys = np.where(ids[unkeyed] != "", ids[unkeyed], rows["reference_no"][unkeyed])
         known: dict[tuple[int, str], int] = {}
-        places = zip(rows["account"][loose].tolist(), keys.tolist(), strict=True)
+        places = zip(rows["account"][unkeyed].tolist(), keys.tolist(), strict=True)
         numbers = np.array(
             [known.setdefault(key_of_row, len(known)) for key_of_row in places], np.intp
         )
-        rows["set"][loose] = numbers + size
+        rows["set"][unkeyed] = numbers + size
         first = _first(numbers, size=len(known))
-        parts.append((loose[first], keys[first], kind))
+        parts.append((unkeyed[first], keys[first], kind))
         size += len(known)
     return parts
 
@@ -394,7 +394,7 @@ def _settlement(
         days = {at: known[each] for at, each in enumerate(numbers.accounts) if each in known}
     else:
         accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
-        days = dict(first_days_told(sources.settlement, accounts=accounts))
+        days = dict(first_days_reported(sources.settlement, accounts=accounts))
     settled = settlement_side(
         lines,
         gaps=gaps,
@@ -434,7 +434,7 @@ def _keys(
     moves = sources.instructions
     alone = np.zeros(0, dtype=np.bool_)
     if moves is not None:
-        alone = is_word(moves["kind"], InstructionKind.PAYOUT)
+        alone = equals(moves["kind"], InstructionKind.PAYOUT)
     counted = _counted(sources, ledger=belongs, alone=alone)
     named = _named(sources, numbers=numbers, previous=previous, counted=counted)
     keys = build_sets(named, accounts=numbers.accounts)
@@ -536,14 +536,14 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
         | _named_in_part(sets, rows=sources.quarantined),
         "chargeback_before": sets["chargeback_before"]
         | _spoken_of(keys.of["chargebacks"], size=size),
-        "orders_lack": _may_be_told(sets["transaction_date"], since=sources.orders_lack_since),
+        "orders_lack": _may_be_reported(sets["transaction_date"], since=sources.orders_lack_since),
         "no_answer": failed,
         "answer_unmapped_only": unmapped,
         "gateway_state": np.where(failed | unmapped, NUMBER["unverified"], sets["gateway_state"]),
     }
 
 
-def _may_be_told(paid: Ints, *, since: datetime | None) -> Bools:
+def _may_be_reported(paid: Ints, *, since: datetime | None) -> Bools:
     """Payments of which an order file that is lacking may tell; without a date all of them."""
     if since is None:
         return np.zeros(len(paid), dtype=np.bool_)

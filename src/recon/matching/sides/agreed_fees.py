@@ -25,7 +25,7 @@ from recon.config.fee_contract import (
 )
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column, texts
-from recon.matching.frames.coding import by_word, is_word, placed, sums_of
+from recon.matching.frames.coding import by_word, equals, placed, sums_of
 from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
 from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
@@ -153,7 +153,7 @@ def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
         lines: SETTLEMENT_COLUMNS, each line once.
         late: lines of days that earlier files had told of already.
     """
-    chosen = is_word(lines["entry_type"], *PRICED)
+    chosen = equals(lines["entry_type"], *PRICED)
     mine = lines[chosen]
     number, places = placed(mine, by=_KEY)
     is_late = late[chosen].astype(np.intp)
@@ -356,8 +356,8 @@ def _fee_gaps(lines: pd.DataFrame, *, volumes: Volumes | None, rules: Rules) -> 
     gross = lines["gross"].to_numpy(dtype=np.int64)
     gap = np.zeros(len(lines), dtype=np.int64)
     for currency, agreed in rules.fees.items():
-        mine = is_word(lines["currency"], currency)
-        mine &= is_word(lines["entry_type"], EntryType.CAPTURE.value)
+        mine = equals(lines["currency"], currency)
+        mine &= equals(lines["entry_type"], EntryType.CAPTURE.value)
         amount, rate = np.abs(gross[mine]), agreed.basis_points * RATE_UNITS_PER_BASIS_POINT
         parts = [(amount, np.int64(rate))]
         share = _share(amount, parts=parts, rounding=agreed.rounding)
@@ -383,13 +383,13 @@ def agreed_fees(
         lines, held=line, why=why, first=len(reasons), contract=contract, volumes=volumes
     )
     reasons = (*reasons, *more, OF_NO_PAYMENT, OF_EARLIER_LINES)
-    line[is_word(lines["entry_type"], EntryType.FEE.value) & (fee < 0)] = CREDIT
+    line[equals(lines["entry_type"], EntryType.FEE.value) & (fee < 0)] = CREDIT
     aside = ~of_payments(lines)
     if aside.any():
-        earlier = is_word(lines["entry_type"], EARLIER)
+        earlier = equals(lines["entry_type"], EARLIER)
         line[aside] = NOT_COVERED
         why[aside] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[aside]
-    free = ~is_word(lines["entry_type"], *PRICED) & (fee == 0)
+    free = ~equals(lines["entry_type"], *PRICED) & (fee == 0)
     free |= pay_outs(lines)  # tells the fee of its batch once more
     line[free & (line == NOT_COVERED)] = NOT_ASKED
     expected, tolerance = _expected(lines, held=line, tiers=tiers, contract=contract)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import by_word, is_word, numbered, words_of
+from recon.matching.frames.coding import by_word, equals, numbered, words_of
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -63,7 +63,7 @@ def with_refunds_settled(
         lines = pd.concat([mine, others[mine.columns]], ignore_index=True)
     part = GatewayState.PARTIALLY_REFUNDED
     partly = by_word(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
-    answered = is_word(gateway["answer"], KeyAnswer.FOUND)
+    answered = equals(gateway["answer"], KeyAnswer.FOUND)
     silent = partly.astype(np.bool_) & answered & ~given(gateway["refunded_amount"])
     by_payment, by_order = _refunds(lines)
     if not silent.any() or not (by_payment or by_order):
@@ -93,7 +93,7 @@ def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
         lines: SETTLEMENT_COLUMNS.
         gateway: all answers of their order numbers.
     """
-    strange = is_word(lines["entry_type"], *_REFUNDS)
+    strange = equals(lines["entry_type"], *_REFUNDS)
     if strange.any():
         strange[strange] = texts(lines["transaction_id"])[strange] != ""
     if not strange.any():
@@ -108,7 +108,7 @@ def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
 
 def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
     """What was settled as refunded, by transaction, and by order where none is named."""
-    rows = np.flatnonzero(is_word(lines["entry_type"], *_REFUNDS))
+    rows = np.flatnonzero(equals(lines["entry_type"], *_REFUNDS))
     by_payment: Counter[Key] = Counter()
     by_order: Counter[Key] = Counter()
     columns = [texts(lines[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]
@@ -219,7 +219,7 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
     state, captured, refunded, net = shown(gateway, rules=rules)
     means_authorised = rules.gateway.amount_means == "authorised"
     authorised = authorised_amounts(gateway, rules=rules)
-    refund_told = given(gateway["refunded_amount"])
+    refund_reported = given(gateway["refunded_amount"])
     columns = {
         "row": np.arange(len(gateway)),
         "state": state,
@@ -232,7 +232,7 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
         "authorised": amounts_of(authorised),
         "authorised_known": given(authorised),
         "captured_known": given(gateway["captured_amount"]) | (not means_authorised),
-        "refund_unknown": (state == NUMBER["partially_refunded"]) & ~refund_told,
+        "refund_unknown": (state == NUMBER["partially_refunded"]) & ~refund_reported,
         "refund_settled": _settled(gateway),
         "net": net,
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Column, texts
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import equals
 from recon.matching.frames.grouping import (
     NO_GROUP,
     NO_INSTANT,
@@ -39,7 +39,7 @@ KINDS = (
     InstructionKind.REVIEW,
     InstructionKind.CANCEL_SUBSCRIPTION,
 )
-TOLD_APART = "told_apart"
+REPORTED_APART = "reported_apart"
 """Column that the engine may add: two rows tell of this instruction and exclude each other."""
 STANDINGS = {
     "confirmed": CONFIRMED_STATES,
@@ -63,13 +63,13 @@ def instruction_side(
     sets = sets if instructions is not None else np.zeros(0, dtype=np.intp)
     amount = amounts_of(rows["amount"])
     at = started_at(rows)
-    failed_later = is_word(rows["state"], InstructionState.RESOLVED_NOT_APPLIED)
-    failed_later &= is_word(rows["kind"], InstructionKind.REFUND)
+    failed_later = equals(rows["state"], InstructionState.RESOLVED_NOT_APPLIED)
+    failed_later &= equals(rows["kind"], InstructionKind.REFUND)
     failed_later &= texts(rows["refund_reference_id"]) != ""
     columns: dict[str, Column] = {}
-    of_states = {standing: is_word(rows["state"], *known) for standing, known in STANDINGS.items()}
+    of_states = {standing: equals(rows["state"], *known) for standing, known in STANDINGS.items()}
     for kind in KINDS:
-        of_kind = is_word(rows["kind"], kind)
+        of_kind = equals(rows["kind"], kind)
         for standing, of_state in of_states.items():
             mask = of_kind & of_state
             if standing == "rejected":
@@ -86,9 +86,9 @@ def instruction_side(
     columns["instruction_currency"] = taken(currencies, rows=chosen)
     columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
     apart = np.zeros(len(rows), dtype=np.bool_)
-    if TOLD_APART in rows.columns:
-        apart = rows[TOLD_APART].to_numpy(dtype=np.bool_)
-    columns["moves_told_apart"] = present(apart, groups=sets, size=size)
+    if REPORTED_APART in rows.columns:
+        apart = rows[REPORTED_APART].to_numpy(dtype=np.bool_)
+    columns["moves_reported_apart"] = present(apart, groups=sets, size=size)
     columns["instructed_at"] = latest(at, groups=sets, size=size)
     return columns
 
@@ -99,8 +99,8 @@ def of_other_currency(instructions: pd.DataFrame | None, *, sets: Rows, currency
     if instructions is None:
         return np.zeros(size, dtype=np.bool_)
     named = texts(instructions["currency"])
-    moved = is_word(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES)
-    moved &= is_word(instructions["kind"], InstructionKind.CAPTURE, InstructionKind.REFUND)
+    moved = equals(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES)
+    moved &= equals(instructions["kind"], InstructionKind.CAPTURE, InstructionKind.REFUND)
     moved &= (amounts_of(instructions["amount"]) > 0) & (named != "")
     other = named != taken(currency, rows=sets)
     return present(moved & other, groups=sets, size=size)
@@ -131,7 +131,7 @@ def with_each_instruction_once(sources: Sources) -> Sources:
     dated = rows.assign(**{_SINCE: started_at(rows).view("datetime64[us]")})
     outcome = versions(dated, groups=groups, newest=_SINCE)
     kept = np.isin(outcome, (NEW, CONFLICT))
-    once = rows.assign(**{TOLD_APART: outcome == CONFLICT})[kept].reset_index(drop=True)
+    once = rows.assign(**{REPORTED_APART: outcome == CONFLICT})[kept].reset_index(drop=True)
     counts = LoadCounts(
         accepted=len(rows),
         new=len(once),

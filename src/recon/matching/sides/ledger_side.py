@@ -18,7 +18,7 @@ import pandas as pd
 from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
-from recon.matching.frames.coding import by_word, coded, is_word, placed, words_of
+from recon.matching.frames.coding import by_word, coded, equals, placed, words_of
 from recon.matching.frames.digest import are_distinct, are_repeated
 from recon.matching.frames.grouping import (
     BASIS,
@@ -148,9 +148,9 @@ def compared(ledger: pd.DataFrame) -> Bools:
     Payouts do where somebody tells of payouts (column `payout_judged`).
     """
     belongs = ~is_base_type(ledger["entry_type"], *_NEVER_COMPARED)
-    loose = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
-    if loose.any():
-        belongs[loose] = texts(ledger["order_no"])[loose] != ""
+    unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
+    if unkeyed.any():
+        belongs[unkeyed] = texts(ledger["order_no"])[unkeyed] != ""
     return (belongs | marked_as(ledger, JUDGED)) & ~marked_as(ledger, GROUPED)
 
 
@@ -211,7 +211,7 @@ def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
     currency = ledger["currency"].reset_index(drop=True)
     abroad = given(ledger["transaction_amount"])
     if abroad.any():
-        abroad &= ~is_word(ledger["transaction_currency"], "")
+        abroad &= ~equals(ledger["transaction_currency"], "")
     if abroad.any():
         named = ledger["transaction_currency"].reset_index(drop=True)
         currency = currency.where(~abroad, named)
@@ -406,7 +406,7 @@ def closing_entries(ledger: pd.DataFrame | None, *, among: Bools | None = None) 
         return ClosingEntries(np.zeros(0, dtype=np.int64))
     rows = rows[entry_versions(ledger)[rows] == NEW]
     currency, amount, _ = booked(ledger)
-    back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in CLOSERS))
+    back = equals(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in CLOSERS))
     closing = ClosingEntries(np.where(back, -amount, amount))
     columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]
     columns.append(texts(currency)[rows].tolist())

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, filled, records
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import equals
 from recon.matching.frames.grouping import Bools, Ints, Rows, latest, total
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.instruction_side import STANDINGS, started_at
@@ -77,7 +77,7 @@ def judged_entries(sources: Sources) -> Bools:
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
-    marks = is_word(ledger["entry_type"], *PAYOUT_TYPES)
+    marks = equals(ledger["entry_type"], *PAYOUT_TYPES)
     if not marks.any():
         return marks
     named = {_key(row, name) for row in _instructed(sources.instructions) for name in row["names"]}
@@ -146,7 +146,7 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     """Every payout that may have moved or was refused."""
     if instructions is None:
         return
-    rows = np.flatnonzero(is_word(instructions["kind"], InstructionKind.PAYOUT.value))
+    rows = np.flatnonzero(equals(instructions["kind"], InstructionKind.PAYOUT.value))
     if not rows.size:
         return
     at = started_at(instructions)[rows]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, text_column, texts
-from recon.matching.frames.coding import Codes, by_word, is_word, placed, sums_of
+from recon.matching.frames.coding import Codes, by_word, equals, placed, sums_of
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -116,7 +116,7 @@ _DAY = 86_400_000_000
 
 def pay_outs(lines: pd.DataFrame) -> Bools:
     """The rows that say what a batch comes to; a payout that we asked for has our reference."""
-    paid = is_word(lines["entry_type"], PAY_OUT)
+    paid = equals(lines["entry_type"], PAY_OUT)
     if paid.any():
         paid[paid] = texts(lines["own_reference"])[paid] == ""
     return paid
@@ -127,11 +127,11 @@ def of_payments(lines: pd.DataFrame) -> Bools:
 
     What stands for lines of several payments is of none.
     """
-    aside = is_word(lines["entry_type"], *_OF_THE_ACCOUNT)
+    aside = equals(lines["entry_type"], *_OF_THE_ACCOUNT)
     for name in ("order_no", "transaction_id"):
         if aside.any():
             aside[aside] = texts(lines[name])[aside] == ""
-    return ~aside & ~is_word(lines["entry_type"], PAY_OUT, EARLIER) & ~is_summed(lines)
+    return ~aside & ~equals(lines["entry_type"], PAY_OUT, EARLIER) & ~is_summed(lines)
 
 
 def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
@@ -143,7 +143,7 @@ def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
         lines: SETTLEMENT_COLUMNS.
         rows: which of them (grain: line).
     """
-    mine = rows & ~is_word(lines["entry_type"], PAY_OUT)
+    mine = rows & ~equals(lines["entry_type"], PAY_OUT)
     reserve = mine & by_word(lines["entry_type"], of=_is_reserve).astype(np.bool_)
     named = {name: lines[name].where(~reserve, "") for name in ("order_no", "transaction_id")}
     return lines.assign(entry_type=lines["entry_type"].where(~(mine & ~reserve), EARLIER), **named)
@@ -243,7 +243,7 @@ def in_time(sets: Arrays) -> Bools:
     return in_days
 
 
-def first_days_told(
+def first_days_reported(
     settlement: pd.DataFrame | None, *, accounts: Rows | Codes
 ) -> Mapping[int, str]:
     """The first day that a line of a payment, earlier and summed ones too, tells of each account.
@@ -255,7 +255,7 @@ def first_days_told(
     first: dict[int, str] = {}
     if settlement is None:
         return first
-    rows = of_payments(settlement) | is_word(settlement["entry_type"], EARLIER)
+    rows = of_payments(settlement) | equals(settlement["entry_type"], EARLIER)
     rows |= is_summed(settlement)
     days, words = placed(settlement, by=("settled_on",))
     for pair in np.unique(accounts[rows].astype(np.intp) * len(words) + days[rows]).tolist():

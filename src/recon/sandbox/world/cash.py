@@ -32,8 +32,8 @@ from recon.sandbox.world.night import (
     PAYOUT,
     STEPS,
     STORIES,
+    Injected,
     LedgerLine,
-    Planted,
     SettlementLine,
     cells_of,
     columns_of,
@@ -51,7 +51,7 @@ STRANGERS = (
     ("City Tax Office", "VAT Q3 reference 88/1204/99"),
 )
 """Other people on the same accounts; nothing of them but the amount may be kept."""
-LEAST_PLANTED = 1_000
+LEAST_INJECTED = 1_000
 """Minor units below which nothing is planted into a payout."""
 UNKNOWN_AMOUNT = 7_710
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
@@ -141,7 +141,7 @@ class BankMonth:
 
     statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
     """Name of the bank -> its statements, one a business day."""
-    planted: list[Planted] = field(default_factory=list)
+    planted: list[Injected] = field(default_factory=list)
     arrived: list[Arrival] = field(default_factory=list)
     """But for what was exchanged without a word of what was ordered."""
     coming: list[OnItsWay] = field(default_factory=list)
@@ -193,7 +193,7 @@ def bank_month(
             entry = BankEntry(days[-1], UNKNOWN_AMOUNT, PAYER, "Goodwill, see our letter")
             book.entries.append(entry)
             code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
-            month.planted.append(Planted(code, why, "", bank.currency, UNKNOWN_AMOUNT))
+            month.planted.append(Injected(code, why, "", bank.currency, UNKNOWN_AMOUNT))
         after = (last or {}).get(bank.name, BEFORE_THE_FIRST)
         book.close(Random(f"bank {seed} {bank.name} {day}"), after=after)
     return month
@@ -279,13 +279,13 @@ class _BankBook:
             if isinstance(finding, BreakCode) or (come and isinstance(finding, Flag)):
                 for line in mine:
                     effect = story.of_net * line.net + story.more
-                    planted = Planted(finding, story.why, line.batch_id, line.currency, effect)
+                    planted = Injected(finding, story.why, line.batch_id, line.currency, effect)
                     self.month.planted.append(planted)
 
     def _fits(self, story: _Story, lines: Sequence[SettlementLine]) -> bool:
         return (
             len(lines) == story.takes
-            and all(line.net >= LEAST_PLANTED for line in lines)
+            and all(line.net >= LEAST_INJECTED for line in lines)
             and self.has(_later(lines[-1], story.days))
         )
 
@@ -314,7 +314,7 @@ class _BankBook:
             why += ": less than by the rate of the day"
         self.came(line, came, after=EXCHANGED_AFTER)
         code, about = BreakCode.BANK_FX_DIFFERENCE, (line.batch_id, self.bank.currency)
-        self.month.planted.append(Planted(code, why, *about, effect))
+        self.month.planted.append(Injected(code, why, *about, effect))
 
     def close(self, chance: Random, *, after: tuple[int, int]) -> None:
         """A statement for each business day, with other people's entries among ours."""
@@ -441,7 +441,7 @@ LEAST_OF_RESERVE = 10 * RESERVE_MINOR_UNITS
 
 
 @dataclass(frozen=True, slots=True)
-class PlantedDiscrepancy:
+class InjectedDiscrepancy:
     """One discrepancy: what was true, and what the file says."""
 
     code: BreakCode
@@ -457,7 +457,7 @@ class Settlement:
     lines: tuple[SettlementLine, ...]
     true: tuple[SettlementLine, ...]
     """The same without anything planted."""
-    planted: tuple[PlantedDiscrepancy, ...]
+    planted: tuple[InjectedDiscrepancy, ...]
 
 
 def settlement_of(
@@ -532,7 +532,7 @@ def _of_no_payment(line: SettlementLine, kind: str, *, gross: int, fee: int = 0)
     return replace(line, order_no="", transaction_id="", reference_no="", own_reference="")
 
 
-def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[PlantedDiscrepancy]:
+def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[InjectedDiscrepancy]:
     """One of each kind, on captures that nothing else happened to that day; fewer without them."""
     times = Counter(line.transaction_id for line in lines)
     captures = [
@@ -551,7 +551,7 @@ def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[PlantedDisc
         code = BreakCode(plant["finding"])
         true = None if code is BreakCode.UNEXPECTED_RECEIPT else line
         shown = replace(line, **cells) if cells else None
-        planted.append(PlantedDiscrepancy(code, plant["why"], true, shown))
+        planted.append(InjectedDiscrepancy(code, plant["why"], true, shown))
     return planted
 
 
@@ -574,7 +574,7 @@ def settlement_key(settlement: Settlement) -> list[dict[str, Any]]:
 
 def paid_batches(
     effects: Iterable[Effect], *, account_id: str, day: date, unmentioned: Collection[str]
-) -> tuple[list[SettlementLine], list[Planted]]:
+) -> tuple[list[SettlementLine], list[Injected]]:
     """The batches of the days before `day`, one a day and currency, and what is held back of them.
 
     Args:
@@ -597,7 +597,7 @@ def paid_batches(
     ]
     mine.sort(key=attrgetter("settled_on"))
     lines: list[SettlementLine] = []
-    held: list[Planted] = []
+    held: list[Injected] = []
     reserved: set[str] = set()
     for settled_on, group in groupby(mine, key=attrgetter("settled_on")):
         batch = list(group)
@@ -616,7 +616,7 @@ def paid_batches(
                 gross, net = payout.gross - HELD_MINOR_UNITS, payout.net - HELD_MINOR_UNITS
                 payouts[number] = replace(payout, gross=gross, net=net)
                 why, about = "paid out in part", (payout.batch_id, payout.currency)
-                held.append(Planted(BreakCode.HELD_BACK, why, *about, HELD_MINOR_UNITS))
+                held.append(Injected(BreakCode.HELD_BACK, why, *about, HELD_MINOR_UNITS))
         lines += [*batch, *payouts]
     return lines, held
 
@@ -638,7 +638,7 @@ def books_of(
     month: BankMonth,
     charges: Sequence[LedgerLine],
     day: date,
-) -> tuple[list[LedgerLine], list[Planted]]:
+) -> tuple[list[LedgerLine], list[Injected]]:
     """What the books have of batches before a business date, and what is planted into them.
 
     Args:
@@ -648,11 +648,11 @@ def books_of(
         day: the business date.
     """
     entries = [*_of_batches(lines), *_of_arrivals(month.arrived, lines=lines)]
-    planted: list[Planted] = []
+    planted: list[Injected] = []
     if charges and lines:
         why, currency = "monthly charges were booked that no batch has", charges[0].currency
         key, effect = f"fees:{currency}:{UNASSIGNED}", sum(entry.amount for entry in charges)
-        planted.append(Planted(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect))
+        planted.append(Injected(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect))
     # Batches that arrived whole, once and alone: their break is one of the books only.
     troubled = {
         each.about for each in month.planted if each.is_break or each.finding == Flag.JOINED
@@ -665,7 +665,7 @@ def books_of(
             entry
             for entry in entries
             if (entry.entry_type, entry.currency) == (kind, plant["currency"])
-            and entry.amount >= (1 if kind == _FEE else LEAST_PLANTED)
+            and entry.amount >= (1 if kind == _FEE else LEAST_INJECTED)
             and (kind in {_FEE, _RESERVE} or entry.reference_no in calm)
             and _key(entry) not in used
             and _is_late(entry, day=day)
@@ -681,7 +681,7 @@ def books_of(
         # Of the bank what comes in is positive; what the gateway keeps or pays out is below 0.
         effect = missing if kind == _BANK else -missing
         about = (_key(chosen), chosen.currency)
-        planted.append(Planted(BreakCode(plant["finding"]), plant["why"], *about, effect))
+        planted.append(Injected(BreakCode(plant["finding"]), plant["why"], *about, effect))
     # A payout in a currency that no batch has: in another one it stands with what is young. It is
     # booked with the newest that is late: what is booked in the first days of a settlement may be
     # of a batch from before.
@@ -696,7 +696,7 @@ def books_of(
         entries.append(replace(never, entry_id=f"LPO-{NEVER_PAID}"))
         why, key = "a payout was booked that the gateway never made", f"payout:{NEVER_PAID}"
         code = BreakCode.LEDGER_PAYOUT_ONLY
-        planted.append(Planted(code, why, key, NEVER_PAID, NEVER_PAID_MINOR_UNITS))
+        planted.append(Injected(code, why, key, NEVER_PAID, NEVER_PAID_MINOR_UNITS))
     return entries, planted
 
 

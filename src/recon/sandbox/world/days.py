@@ -28,9 +28,9 @@ from recon.sandbox.world.night import (
     CHECKOUT_TIME,
     PAYOUT,
     Finding,
+    Injected,
     LedgerLine,
     OrderLine,
-    Planted,
     SettlementLine,
     Story,
     TruePayment,
@@ -55,7 +55,7 @@ ORDER_GRACE = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldSoFar:
+class ReportedSoFar:
     """What was handed out of an account so far, as far as the next date rests on it."""
 
     day: date
@@ -71,7 +71,7 @@ class ToldSoFar:
     """Order and type of what the books had of payments before."""
 
 
-_TOLD_SO_FAR = TypeAdapter(ToldSoFar)
+_REPORTED_SO_FAR = TypeAdapter(ReportedSoFar)
 
 
 class Downloads:
@@ -99,7 +99,7 @@ class Downloads:
             if rows := book.select(select, (account_id, day.isoformat())):
                 return dict(rows)
             if known := book.note(note):
-                handed = _TOLD_SO_FAR.validate_json(known)
+                handed = _REPORTED_SO_FAR.validate_json(known)
                 if day <= handed.day:
                     return None
                 texts, handed = _next(self.sandbox, handed, day=day, account_id=account_id)
@@ -109,7 +109,7 @@ class Downloads:
             for name, text in texts.items():
                 insert = "INSERT INTO handed_out VALUES (?, ?, ?, ?)"
                 book.execute(insert, (account_id, day.isoformat(), name, text))
-            book.write_note(note, value=_TOLD_SO_FAR.dump_json(handed).decode())
+            book.write_note(note, value=_REPORTED_SO_FAR.dump_json(handed).decode())
             return texts
 
 
@@ -121,9 +121,9 @@ class _Day:
     payments: Sequence[TruePayment]
     settlement: cash.Settlement
     before: Sequence[SettlementLine]
-    held: Sequence[Planted]
+    held: Sequence[Injected]
     month: cash.BankMonth
-    in_books: Sequence[Planted]
+    in_books: Sequence[Injected]
     position: int
     """Of the last effect."""
 
@@ -171,10 +171,10 @@ class _Day:
             }
         )
 
-    def carried_over(self) -> ToldSoFar:
+    def carried_over(self) -> ReportedSoFar:
         """What the next date rests on."""
         lines = (*self.before, *self.settlement.lines)
-        return ToldSoFar(
+        return ReportedSoFar(
             day=self.night.business_date,
             position=self.position,
             last=self.month.last_statements(),
@@ -264,8 +264,8 @@ def _ids(lines: Sequence[SettlementLine], kind: EntryType) -> set[str]:
 
 
 def _next(
-    sandbox: Sandbox, handed: ToldSoFar, *, day: date, account_id: str
-) -> tuple[dict[str, str], ToldSoFar]:
+    sandbox: Sandbox, handed: ReportedSoFar, *, day: date, account_id: str
+) -> tuple[dict[str, str], ReportedSoFar]:
     """The files of a date after the last one, and what the next one rests on.
 
     Shoppers buy something on that date. The ledger has what was booked since.
@@ -318,7 +318,7 @@ def _next(
         **cash.statement_files(month, day=day),
         **({f"orders-{day}-web.csv": file_text(OrderLine, orders)} if orders else {}),
     }
-    return texts, ToldSoFar(
+    return texts, ReportedSoFar(
         day=day,
         position=(effects[-1].position if effects else None) or handed.position,
         last=month.last_statements() or handed.last,

@@ -119,7 +119,7 @@ class SettlementLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class Injected:
     """What must be found of a batch, a payout, or a group of the books."""
 
     finding: BreakCode | Flag

@@ -41,7 +41,7 @@ from recon.config.rules import Rules
 from recon.files.formats.json_text import read_json_object
 from recon.files.reader.files import TableFacts, TableRead
 from recon.matching.bank.bookings import BALANCE
-from recon.matching.bank.receipts import kept_of
+from recon.matching.bank.receipts import stored_of
 from recon.matching.bank.result import covered_to
 from recon.matching.bank.statements import content_of
 from recon.matching.breaks.movements import ended_so_far
@@ -49,7 +49,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.book_groups import BASES, begins_of, grouped
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource, chosen, together
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import equals
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -95,7 +95,7 @@ INPUTS, RESULTS, HANDED_ON = STEPS = ("inputs", "results", "handed-on")
 """In their order; what is handed on lies there as what a night compared and carried forward."""
 KNOWN = "known.json"
 _KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
-_TOLD = tuple(name for name in _KEPT if name not in FACTS)
+_REPORTED = tuple(name for name in _KEPT if name not in FACTS)
 """What makes a line a repeat of another."""
 _OF_BATCH = ("merchant_id", "account_id", "currency", "batch_id")
 _NAMES = ("order_no", "transaction_id")
@@ -257,7 +257,7 @@ def _with_refused(
     batches = {
         key
         for table in given
-        for own in [table.frame[~is_word(table.frame["entry_type"], PAY_OUT)]]
+        for own in [table.frame[~equals(table.frame["entry_type"], PAY_OUT)]]
         for key in zip(*(texts(own[name]) for name in _OF_BATCH), strict=True)
     }
     batches |= {(*key[:2], "", key[3]) for key in batches}
@@ -277,9 +277,9 @@ def _each_line_once(tables: Sequence[TableRead]) -> tuple[TableRead, ...]:
     """
     if not tables[1:]:
         return tuple(tables)
-    lines = pd.concat([table.frame[[*_TOLD]] for table in tables], ignore_index=True)
+    lines = pd.concat([table.frame[[*_REPORTED]] for table in tables], ignore_index=True)
     sizes = [len(table.frame) for table in tables]
-    lines["nth"] = lines.groupby([np.repeat(range(len(sizes)), sizes), *_TOLD]).cumcount()
+    lines["nth"] = lines.groupby([np.repeat(range(len(sizes)), sizes), *_REPORTED]).cumcount()
     again = np.split(lines.duplicated().to_numpy(), np.cumsum(sizes)[:-1])
     return tuple(_less(table, repeated=rows) for table, rows in zip(tables, again, strict=True))
 
@@ -293,10 +293,10 @@ def lines_totals(
     if compared is None or not tables[1:]:
         return
     none = Counter[tuple[Any, ...]]()
-    most = reduce(or_, (Counter(_told(table.frame)) for table in tables), none)
+    most = reduce(or_, (Counter(_reported(table.frame)) for table in tables), none)
     times, net = Counter[Place](), Counter[Place]()
     for cells, number in most.items():
-        line = dict(zip(_TOLD, cells, strict=True))
+        line = dict(zip(_REPORTED, cells, strict=True))
         place = line["merchant_id"], line["account_id"], line["currency"]
         times[place] += number
         net[place] += number * line["net"]
@@ -306,7 +306,7 @@ def lines_totals(
     yield from paired("T2", name, left=net, right=right, measure="amount")
 
 
-def told_again(read: Tables, *, tables: Tables) -> Iterator[str]:
+def reported_again(read: Tables, *, tables: Tables) -> Iterator[str]:
     """Of which settlement file lines count once because another one told them: how many, and Σ."""
     kind = SourceKind.SETTLEMENT
     for before, once in zip(read[kind][::-1], tables[kind][::-1], strict=False):
@@ -323,8 +323,8 @@ def told_again(read: Tables, *, tables: Tables) -> Iterator[str]:
             )
 
 
-def _told(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
-    return zip(*(lines[name].tolist() for name in _TOLD), strict=True)
+def _reported(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    return zip(*(lines[name].tolist() for name in _REPORTED), strict=True)
 
 
 def _less(table: TableRead, *, repeated: Bools) -> TableRead:
@@ -538,8 +538,8 @@ def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataF
     names = named.groups if named is not None else {"key": np.array([]), "name": np.array([])}
     words = {*names["key"].tolist(), *names["name"].tolist()} - {""}
     order_no = texts(entries["order_no"])
-    of_group = is_word(entries["order_no"], *words)
-    of_group |= (order_no == "") & is_word(entries["reference_no"], *words)
+    of_group = equals(entries["order_no"], *words)
+    of_group |= (order_no == "") & equals(entries["reference_no"], *words)
     for name in ("order_no", "reference_no"):
         of_group |= entries[name].str.startswith(f"{BALANCE}:").to_numpy(dtype=np.bool_)
     kept: pd.DataFrame = entries[cash[(cash | closers) & once] | of_group]
@@ -571,16 +571,16 @@ def with_carried_bank(
         before = {file.sha256: file for file in earlier.known}
         if given_again := [file for file in banks.files if file.sha256 in before]:
             both = together([carried, banks.source])
-            own = kept_of(both, batches=batches, listed=(), rules=rules)
+            own = stored_of(both, batches=batches, listed=(), rules=rules)
             for file in given_again:
                 _refuse_known(file, known=before[file.sha256], own=own, first=first)
-        again = _told_again(carried, fresh=banks.source)
+        again = _reported_again(carried, fresh=banks.source)
         old = chosen(carried, numbers=[n for n in range(first) if n not in again])
         source = together([old, banks.source])
         files = [earlier.files[SourceKind.BANK], *banks.files]
     if source is None:
         return None
-    return BankFiles(kept_of(source, batches=batches, listed=(), rules=rules), (*files,))
+    return BankFiles(stored_of(source, batches=batches, listed=(), rules=rules), (*files,))
 
 
 def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, first: int) -> None:
@@ -598,7 +598,7 @@ def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, f
     raise UsageError(msg)
 
 
-def _told_again(carried: BankSource, *, fresh: BankSource) -> frozenset[int]:
+def _reported_again(carried: BankSource, *, fresh: BankSource) -> frozenset[int]:
     """Statements handed on that a file of this run has whole: with all entries, it counts."""
     now = {_identity(fresh, number) for number in range(len(fresh.statements))}
     return frozenset(

@@ -27,8 +27,8 @@ from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.sets.standing_alone import LEGS, Elsewhere
-from recon.model.headway import Way
+from recon.matching.sets.independent_sets import LEGS, Elsewhere
+from recon.model.step_progress import Way
 from recon.model.uptime import give_back
 from recon.proof.books_bridge import Books
 from recon.proof.night_parts import (
@@ -52,7 +52,8 @@ from recon.proof.night_tables import (
     tariff_tables,
     with_tariffs,
 )
-from recon.steps.compare.kept_sources import (
+from recon.steps.compare.rules_change import is_under_signed_rules
+from recon.steps.compare.stored_sources import (
     IN_STRETCHES,
     HandedNight,
     Stretch,
@@ -63,10 +64,9 @@ from recon.steps.compare.kept_sources import (
     small_of_night,
     stretches,
 )
-from recon.steps.compare.rules_change import is_under_signed_rules
 from recon.steps.files.incomplete import RowsInParts
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import (
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
     COMPARED,
     IN_PARTS,
     INPUTS,

@@ -29,13 +29,13 @@ from recon.model.words import (
 )
 from recon.privacy.shown_text import redacted
 from recon.steps.compare.siblings import siblings_of
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import KeptBooks
-from recon.steps.ground.kept_results import KeptResult
-from recon.steps.ground.night_folder import COMPARED, SealedNight, sealed_night
-from recon.steps.ground.predecessor import previous_night
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.window import ledger_start
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import COMPARED, SealedNight, sealed_night
+from recon.steps.runtime.predecessor import previous_night
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_books import StoredBooks
+from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import Endorsed
@@ -47,13 +47,13 @@ from recon.store.nights import (
     results,
     runs,
 )
-from recon.store.nights.input_rows import Inputs, KeptInputs
+from recon.store.nights.input_rows import Inputs, StoredInputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
 EARLIER_NIGHTS_MAX = 31
 """How many nights without whole books may lie between tonight's and those that are looked into."""
-TOLD_MAX = 3
+REPORTED_MAX = 3
 """So many entries are named on page one; of more, how many there are."""
 
 
@@ -80,13 +80,13 @@ def vanished_entries(
     if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):
         return gone[0]
     names = ("entry_id", "reverses_entry_id")
-    books = KeptBooks(connection, run, environment).frames(names)
+    books = StoredBooks(connection, run, environment).frames(names)
     here = [numbers_of(frame[name]) for frame in books for name in names]
     known = np.sort(np.concatenate([np.zeros(0, np.uint64), *here]))
     since = ledger_start(run, rules=rules)
     asked: list[str] | None = None
     try:
-        then = KeptBooks(connection, earlier, environment)
+        then = StoredBooks(connection, earlier, environment)
         for frame in then.frames((*VANISHED_COLUMNS, "booked_at")):
             rows = frame[~are_among(numbers_of(frame["entry_id"]), known)]
             is_old = rows["booked_at"].lt(since)
@@ -103,16 +103,16 @@ def vanished_entries(
     return every.drop_duplicates("entry_id", keep=False, ignore_index=True)
 
 
-def vanished_told(entries: pd.DataFrame) -> list[str]:
+def vanished_reported(entries: pd.DataFrame) -> list[str]:
     """A sentence for page one where entries are no longer there (VANISHED_COLUMNS)."""
     if entries.empty:
         return []
     named = [
         f"{redacted(row['entry_id'])} ({redacted(row['order_no']) or 'no order'}, "
         f"{format_minor_units(row['amount'], currency=row['currency'])} {row['currency']})"
-        for row in entries.sort_values("entry_id").head(TOLD_MAX).to_dict("records")
+        for row in entries.sort_values("entry_id").head(REPORTED_MAX).to_dict("records")
     ]
-    more = f" and {len(entries) - TOLD_MAX:,} more" if len(entries) > TOLD_MAX else ""
+    more = f" and {len(entries) - REPORTED_MAX:,} more" if len(entries) > REPORTED_MAX else ""
     sentence = (
         "Ledger entries that an earlier night counted are no longer there, and nothing reverses "
         f"them: {', '.join(named)}{more}. Book a reversal where an entry was wrong; what is "
@@ -153,7 +153,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
 
 
 def instructions_of(
-    connection: Connection, run: Run, *, inputs: KeptInputs, environment: Environment
+    connection: Connection, run: Run, *, inputs: StoredInputs, environment: Environment
 ) -> pd.DataFrame:
     """Every instruction of the account as it stands now, INSTRUCTION_COLUMNS.
 
@@ -195,7 +195,7 @@ def _agreed_write_offs(
     entries = input_rows.first_write_offs(connection, run)
     books = None
     if entries is None:
-        books = KeptBooks(connection, run, environment).of_types(TYPES)
+        books = StoredBooks(connection, run, environment).of_types(TYPES)
     if books is not None:
         write_offs = booked_write_offs(books)
         write_offs = write_offs[
@@ -221,14 +221,14 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
 
 
 def previous_of(
-    run: Run, *, inputs: KeptInputs, rules: Rules, environment: Environment
+    run: Run, *, inputs: StoredInputs, rules: Rules, environment: Environment
 ) -> Previous | None:
     """What the night before left open, when this run compared."""
     if not inputs.previous_run_id:
         return None
     with environment.store.reading() as connection:
         before = runs.get(connection, inputs.previous_run_id)
-        left_open = KeptResult(connection, before.run_id, environment).open_breaks()
+        left_open = StoredResult(connection, before.run_id, environment).open_breaks()
         if left_open is None:
             return None
         closed, away = split_ends(results.ends_until(connection, before), breaks=left_open)

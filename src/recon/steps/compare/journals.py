@@ -6,13 +6,13 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_the_books
 from recon.matching.frames.sources import Exported
 from recon.model.figures import HandedOut
-from recon.steps.ground.environment import Environment
+from recon.steps.runtime.environment import Environment
 from recon.store.nights import journal_rows
-from recon.store.nights.input_rows import KeptInputs
+from recon.store.nights.input_rows import StoredInputs
 
 
 def handed_out(
-    result: Reconciliation, *, inputs: KeptInputs, environment: Environment
+    result: Reconciliation, *, inputs: StoredInputs, environment: Environment
 ) -> tuple[HandedOut, ...]:
     """What had been handed out when the run read, and what its ledger does not show."""
     waiting = not_in_the_books(result.effects, exported=inputs.exported)

@@ -53,8 +53,8 @@ from recon.steps.compare.carried import (
     lines_totals,
     read_earlier_run,
     refuse_known,
+    reported_again,
     seal_night,
-    told_again,
     with_carried,
     with_carried_bank,
 )
@@ -70,7 +70,7 @@ from recon.steps.compare.result_files import (
     staged_folder,
 )
 from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
-from recon.steps.compare.shown_breaks import grave_breaks
+from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
 
@@ -86,7 +86,7 @@ def plain_figures(
     """Everything the workbook shows of plain files; no database knows this run."""
     matches = result.matches  # before the digest, which is of the same rows
     doubtful = _attention(sources.instructions, as_of=result.as_of)
-    grave = grave_breaks(result.breaks, answers={}, calendar=rules.business_calendar)
+    severe = severe_breaks(result.breaks, answers={}, calendar=rules.business_calendar)
     return NightFigures(
         merchant_id=_only(sources, "merchant_id"),
         account_id=_only(sources, "account_id"),
@@ -116,7 +116,7 @@ def plain_figures(
         files=sources.files,
         rejects=sources.rejects,
         bridge=bridge_of(sources),
-        attention=(*doubtful, *grave),
+        attention=(*doubtful, *severe),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
         scope_of_assurance=result.scope_of_assurance,
@@ -171,7 +171,9 @@ def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attentio
     )
 
 
-def incomplete_told(result: Reconciliation, *, sources: Sources, rules: Rules) -> tuple[str, ...]:
+def incomplete_reported(
+    result: Reconciliation, *, sources: Sources, rules: Rules
+) -> tuple[str, ...]:
     """What an INCOMPLETE result of plain files lacks, each as a sentence for page one."""
     lacking = why_incomplete(result, sources=sources, rules=rules)
     given = ("no ledger was given (--ledger)" if each == NO_LEDGER else each for each in lacking)
@@ -456,11 +458,11 @@ def _notes(
     rules: Rules,
 ) -> tuple[str, ...]:
     """What is lacking, what nobody read, and what is judged by files of earlier runs alone."""
-    lacking = incomplete_told(result, sources=sources, rules=rules)
+    lacking = incomplete_reported(result, sources=sources, rules=rules)
     lines = (
         *lacking,
         *ignored_columns(read.tables),
-        *told_again(read.given, tables=read.tables),
+        *reported_again(read.given, tables=read.tables),
         *_old_lines(request, earlier=read.earlier),
     )
     if read.earlier.sources.bank is None or request.bank:

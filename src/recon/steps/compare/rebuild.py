@@ -23,16 +23,16 @@ from recon.model.money import format_minor_units
 from recon.model.words import KeyAnswer
 from recon.proof.engine import reconcile as compare
 from recon.proof.proven import proven
-from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import KeptBooks
-from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.window import BEFORE_ALL
+from recon.steps.compare.stored_sources import stored_sources
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_books import StoredBooks
+from recon.steps.runtime.window import BEFORE_ALL
 from recon.store import Connection
 from recon.store.nights import input_rows, runs
-from recon.store.nights.input_rows import KeptInputs
+from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import StoredOrders
 
@@ -97,7 +97,7 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
         InputsGoneError: the night did not seal what it compared, or its rules are gone.
         ArchiveError: its folder cannot be reached, or is not as it was sealed.
     """
-    inputs, rules, digest_then = kept_inputs(run, environment=environment)
+    inputs, rules, digest_then = stored_inputs(run, environment=environment)
     sources, previous = compared_then(run, environment=environment)
     result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     return Rebuilt(run, rules, sources, previous, result, digest_then, inputs.product_version)
@@ -111,7 +111,7 @@ def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previ
         ArchiveError: its folder cannot be reached, or is not as it was sealed.
     """
     with environment.store.reading() as connection:
-        kept = kept_sources(connection, run, environment=environment)
+        kept = stored_sources(connection, run, environment=environment)
     if kept is None:
         raise InputsGoneError(NOT_KEPT.format(run.run_id))
     return kept
@@ -140,7 +140,7 @@ def run_named(connection: Connection, name: str) -> Run:
     return named[0]
 
 
-def kept_inputs(run: Run, *, environment: Environment) -> tuple[KeptInputs, Rules, str]:
+def stored_inputs(run: Run, *, environment: Environment) -> tuple[StoredInputs, Rules, str]:
     """What a run read and by which rules, and the digest of its result then.
 
     Raises:
@@ -201,7 +201,7 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
     """
     with environment.store.reading() as connection:
         run = run_named(connection, name)
-    inputs, _, _ = kept_inputs(run, environment=environment)
+    inputs, _, _ = stored_inputs(run, environment=environment)
     used, _ = compared_then(run, environment=environment)
     with environment.store.reading() as connection:
         parts = [
@@ -253,7 +253,7 @@ def _payments(
 def _entries(
     connection: Connection, run: Run, *, used: Sources, environment: Environment
 ) -> pd.DataFrame:
-    books = KeptBooks(connection, run, environment)
+    books = StoredBooks(connection, run, environment)
     if books.source is None or used.ledger is None:
         return pd.DataFrame(columns=[*COLUMNS])
     none = frame_of((), columns=LEDGER_COLUMNS)

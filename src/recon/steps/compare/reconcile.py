@@ -8,8 +8,8 @@ from recon.matching.breaks.movements import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import Sources
-from recon.model.headway import Way
 from recon.model.nights import StepSummary
+from recon.model.step_progress import Way
 from recon.model.uptime import give_back
 from recon.model.words import SetState, Verdict
 from recon.proof.books_bridge import books_of
@@ -18,10 +18,10 @@ from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import STEPS, result_tables, steps_table
 from recon.proof.verdict import allowance
 from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts, remove_files
-from recon.steps.compare.kept_sources import small_of_night, sources_of_night
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.compare.second_proof import with_sql
+from recon.steps.compare.stored_sources import small_of_night, sources_of_night
 from recon.steps.files.incomplete import (
     NO_ANSWER,
     NO_PARTS,
@@ -30,15 +30,15 @@ from recon.steps.files.incomplete import (
     why_incomplete,
 )
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_end import not_verified
-from recon.steps.ground.night_folder import RESULTS, before, bind, rows_of, write
-from recon.steps.ground.shown_answers import ShownAnswers
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_end import not_verified
+from recon.steps.runtime.night_folder import RESULTS, before, bind, rows_of, write
+from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY
 from recon.store.nights import input_rows, journal_rows, results, runs
-from recon.store.nights.input_rows import KeptInputs
+from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -55,7 +55,7 @@ class _Compared:
     result: Reconciliation
     """Without its rows (see Reconciliation.without_rows)."""
     sealed: tuple[Sealed, Sealed]
-    inputs: KeptInputs
+    inputs: StoredInputs
     lacking: tuple[str, ...]
     """What it lacks, where it is INCOMPLETE."""
     ends: tuple[BreakEnd, ...]

@@ -40,7 +40,7 @@ from recon.model.gateway_holds import (
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.ground.csv_columns import csv_of, csv_parts, plain_text
+from recon.steps.runtime.csv_columns import csv_of, csv_parts, plain_text
 
 BREAKS = "breaks.csv"
 JOURNALS = "journals.csv"
@@ -86,7 +86,7 @@ def output_folder(folder: Path) -> Iterator[None]:
     Raises:
         FolderError: the folder cannot be made or written.
     """
-    with _told(folder, FolderError):
+    with _reported(folder, FolderError):
         make_folder(folder)
         probe = _stage(folder, "probe", content="")
         probe.unlink()
@@ -104,7 +104,7 @@ def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
     Raises:
         OutputError: one of them cannot be written; none has taken its place.
     """
-    with _told(folder):
+    with _reported(folder):
         return {_stage(folder, name, content=text): folder / name for name, text in files.items()}
 
 
@@ -115,7 +115,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
     Raises:
         OutputError: it cannot be written.
     """
-    with _told(target):
+    with _reported(target):
         yield target.with_name(f"{_STAGED}{os.getpid()}-{target.name}")
 
 
@@ -126,7 +126,7 @@ def publish(staged: Mapping[Path, Path]) -> None:
         OutputError: one of them could not take its place; those before it have.
     """
     for path, target in staged.items():
-        with _told(target):
+        with _reported(target):
             if path.is_dir() and target.exists():
                 shutil.rmtree(target)
             path.replace(target)
@@ -144,7 +144,7 @@ def _stage(folder: Path, name: str, *, content: Content) -> Path:
 
 
 @contextmanager
-def _told(path: Path, kind: type[OutputError] = OutputError) -> Iterator[None]:
+def _reported(path: Path, kind: type[OutputError] = OutputError) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -19,7 +19,7 @@ from recon.model.errors import ConfigurationError, StoreError
 from recon.model.money import Money, format_minor_units
 from recon.model.words import DIGITS_READ, SetState
 from recon.proof.engine import reconcile as compare
-from recon.steps.ground.environment import Environment
+from recon.steps.runtime.environment import Environment
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import input_rows, runs, sign_off_rows
@@ -75,8 +75,8 @@ def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Chang
     changes = [
         Change(
             key,
-            _told(left.get(key)),
-            _told(right.get(key)),
+            _reported(left.get(key)),
+            _reported(right.get(key)),
             _why(left.get(key), right.get(key), currency=key[3], same_rules=same_rules),
             int(
                 (right.get(key) or {}).get("exposure") or (left.get(key) or {}).get("exposure") or 0
@@ -124,7 +124,7 @@ def _judged(row: Mapping[str, Any] | None) -> tuple[str, ...]:
     return (row["state"], row.get("code", ""), *map(str, effects))
 
 
-def _told(row: Mapping[str, Any] | None) -> str:
+def _reported(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "absent"
     word = str(row.get("code") or row["state"].lower())
@@ -250,7 +250,10 @@ def moved_since_signed(
     named = listed([str(change) for change in changes], most=RULES_SHOWN)
     return (
         f"Rules changed since the last signed night ({signed.business_date}): {named}.",
-        f"{told_of(moved)} Until an approver signs a night under these rules, none is RECONCILED.",
+        (
+            f"{reported_of(moved)} Until an approver signs a night under these rules, none is "
+            "RECONCILED."
+        ),
         *((quoted(answers[-1]),) if answers else ()),
     )
 
@@ -269,7 +272,7 @@ def _signed(connection: Connection, run: Run) -> tuple[Run, str] | None:
     return None if signed is None or inputs is None else (signed, inputs.rules_digest)
 
 
-def told_of(moved: tuple[Change, ...]) -> str:
+def reported_of(moved: tuple[Change, ...]) -> str:
     """How many items a change of the rules judges otherwise, and the money of those."""
     if not moved:
         return "The change of the rules moved no item."

@@ -28,10 +28,10 @@ from recon.proof.night_tables import (
 )
 from recon.proof.totals_in_sql import JOURNAL, totals_before_money
 from recon.steps.compare.inputs import frozen_inputs, instructions_of, previous_of
-from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.selection import RunReading, Selected, selected_inputs
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import (
+from recon.steps.compare.stored_sources import small_of_night
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
     BOOKS,
     COMPARED,
     INPUTS,
@@ -47,12 +47,12 @@ from recon.steps.ground.night_folder import (
     storages_of,
     write,
 )
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.window import in_question
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.window import in_question
 from recon.store import Connection
 from recon.store.money import sending_rows
 from recon.store.nights import facts_rows, input_rows, results
-from recon.store.nights.input_rows import Inputs, KeptInputs
+from recon.store.nights.input_rows import Inputs, StoredInputs
 from recon.store.nights.runs import Run
 
 
@@ -117,7 +117,7 @@ class ComparedNight:
 
     night: SealedNight
     """As it is compared: all of its inputs can be read of it; no link binds that step yet."""
-    inputs: KeptInputs
+    inputs: StoredInputs
     terms: Terms
     bound: Mapping[str, str]
     """The manifests that come before the results, by step."""
@@ -182,7 +182,7 @@ def _changed(
     run: Run,
     *,
     night: SealedNight,
-    inputs: KeptInputs,
+    inputs: StoredInputs,
     environment: Environment,
 ) -> dict[str, pa.Table]:
     """Answers and instructions as they are now, of the keys that were sealed before money.

@@ -15,8 +15,8 @@ from recon.privacy.own_files import folder_for_now, for_owner
 from recon.proof.night_tables import totals_of
 from recon.proof.proven import proven_by_files
 from recon.proof.totals_in_sql import SHEETS_READ, proven_in_sql, sheets_in_sql
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import (
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
     COMPARED,
     RESULTS,
     STEPS,

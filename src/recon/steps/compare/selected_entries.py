@@ -27,9 +27,9 @@ from recon.proof.books_bridge import (
     sums_by_type,
 )
 from recon.proof.night_tables import frame_of_table, table_of
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import LEDGER, KeptBooks, sums_of_entries
-from recon.steps.ground.window import (
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.stored_books import LEDGER, StoredBooks, sums_of_entries
+from recon.steps.runtime.window import (
     ENTRIES,
     OF_WINDOW,
     BeforeOpening,
@@ -57,7 +57,7 @@ _IN_MONEY = (
 
 
 def chosen_entries(
-    books: KeptBooks,
+    books: StoredBooks,
     *,
     sources: Sources,
     moves: pd.DataFrame,
@@ -103,7 +103,7 @@ def ledger_table(
     """
     schema = SCHEMAS[LEDGER].columns
     with environment.store.reading() as connection:
-        batches = KeptBooks(connection, run, environment).batches(schema.names)
+        batches = StoredBooks(connection, run, environment).batches(schema.names)
         tables = [
             table.filter(pa.array(own)).cast(schema) for table, own in _with_own(batches, kept=kept)
         ]
@@ -116,7 +116,7 @@ def ledger_table(
 
 
 def arrived_ledger(
-    books: KeptBooks,
+    books: StoredBooks,
     *,
     kept: Bools,
     before: BeforeOpening,
@@ -152,7 +152,7 @@ def arrived_ledger(
     return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
 
 
-def older_entries(books: KeptBooks, *, kept: Bools) -> tuple[LeftOut, ...]:
+def older_entries(books: StoredBooks, *, kept: Bools) -> tuple[LeftOut, ...]:
     """The entries that are older than the window and asked about by nobody.
 
     One that bears the number of an entry that is compared is none.
@@ -178,7 +178,7 @@ def older_entries(books: KeptBooks, *, kept: Bools) -> tuple[LeftOut, ...]:
     return tuple(sums[currency] for currency in sorted(sums))
 
 
-def _ids_of_both(books: KeptBooks, *, kept: Bools) -> set[str] | None:
+def _ids_of_both(books: StoredBooks, *, kept: Bools) -> set[str] | None:
     """The entry numbers that entries of both bear, those kept and the others; None: all are kept.
 
     They are looked for by fingerprints: all texts at once would take three times the room.
@@ -240,11 +240,11 @@ def with_payouts(
     named |= payouts["reverses_entry_id"].isin(payouts.loc[named, "entry_id"])
     known = payouts[named]
     if settlement is not None:
-        loose = payouts[~named]
+        unkeyed = payouts[~named]
         paid = _unnamed(settlement, known=known)
-        of_before = _of_no_batch(loose, paid=paid, since=since, rules=rules)
+        of_before = _of_no_batch(unkeyed, paid=paid, since=since, rules=rules)
         recent = recent[~is_among(recent["entry_id"], of_before)]
-        known = pd.concat([known, loose[~is_among(loose["entry_id"], of_before)]])
+        known = pd.concat([known, unkeyed[~is_among(unkeyed["entry_id"], of_before)]])
     joined = known[~is_among(known["entry_id"], recent["entry_id"])]
     whole = pd.concat([recent, joined]) if len(joined) else recent
     return whole.reset_index(drop=True)
@@ -277,7 +277,7 @@ def _unnamed(settlement: pd.DataFrame, *, known: pd.DataFrame) -> dict[tuple[str
 
 
 def _of_no_batch(
-    loose: pd.DataFrame, *, paid: dict[tuple[str, int], list[date]], since: datetime, rules: Rules
+    unkeyed: pd.DataFrame, *, paid: dict[tuple[str, int], list[date]], since: datetime, rules: Rules
 ) -> set[str]:
     """Those of these entries that are early, and book no payout of a day before or soon after.
 
@@ -289,7 +289,7 @@ def _of_no_batch(
     early: list[tuple[datetime, str, list[date]]] = []
     columns = ("booked_at", "entry_id", "entry_type", "currency", "amount")
     for at, entry, kind, currency, amount in sorted(
-        zip(*(loose[name].tolist() for name in columns), strict=True)
+        zip(*(unkeyed[name].tolist() for name in columns), strict=True)
     ):
         days = paid.get((currency, -amount if kind == _BACK else amount), [])
         if at >= since and days and midnight(days[0], zone=calendar.zone) <= at:

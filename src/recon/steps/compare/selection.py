@@ -68,13 +68,13 @@ from recon.steps.files.arrived_rows import (
 )
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.keep_ledger import unread_files
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import LEDGER, KeptBooks
-from recon.steps.ground.night_folder import (
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
     storages_of,
 )
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.window import (
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_books import LEDGER, StoredBooks
+from recon.steps.runtime.window import (
     NOTHING_BEFORE,
     PAYMENTS,
     BeforeOpening,
@@ -173,8 +173,8 @@ class RunReading:
         return Settlements(self.connection, self.run, storages, self.inputs.last_file)
 
     @property
-    def _books(self) -> KeptBooks:
-        return KeptBooks(self.connection, self.run, self.environment)
+    def _books(self) -> StoredBooks:
+        return StoredBooks(self.connection, self.run, self.environment)
 
     def asked(self) -> pa.Array:
         """What the gateway was asked for, sorted."""

@@ -14,15 +14,15 @@ from recon.matching.judging.severity import risk_of_break, urgency
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.figures import Attention
 from recon.model.money import format_minor_units
-from recon.model.resolutions import KeptAnswer
-from recon.model.words import GRAVE
+from recon.model.resolutions import StoredAnswer
+from recon.model.words import SEVERE
 
 ANSWERED_WITHIN = Grace.parse("1bd")
 """A grave break has an owner and a comment by the next business day: nobody signs before."""
 
 
-def grave_breaks(
-    breaks: pd.DataFrame, *, answers: Mapping[str, KeptAnswer], calendar: BusinessCalendar
+def severe_breaks(
+    breaks: pd.DataFrame, *, answers: Mapping[str, StoredAnswer], calendar: BusinessCalendar
 ) -> tuple[Attention, ...]:
     """What each is, whose it is, and by when somebody answers it; the most urgent first.
 
@@ -31,15 +31,15 @@ def grave_breaks(
         answers: Break -> its answer, where somebody gave one.
         calendar: Of the rules that judged.
     """
-    grave = breaks[breaks["severity"].isin(GRAVE)]
+    severe = breaks[breaks["severity"].isin(SEVERE)]
     return tuple(
         _of_break(row, answers=answers, calendar=calendar)
-        for row in sorted(grave.to_dict("records"), key=urgency)
+        for row in sorted(severe.to_dict("records"), key=urgency)
     )
 
 
 def _of_break(
-    row: Mapping[Any, Any], *, answers: Mapping[str, KeptAnswer], calendar: BusinessCalendar
+    row: Mapping[Any, Any], *, answers: Mapping[str, StoredAnswer], calendar: BusinessCalendar
 ) -> Attention:
     since = datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC)
     kept = answers.get(row["break_id"])

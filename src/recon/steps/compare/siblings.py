@@ -21,17 +21,17 @@ from recon.matching.frames.sources import GATEWAY_COLUMNS, ORDER_COLUMNS, Settle
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
 from recon.steps.files.incomplete import WHOLE_FILE
-from recon.steps.ground.environment import Environment, seconds_left
-from recon.steps.ground.kept_answers import (
+from recon.steps.runtime.environment import Environment, seconds_left
+from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_answers import (
     OrderNumbers,
     keep,
     order_numbers,
     reply_rows,
     this_moment,
 )
-from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.window import ledger_start, window_start
+from recon.steps.runtime.window import ledger_start, window_start
 from recon.store.nights.answer_parts import sibling_phase
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import AskedFor, NightLines, Settlements
@@ -45,7 +45,7 @@ def settled_since(run: Run, *, rules: Rules) -> str:
 
 def settled_days(settled: Settlements) -> SettledDays | None:
     """Which days the files prove; None where none has ever told of the account."""
-    first, last = settled.days_told()
+    first, last = settled.days_reported()
     if not first:
         return None
     missing = settled.missing(whole_file=WHOLE_FILE)

@@ -18,16 +18,16 @@ from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import DIGITS_READ, GRAVE, Verdict
+from recon.model.words import DIGITS_READ, SEVERE, Verdict
 from recon.proof.engine import reconcile as compare
 from recon.proof.proven import proven
 from recon.steps.compare.carried import left_open
 from recon.steps.compare.rebuild import (
     NOT_KEPT,
     compared_then,
-    kept_inputs,
     rebuilt,
     run_named,
+    stored_inputs,
 )
 from recon.steps.compare.reconcile import with_missing_sources, with_stopped_sending
 from recon.steps.compare.rules_change import (
@@ -37,12 +37,12 @@ from recon.steps.compare.rules_change import (
     ChangedRule,
     changed_rules,
     compared,
-    told_of,
+    reported_of,
     tried,
     unverified_sets,
 )
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_results import KeptResult
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -74,7 +74,7 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
     with environment.store.reading() as connection:
         earlier, other = (run_named(connection, name) for name in (first, second))
         before, after = (
-            KeptResult(connection, run.run_id, environment).whole() for run in (earlier, other)
+            StoredResult(connection, run.run_id, environment).whole() for run in (earlier, other)
         )
     if earlier.account != other.account:
         msg = f"{first} and {second} are nights of two accounts"
@@ -101,13 +101,13 @@ def _by_rules(
 ) -> tuple[tuple[ChangedRule, ...], str]:
     """Which rules changed, and what the second night would be under those of the first."""
     try:
-        _, then, _ = kept_inputs(first, environment=environment)
+        _, then, _ = stored_inputs(first, environment=environment)
         now = rebuilt(second, environment=environment)
     except InputsGoneError as error:
         return (), f"What the change of the rules moved is not known: {error}."
     as_before = compare(now.sources, rules=then, as_of=second.as_of, previous=now.previous)
     moved, _ = compared(as_before, now.result)
-    return changed_rules(then, now.rules), told_of(moved)
+    return changed_rules(then, now.rules), reported_of(moved)
 
 
 NIGHTS_MAX = 400
@@ -129,9 +129,9 @@ class JudgedAgain:
     verdict: Verdict
     breaks_then: int
     breaks: int
-    grave_then: int
+    severe_then: int
     """Of severity high or above: those need an owner."""
-    grave: int
+    severe: int
     changes: tuple[Change, ...]
     """The sets that are judged otherwise."""
     digest: str
@@ -232,7 +232,7 @@ def what_if(
             raised.setdefault(row["break_id"], _raised(row, business_date=run.business_date))
         again |= {*before.result.breaks["break_id"]}
         progress(_sentence(night))
-    _, rules_then, _ = kept_inputs(asked[-1], environment=environment)
+    _, rules_then, _ = stored_inputs(asked[-1], environment=environment)
     changed = changed_rules(rules_then, rules)
     return WhatIf(
         changed,
@@ -314,10 +314,10 @@ def _judged(
     run: Run, *, rules: Rules, before: _Simulated | None, environment: Environment
 ) -> tuple[Reconciliation, _Simulated]:
     """The night's own result, and what the rules make of what it had read."""
-    inputs, _, _ = kept_inputs(run, environment=environment)
+    inputs, _, _ = stored_inputs(run, environment=environment)
     sources, previous = compared_then(run, environment=environment)
     with environment.store.reading() as connection:
-        then = KeptResult(connection, run.run_id, environment).whole()
+        then = StoredResult(connection, run.run_id, environment).whole()
         stop = runs.stop_of(connection, run.run_id)
     if then is None:
         raise InputsGoneError(NOT_KEPT.format(run.run_id))
@@ -343,8 +343,8 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
         now.verdict,
         len(then.breaks),
         len(now.breaks),
-        _grave(then),
-        _grave(now),
+        _severe(then),
+        _severe(now),
         changes,
         now.digest,
         is_same=now.digest == then.digest,
@@ -354,8 +354,8 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
     )
 
 
-def _grave(result: Reconciliation) -> int:
-    return int(result.breaks["severity"].isin(GRAVE).sum())
+def _severe(result: Reconciliation) -> int:
+    return int(result.breaks["severity"].isin(SEVERE).sum())
 
 
 def _raised(row: Mapping[Any, Any], *, business_date: date) -> NeverRaised:
@@ -379,7 +379,7 @@ def _answered(
 ) -> tuple[NeverRaised, ...]:
     """Those that somebody answered and that no simulated night raises."""
     with environment.store.reading() as connection:
-        answers = resolution_rows.kept_answers(connection, account)
+        answers = resolution_rows.stored_answers(connection, account)
     return tuple(
         replace(broken, answered_by=answers[break_id].by)
         for break_id, broken in raised.items()

@@ -27,16 +27,16 @@ from recon.config.settings import AccountSettings
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.formats.raw_table import refuse
-from recon.files.inbox.arrived_files import LOOKS_MAX, NOT_TOLD, WAITS_FOR, inbox, unsettled
+from recon.files.inbox.arrived_files import LOOKS_MAX, NOT_REPORTED, WAITS_FOR, inbox, unsettled
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import RemoteFolder, fetch
 from recon.files.kinds.archive import is_kept, keep
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
+from recon.steps.files.file_decisions import dismissed, guarded
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256, unread
-from recon.steps.files.words_on_files import dismissed, guarded
-from recon.steps.ground.environment import Environment
+from recon.steps.runtime.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import bank_rows, order_rows
@@ -70,7 +70,7 @@ def still_written(
 
 
 LOOK_AGAIN_SECONDS = 60
-UNREAD_TOLD_MAX = 10
+UNREAD_REPORTED_MAX = 10
 """Names of entries that no night reads; of more it says how many."""
 WAIT_HOURS_MAX = 12
 """A night waits no longer than this, whatever the clock says."""
@@ -361,10 +361,10 @@ def left(waiting: Waiting) -> str:
     unread = [
         f"{name} ({why})"
         for name, why in waiting.skipped
-        if why not in NOT_TOLD and not why.startswith(WAITS_FOR)
+        if why not in NOT_REPORTED and not why.startswith(WAITS_FOR)
     ]
     if not unread:
         return sentence
-    more = len(unread) - UNREAD_TOLD_MAX
-    names = [*unread[:UNREAD_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])]
+    more = len(unread) - UNREAD_REPORTED_MAX
+    names = [*unread[:UNREAD_REPORTED_MAX], *([f"and {more} more"] if more > 0 else [])]
     return f"{sentence} Nothing was read of: {'; '.join(names)}."

@@ -10,8 +10,8 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Account
 from recon.model.words import SourceFile, SourceKind
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
-from recon.steps.ground.environment import Environment, account_of
-from recon.steps.ground.night_folder import storages_of
+from recon.steps.runtime.environment import Environment, account_of
+from recon.steps.runtime.night_folder import storages_of
 from recon.store import Connection
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
@@ -29,7 +29,7 @@ SHORT_SHARE = 0.5
 _DIGITS = re.compile(r"[0-9]+")
 
 
-def short_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+def short_files_reported(run: Run, *, until: int | None, environment: Environment) -> list[str]:
     """A sentence for each order file of the night that looks cut."""
     files, earlier = _without_an_end(run, until=until, environment=environment)
     return _short(files, earlier=earlier)
@@ -137,7 +137,9 @@ def declared_accounts(environment: Environment) -> frozenset[Account]:
     return frozenset(map(account_of, environment.settings.accounts))
 
 
-def files_told(run: Run, *, until: int, environment: Environment) -> tuple[list[str], list[str]]:
+def files_reported(
+    run: Run, *, until: int, environment: Environment
+) -> tuple[list[str], list[str]]:
     """What page one says of the files, and what of them is not covered.
 
     Accounts that order rows name and nobody declared, for no night compares them; files that look

@@ -34,22 +34,22 @@ from recon.files.reader import (
 )
 from recon.files.reader.files import BankRead
 from recon.instructions.sealing import Seal
-from recon.matching.bank.receipts import kept_of_parts, lists_of_ours
+from recon.matching.bank.receipts import lists_of_ours, stored_of_parts
 from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.model.headway import Way
 from recon.model.nights import Account, Mode, StepSummary
+from recon.model.step_progress import Way
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import DeclaredInbox, Sleep, unreadable_identity
-from recon.steps.files.arrived_rows import short_files_told
+from recon.steps.files.arrived_rows import short_files_reported
+from recon.steps.files.file_decisions import dismissed, known_file
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.order_files import refused_actions
-from recon.steps.files.words_on_files import dismissed, known_file
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storage_of, storages_of
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import storage_of, storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import bank_rows, facts_rows, order_rows, runs, settlement_rows
@@ -97,11 +97,11 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
     figures["refused"] = len(refused)
     figures["refused_instructions"] = len(orders.against)
     sentence = _sentence(figures, refused=refused, later=orders.later)
-    sentence += _against_told(orders.against)
+    sentence += _against_reported(orders.against)
     sentence += f" Told before, and counted once: {', '.join(copies)}." if copies else ""
     sentence += orders.sentence()
     sentence += f" Not archived: {'; '.join(orders.private)}." if orders.private else ""
-    short = short_files_told(run, until=None, environment=environment)
+    short = short_files_reported(run, until=None, environment=environment)
     figures["short_files"] = len(short)
     sentence += "".join(f" {each}" for each in (*short, *lost))
     if account.settlement is not None:
@@ -116,7 +116,7 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
     return StepSummary(STEP, sentence, figures)
 
 
-def _against_told(against: Sequence[str]) -> str:
+def _against_reported(against: Sequence[str]) -> str:
     if not against:
         return ""
     more = f"; and {len(against) - NAMED_MAX} more" if len(against) > NAMED_MAX else ""
@@ -481,7 +481,7 @@ class BankInbox(DeclaredInbox[str | None]):
             before = bank_rows.read_before(connection, name=name, sha256=sha256)
             if before is None:
                 return False, None
-            if bank_rows.told_since(connection, **of_bank, accounts=self.served):
+            if bank_rows.reported_since(connection, **of_bank, accounts=self.served):
                 return False, None
             if not self.is_noted(connection, before):
                 at = self.environment.clock()
@@ -501,7 +501,7 @@ class BankInbox(DeclaredInbox[str | None]):
                 lists = [at for at, form in enumerate(forms) if form == DETAILS]
                 of_lists = known.entries["statement"].isin(lists)
                 known = replace(known, entries=known.entries[of_lists])
-            kept = kept_of_parts(
+            kept = stored_of_parts(
                 BankSource(no_entries(), facts.statements, notes=facts.notes),
                 parts=read.parts,
                 batches=batches,

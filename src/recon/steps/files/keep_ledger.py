@@ -15,11 +15,11 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of, table_of_parts
 from recon.steps.files.arrivals import still_written
+from recon.steps.files.file_decisions import guarded
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
-from recon.steps.files.words_on_files import guarded
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import LEDGER, write_books
-from recon.steps.ground.night_folder import bind
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import bind
+from recon.steps.runtime.stored_books import LEDGER, write_books
 from recon.store.nights import journal_rows, order_rows
 from recon.store.nights.runs import Run
 

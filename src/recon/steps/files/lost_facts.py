@@ -15,7 +15,7 @@ from recon.archive.storage import reachable
 from recon.config.file_layouts import layout_of
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.inbox.arrived_files import inbox
-from recon.files.kinds.archive import kept_place
+from recon.files.kinds.archive import stored_place
 from recon.files.reader import order_file, settlement_file
 from recon.model.errors import (
     ArchiveBrokenError,
@@ -27,8 +27,8 @@ from recon.model.errors import (
 )
 from recon.model.nights import Account, StepSummary
 from recon.model.words import SourceKind
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storage_at, storages_of
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import storage_at, storages_of
 from recon.store.nights import facts_rows, runs
 from recon.store.nights.facts_rows import UNREAD, StoredFacts, problems_of
 from recon.store.nights.settlement_rows import NAME_PREFIX
@@ -172,7 +172,7 @@ def _source(stored: StoredFacts, *, environment: Environment) -> Path | None:
         declared = account if stored.kind is SourceKind.ORDERS else account.settlement
         places = [declared.inbox / name, *inbox(declared.inbox).files] if declared else []
         if account.archive is not None:
-            places.append(kept_place(account.archive, sha256=stored.source_sha256, name=name))
+            places.append(stored_place(account.archive, sha256=stored.source_sha256, name=name))
         for path in places:
             with suppress(SourceMissingError, SourceUnreadableError):
                 if sha256_of(path) == stored.source_sha256:

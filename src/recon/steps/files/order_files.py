@@ -42,15 +42,15 @@ from recon.model.words import (
     SourceFile,
 )
 from recon.privacy.own_files import for_owner
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person
 from recon.store.database.bulk_rows import rows_of
 from recon.store.database.history import Event, append
 from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run
 
 WHY_CHARACTERS_MIN = 10
-PLACES_TOLD = 3
+PLACES_REPORTED = 3
 
 
 def outstanding_rows(environment: Environment) -> list[tuple[Run, tuple[Quarantined, ...]]]:
@@ -89,14 +89,14 @@ def dismiss_row(reject_id: int, *, person: Person, why: str) -> Quarantined:
     return row
 
 
-def nameless_told(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> list[str]:
+def nameless_reported(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> list[str]:
     """A sentence when rows without an order number may be the orders that seem to be missing."""
     nameless = [row for row in rows if not row.order_no]
     orphans = int(breaks["code"].eq(BreakCode.MISSING_IN_ORDERS.value).sum())
     if not nameless or not orphans:
         return []
-    places = [f"{row.source} line {row.line}" for row in nameless[:PLACES_TOLD]]
-    places += ["…"] if len(nameless) > PLACES_TOLD else []
+    places = [f"{row.source} line {row.line}" for row in nameless[:PLACES_REPORTED]]
+    places += ["…"] if len(nameless) > PLACES_REPORTED else []
     sentence = (
         f"{len(nameless):,} order rows could not be read and name no order ({', '.join(places)}): "
         f"the {orphans:,} payments without an order may be theirs. Look there before anything is "

@@ -25,8 +25,8 @@ from recon.instructions.instruction import Instruction, terms_of
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import (
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import (
     Person,
     ended,
 )
@@ -37,7 +37,7 @@ from recon.store.money import instruction_rows
 from recon.store.money.bound_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
 from recon.store.people import decision_rows
-from recon.store.people.decision_rows import APPROVE, FirstWord
+from recon.store.people.decision_rows import APPROVE, FirstDecision
 
 VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 3
@@ -128,7 +128,7 @@ def _second(
     connection: Connection,
     wanted: ApprovalList,
     *,
-    first: FirstWord,
+    first: FirstDecision,
     person: Person,
     environment: Environment,
 ) -> None:
@@ -210,8 +210,8 @@ def reject(
         for first in overruled:
             why = f"{person.word.in_words} rejected some of it"
             decision_rows.void(connection, first, why=why, at=person.word.at)
-    said_yes = {first.by.by for first in overruled if not person.is_same(first.by.by)}
-    return len(items), tuple(sorted(said_yes))
+    stated_yes = {first.by.by for first in overruled if not person.is_same(first.by.by)}
+    return len(items), tuple(sorted(stated_yes))
 
 
 def lapse(environment: Environment) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from recon.config.approvers import person_key
 from recon.files.typing.table_schema import Grammar
 from recon.files.typing.text_cells import is_fit
-from recon.instructions.eligibility import Baseline, Cleared, ShownPayment
+from recon.instructions.eligibility import Baseline, Eligible, ShownPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.instructions.queries import ask
@@ -23,10 +23,10 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import keep, note_asked, reply_rows, seal, this_moment
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.stored_answers import keep, note_asked, reply_rows, seal, this_moment
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -169,12 +169,12 @@ def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction
             connection, run, plan=Plan((instruction,), ()), at=environment.clock()
         )
     if is_approved:
-        _send(queued.cleared[0], money=money, environment=environment)
+        _send(queued.eligible[0], money=money, environment=environment)
     with environment.store.reading() as connection:
         return instruction_rows.of_id(connection, instruction.instruction_id) or instruction
 
 
-def _send(judged: Cleared, *, money: MoneyOfRun, environment: Environment) -> None:
+def _send(judged: Eligible, *, money: MoneyOfRun, environment: Environment) -> None:
     """Send it; what did not leave says so in `recon status` and waits for the next night.
 
     Raises:

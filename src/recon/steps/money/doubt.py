@@ -22,7 +22,7 @@ from recon.instructions.contradiction import (
     number_unexplained,
     shown_against,
 )
-from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.queries import search_refunds
@@ -44,9 +44,9 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.uptime import Uptime
 from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.shown_answers import ShownAnswers, seen_of, uptime_in
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.shown_answers import ShownAnswers, seen_of, uptime_in
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, instruction_rows
@@ -105,7 +105,7 @@ class Doubts:
         with self._store.reading() as connection:
             rows = instruction_rows.rows_of_batch(connection, stored.batch_id)
         try:
-            request = self._gateway.prepare([Cleared(row, _payment_of(row)) for row in rows])
+            request = self._gateway.prepare([Eligible(row, _payment_of(row)) for row in rows])
         except Defect:
             # Under today's configuration it could not be sent any more: doubt, not a dead end.
             return False
@@ -262,7 +262,7 @@ class Doubts:
             evidence=DoubtEvidence(
                 seen=seen,
                 refunds=searches,
-                messages=self._told(connection, item),
+                messages=self._reported(connection, item),
                 signed=signed,
                 readings=readings,
                 uptime=self._environment.uptime(),
@@ -288,7 +288,7 @@ class Doubts:
         noted = case_rows.readings(connection, item.instruction_id, after=after)
         return [*seen], [*noted, *map(uptime_in, rows)]
 
-    def _told(self, connection: Connection, item: Instruction) -> tuple[str, ...]:
+    def _reported(self, connection: Connection, item: Instruction) -> tuple[str, ...]:
         """Messages about a refund's payment that may be about it; their signature covers a part."""
         if item.kind is not InstructionKind.REFUND:
             return ()

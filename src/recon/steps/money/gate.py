@@ -28,11 +28,11 @@ from recon.model.errors import HistoryBrokenError, UsageError
 from recon.model.words import ControlTotal, InstructionKind, InstructionState
 from recon.privacy.own_files import make_folder
 from recon.steps.files.incomplete import WHOLE_FILE
-from recon.steps.ground.desk import lost_word
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, Person, agreed
-from recon.steps.ground.kept_answers import unbound
-from recon.steps.ground.predecessor import release_ended
+from recon.steps.runtime.desk import lost_word
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, Person, agreed
+from recon.steps.runtime.predecessor import release_ended
+from recon.steps.runtime.stored_answers import unbound
 from recon.store import Connection
 from recon.store.database import history, record
 from recon.store.database.engine import Store
@@ -44,7 +44,7 @@ from recon.store.database.outside_heads import (
     missing,
     problem_of,
 )
-from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, strayed
+from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, tampered
 from recon.store.money import bound_rows, case_rows, instruction_rows, sending_rows
 from recon.store.money.endorsement_rows import ALLOW_SENDING, Endorsed, override
 from recon.store.money.instruction_rows import move
@@ -235,7 +235,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     with environment.store.writing() as connection:
         now = environment.clock()
         _, problem = history.verify(connection)
-        if problem := problem or next(strayed(connection, INSTRUCTION), ""):
+        if problem := problem or next(tampered(connection, INSTRUCTION), ""):
             # Nobody's word makes a history whole that does not close.
             msg = (
                 f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
@@ -377,7 +377,7 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         keep_verified(folder, head)
     return (
         problem
-        or next(record.strayed(connection, INSTRUCTION), "")
+        or next(record.tampered(connection, INSTRUCTION), "")
         or next(bound_rows.back_again(connection), "")
         or next(record.changed(connection, INSTRUCTION, where=bound_rows.MAY_LEAVE), "")
         or next(changed_in(connection, BEFORE_MONEY), "")

@@ -19,7 +19,7 @@ from typing import Any
 from recon.instructions.eligibility import (
     ALONE,
     Baseline,
-    Cleared,
+    Eligible,
     Queue,
     Refused,
     ShownPayment,
@@ -42,14 +42,14 @@ from recon.model.words import (
     KeyAnswer,
     OrderStatus,
 )
-from recon.steps.ground.environment import Environment, held_back, seconds_left
-from recon.steps.ground.identity import words_for_signer
-from recon.steps.ground.kept_books import KeptBooks
-from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import Doubts
 from recon.steps.money.gate import Allowances, Gate, Notes, gate_of, halted, tied
+from recon.steps.runtime.environment import Environment, held_back, seconds_left
+from recon.steps.runtime.identity import words_for_signer
+from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_books import StoredBooks
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import events_of
@@ -112,15 +112,15 @@ def settle(
     gate = tied(gate_of(run, environment=environment), totals=totals)
     gate = halted(gate, environment=environment)
     waiting = money.clear(gate)
-    is_sending = run.mode is Mode.LIVE and waiting.cleared
-    sent = money.send(waiting.cleared) if is_sending else Sent()
+    is_sending = run.mode is Mode.LIVE and waiting.eligible
+    sent = money.send(waiting.eligible) if is_sending else Sent()
     stopped = sent.stop_reason or gate.closed_because
     in_doubt = money.note_end(waiting, sent=sent, stopped=stopped)
     left, unapproved = money.unsent()
     figures: dict[str, int | str] = {
         "planned": planned,
         "earlier": earlier,
-        "cleared": len(waiting.cleared),
+        "eligible": len(waiting.eligible),
         "unapproved": unapproved,
         "waiting": left - unapproved,
         "taken_back": earlier + planned - sent.rows - left,
@@ -174,7 +174,7 @@ class MoneyOfRun:
                 it.
         """
         count, ours = 0, self._run.account
-        for path, spilled in self._spill().kept_files():
+        for path, spilled in self._spill().stored_files():
             if (spilled.merchant_id, spilled.account_id) != ours:
                 continue
             if spilled.kind == REPLY:
@@ -294,7 +294,7 @@ class MoneyOfRun:
         closed = case_rows.closed_payments(connection, run)
         charged_back = larger_of(
             Settlements(connection, run, storages_of(environment)).charged_back(),
-            booked=KeptBooks(connection, run, environment).charged_back(),
+            booked=StoredBooks(connection, run, environment).charged_back(),
         )
         return payments_by_order(
             (
@@ -352,9 +352,9 @@ class MoneyOfRun:
             """The limits count what leaves now, not what still waits for people."""
             return allowance.refusal(item) if item.state is InstructionState.APPROVED else ""
 
-        queued = queue((item for item in judged if isinstance(item, Cleared)), refusal=refusal)
+        queued = queue((item for item in judged if isinstance(item, Eligible)), refusal=refusal)
         refused = tuple(item for item in judged if isinstance(item, Refused))
-        return Queue(queued.cleared, refused + queued.refused)
+        return Queue(queued.eligible, refused + queued.refused)
 
     def _judge(
         self,
@@ -363,7 +363,7 @@ class MoneyOfRun:
         gate: Gate,
         baseline: Baseline | None,
         others: Mapping[str, Sequence[Instruction]],
-    ) -> Cleared | Refused:
+    ) -> Eligible | Refused:
         """Gate, then the baseline and the journal, then the gateway's own grammar."""
         if held := gate.hold_on(item.kind):
             return Refused(item, held)
@@ -383,7 +383,7 @@ class MoneyOfRun:
                 multiple_captures=self._settings.gateway.capture_multiple,
                 ids_unique=self.ids_unique,
             )
-        if isinstance(judged, Cleared) and (problem := self.gateway.problem(judged)):
+        if isinstance(judged, Eligible) and (problem := self.gateway.problem(judged)):
             return Refused(item, f"it is not sent, by our own checks: {problem}{WITHDRAW_IT}")
         return judged
 
@@ -438,7 +438,7 @@ class MoneyOfRun:
             if not any(why in str(event.get("hold", "")) for event in events[wanted])
         }
 
-    def send(self, cleared: Sequence[Cleared]) -> Sent:
+    def send(self, eligible: Sequence[Eligible]) -> Sent:
         """One pass of the sender; a signal that comes meanwhile waits for the end of its batch.
 
         Raises:
@@ -449,7 +449,7 @@ class MoneyOfRun:
         environment = self._environment
         self._note_head()
         spill = self._spill()
-        with held_back() as told_to_end:
+        with held_back() as reported_to_end:
             spill.reserve()
             try:
                 sender = Sender(
@@ -466,7 +466,9 @@ class MoneyOfRun:
                     interval=timedelta(seconds=1 / self._settings.gateway.calls_per_second),
                 )
                 ends_in = timedelta(seconds=seconds_left(self._run, environment=environment))
-                sending_all = sender.send_all(cleared, told_to_end=told_to_end, ends_in=ends_in)
+                sending_all = sender.send_all(
+                    eligible, reported_to_end=reported_to_end, ends_in=ends_in
+                )
                 sent = asyncio.run(sending_all)
             finally:
                 spill.free()
@@ -490,7 +492,7 @@ class MoneyOfRun:
         with self._store.writing() as connection:
             self.doubts.note_clocks(connection)
             if run.mode is Mode.DRY_RUN:
-                plans = planned_batches(waiting.cleared)
+                plans = planned_batches(waiting.eligible)
                 at = environment.clock()
                 sending_rows.note_dry_batches(connection, run.run_id, plans=plans, at=at)
             for refused in waiting.refused:
@@ -502,7 +504,7 @@ class MoneyOfRun:
             # Only what is still approved keeps a note: not what was sent.
             holds = {
                 each.instruction.instruction_id: stopped
-                for each in waiting.cleared
+                for each in waiting.eligible
                 if stopped and is_live
             }
             for instruction_id, reason in (holds | sent.left_out).items():
@@ -565,12 +567,12 @@ def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: Queue, gat
     earlier = f" and {figures['earlier']} earlier ones" if figures["earlier"] else ""
     sentence = f"{figures['planned']} new instructions{earlier}: "
     if run.mode is Mode.DRY_RUN:
-        batches = planned_batches(waiting.cleared)
+        batches = planned_batches(waiting.eligible)
         listing = "; ".join(f"batch {batch.position}: {batch}" for batch in batches)
         sentence += f"dry run, would send {listing or 'nothing'}"
     else:
         sentence += f"{figures['sent']} sent in {figures['batches']} batches"
-    waits = int(figures["waiting"]) - len(waiting.cleared) * (run.mode is Mode.DRY_RUN)
+    waits = int(figures["waiting"]) - len(waiting.eligible) * (run.mode is Mode.DRY_RUN)
     for count, became in (
         (figures["unapproved"], "wait for approval"),
         (waits, "approved and not sent"),

@@ -26,10 +26,10 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import PERMANENT, Verdict
 from recon.steps.compare.result_files import output_folder, publish, stage
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_results import KeptResult
 from recon.steps.month.book_formats import BookLine, WantedBooks, book_files, journals_of
 from recon.steps.month.folders import closed_folder
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.journal_rows import LeftAs
@@ -327,7 +327,7 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = KeptResult(connection, run_id, environment).whole()
+        result = StoredResult(connection, run_id, environment).whole()
         newest = _newest_run(connection, run.account)
     if result is None or newest != run_id:
         because = "has no result" if result is None else f"is not the newest: run {newest} is"
@@ -443,7 +443,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
         left_as = journal_rows.left_as(connection, [export.journal_id for export in exports])
         of_closes = [*_of_closes(connection)]
         proposals = {
-            run_id: KeptResult(connection, run_id, environment).whole()
+            run_id: StoredResult(connection, run_id, environment).whole()
             for run_id in {export.run_id for export in exports}
         }
     proposed = _with_amounts(exports, proposals=proposals, left_as=left_as)

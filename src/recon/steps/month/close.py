@@ -22,12 +22,10 @@ from recon.matching.judging.severity import risk_of_break
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.money import format_minor_units
-from recon.model.resolutions import KeptAnswer, with_answers
+from recon.model.resolutions import StoredAnswer, with_answers
 from recon.privacy.own_files import make_folder, replace_result
-from recon.steps.ground.csv_columns import csv_parts
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_results import KeptResult
-from recon.steps.ground.predecessor import STILL_OPEN
+from recon.steps.approvals.people import DOUBTFUL
+from recon.steps.approvals.sign_off import not_looked_after
 from recon.steps.month.folders import (
     UNREAD,
     closed_folder,
@@ -52,10 +50,12 @@ from recon.steps.month.statement import (
     WAITS,
     MonthFigure,
     sums_of,
-    untold_refunds,
+    unreported_refunds,
 )
-from recon.steps.people.people import DOUBTFUL
-from recon.steps.people.sign_off import not_looked_after
+from recon.steps.runtime.csv_columns import csv_parts
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.predecessor import STILL_OPEN
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -141,7 +141,7 @@ class PreparedClose:
     stated: StatedMonth
     blockers: tuple[Blocker, ...]
     open_items: tuple[OpenItem, ...]
-    answers: Mapping[str, KeptAnswer]
+    answers: Mapping[str, StoredAnswer]
     """What people answered, by break."""
     workbook: str
     """Of the newest night, where answers to its breaks go."""
@@ -179,7 +179,7 @@ def prepared_close(
         state = closed_months.state_of(connection, account, month=month.name)
     stated = stated_month(month, account=account, environment=environment)
     with environment.store.reading() as connection:
-        answers = resolution_rows.kept_answers(connection, account)
+        answers = resolution_rows.stored_answers(connection, account)
         workbook = runs.get(connection, stated.newest_run).workbook
     blockers = (
         *_of_nights(stated),
@@ -200,7 +200,7 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
     finished = runs.last_finished(connection, account)
     nights = [(str(day), run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
     held = runs.not_proven(connection, account)
-    answers = resolution_rows.kept_answers(connection, account)
+    answers = resolution_rows.stored_answers(connection, account)
     closed = closed_months.closed_before(
         connection, account, month=month.name, months=CLOSED_MONTHS_MAX
     )
@@ -304,7 +304,7 @@ def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Bloc
 def _of_breaks(
     stated: StatedMonth,
     *,
-    answers: Mapping[str, KeptAnswer],
+    answers: Mapping[str, StoredAnswer],
     workbook: str,
     environment: Environment,
 ) -> Iterator[Blocker]:
@@ -314,7 +314,7 @@ def _of_breaks(
     order by its facts, of payouts, fees and entries of a bank by the age of what differs.
     """
     with environment.store.reading() as connection:
-        breaks = KeptResult(connection, stated.newest_run, environment).open_breaks()
+        breaks = StoredResult(connection, stated.newest_run, environment).open_breaks()
     if breaks is None:
         return
     month, known_by = stated.statement.month, date.fromisoformat(stated.known_by)
@@ -381,7 +381,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
     yield from _deleted(statement.straddling)
-    for untold in untold_refunds(statement.unknown_refunds):
+    for untold in unreported_refunds(statement.unknown_refunds):
         yield OpenItem(untold.sentence, untold.payments, "", 0, "")
 
 

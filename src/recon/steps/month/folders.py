@@ -8,9 +8,9 @@ from recon.archive.step_folder import Sealed, step_problems, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveError, ConfigurationError
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import Link, bound_step, storage_at
 from recon.steps.month.statement import MonthFigure
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import Link, bound_step, storage_at
 from recon.store import Connection
 from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.people import closed_months

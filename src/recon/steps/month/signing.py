@@ -18,9 +18,7 @@ from recon.model.business_date import BusinessMonth, Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import DIGITS_READ
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, agreed, ended
-from recon.steps.ground.night_folder import storage_at
+from recon.steps.approvals.sign_off import refuse_role
 from recon.steps.month.close import (
     CloseSignature,
     PreparedClose,
@@ -33,7 +31,9 @@ from recon.steps.month.close import (
     seen_close,
 )
 from recon.steps.month.folders import DOCUMENT, period_folder
-from recon.steps.people.sign_off import refuse_role
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person, agreed, ended
+from recon.steps.runtime.night_folder import storage_at
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import closing_lock
@@ -47,7 +47,7 @@ from recon.store.people.closed_months import (
     ReopenedMonth,
     SignedMonth,
 )
-from recon.store.people.decision_rows import FirstWord
+from recon.store.people.decision_rows import FirstDecision
 
 SIGNATURES = "signatures.json"
 UNWRITTEN = (
@@ -61,7 +61,7 @@ VALID = Grace.parse("5bd")
 
 
 @dataclass(frozen=True, slots=True)
-class CloseWord:
+class CloseDecision:
     """What became of one person's word under a month."""
 
     closed: ClosedMonth | None = None
@@ -88,7 +88,7 @@ class MonthToSign:
 
 def sign_close(
     wanted: MonthToSign, *, person: Person, drawn: DrawnClose, environment: Environment
-) -> CloseWord:
+) -> CloseDecision:
     """Put one person's name under a month.
 
     Raises:
@@ -115,7 +115,7 @@ class _Signing:
     person: Person
     environment: Environment
 
-    def say(self, drawn: DrawnClose) -> CloseWord:
+    def say(self, drawn: DrawnClose) -> CloseDecision:
         """The word, where the person may say it."""
         with self.environment.store.reading() as connection:
             first = self._first(connection)
@@ -136,7 +136,7 @@ class _Signing:
         self.person.refuse_second(standing[1].by.by)
         return self._close(standing, drawn=drawn)
 
-    def _first(self, connection: Connection) -> tuple[SignedMonth, FirstWord] | None:
+    def _first(self, connection: Connection) -> tuple[SignedMonth, FirstDecision] | None:
         """The first word that still stands, as both tables have it."""
         if (signed := self.close.state.signed) is None:
             return None
@@ -170,7 +170,7 @@ class _Signing:
                 f"look at it again (`recon close {month}`), and sign that one"
             )
 
-    def _note_first(self) -> CloseWord:
+    def _note_first(self) -> CloseDecision:
         """The first word; one of another digest before it lapses, and what moved is told."""
         account, month = self.wanted.account, self.wanted.month.name
         by, at = self.person.word.in_words, self.person.word.at
@@ -190,9 +190,11 @@ class _Signing:
             closed_months.note_signed(connection, account, month=month, signed=signed)
             word = decision_rows.open_word(connection, CLOSE, subject=self.seen.digest)
             until = word.valid_until if word else None
-        return CloseWord(valid_until=until, lapsed=lapsed, moved=moved)
+        return CloseDecision(valid_until=until, lapsed=lapsed, moved=moved)
 
-    def _close(self, first: tuple[SignedMonth, FirstWord], *, drawn: DrawnClose) -> CloseWord:
+    def _close(
+        self, first: tuple[SignedMonth, FirstDecision], *, drawn: DrawnClose
+    ) -> CloseDecision:
         """The second word: the folder under its name, then the transaction that closes."""
         account, store, at = self.wanted.account, self.environment.store, self.person.word.at
         signed, month = first[0], self.wanted.month.name
@@ -240,7 +242,7 @@ class _Signing:
                 "signed: look at what became of it (`recon close`), then sign again"
             )
             raise NightHeldError(msg) from error
-        return CloseWord(closed=closed)
+        return CloseDecision(closed=closed)
 
     def _refuse_changed(self, connection: Connection) -> None:
         """Look whether all is as it was prepared; inside the transaction nobody changes it.

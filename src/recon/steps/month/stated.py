@@ -38,17 +38,6 @@ from recon.model.uptime import give_back
 from recon.model.words import SourceKind, Verdict
 from recon.proof.night_tables import frame_of_table
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import (
-    PROOF,
-    RESULTS,
-    RULES,
-    SealedNight,
-    folder_of,
-    sealed_night,
-)
-from recon.steps.ground.predecessor import MISSING, standing_without_a_night
-from recon.steps.ground.window import ledger_start
 from recon.steps.month.statement import (
     COUNT,
     ClosedPeriod,
@@ -61,6 +50,17 @@ from recon.steps.month.statement import (
     age_of_month,
     days_around,
 )
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
+    PROOF,
+    RESULTS,
+    RULES,
+    SealedNight,
+    folder_of,
+    sealed_night,
+)
+from recon.steps.runtime.predecessor import MISSING, standing_without_a_night
+from recon.steps.runtime.window import ledger_start
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months

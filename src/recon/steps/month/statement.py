@@ -142,7 +142,7 @@ class UnknownRefund(NamedTuple):
     currency: str
 
 
-class UntoldRefunds(NamedTuple):
+class UnreportedRefunds(NamedTuple):
     """Those of one currency, for a person."""
 
     currency: str
@@ -241,13 +241,13 @@ def prior_items(facts: pd.DataFrame) -> pd.DataFrame:
     return facts[facts["own_on"].ne(facts["event_on"])].reset_index(drop=True)
 
 
-def untold_refunds(refunds: Sequence[UnknownRefund]) -> Iterator[UntoldRefunds]:
+def unreported_refunds(refunds: Sequence[UnknownRefund]) -> Iterator[UnreportedRefunds]:
     """By currency: how many, of which orders, and who knows."""
     for currency in sorted({refund.currency for refund in refunds}):
         own = [refund for refund in refunds if refund.currency == currency]
         named = [refund.order_no or refund.payment for refund in own][:ORDERS_SHOWN_MAX]
         more = [f"{len(own) - len(named)} more"] if len(own) > len(named) else []
-        yield UntoldRefunds(
+        yield UnreportedRefunds(
             currency,
             len(own),
             "Refunded in part by an amount that nothing tells: order "

@@ -13,18 +13,18 @@ from typing import Any, Protocol
 from recon.config.rules import Rules
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import GRAVE, End
-from recon.steps.ground.environment import Environment, account_of
-from recon.steps.ground.kept_results import KeptResult
-from recon.steps.ground.night_end import NightEnd, end_of
-from recon.steps.ground.predecessor import (
+from recon.model.words import SEVERE, End
+from recon.steps.approvals.people import attention, is_held, standing_of
+from recon.steps.approvals.sign_off import Night, nights
+from recon.steps.runtime.environment import Environment, account_of
+from recon.steps.runtime.night_end import NightEnd, end_of
+from recon.steps.runtime.predecessor import (
     MISSING,
     held_nights,
     named_days,
     standing_without_a_night,
 )
-from recon.steps.people.people import attention, is_held, standing_of
-from recon.steps.people.sign_off import Night, nights
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
@@ -39,7 +39,7 @@ class IndexLine:
     night: Night
     breaks: int | None
     """Open breaks; None when there is no result."""
-    grave_breaks: int | None
+    severe_breaks: int | None
     """Those of severity high or above."""
     waiting: int | None
     """Instructions, cases and write-offs that need a person; None when the night never ran."""
@@ -94,10 +94,10 @@ def index_after(
 def breaks_of(run: Run, *, environment: Environment) -> dict[str, int] | None:
     """How many of its breaks are `open` and how many `high_or_critical`; None without a result."""
     with environment.store.reading() as connection:
-        breaks = KeptResult(connection, run.run_id, environment).open_breaks()
+        breaks = StoredResult(connection, run.run_id, environment).open_breaks()
     if breaks is None:
         return None
-    return {"open": len(breaks), "high_or_critical": int(breaks["severity"].isin(GRAVE).sum())}
+    return {"open": len(breaks), "high_or_critical": int(breaks["severity"].isin(SEVERE).sum())}
 
 
 def _line(night: Night, environment: Environment) -> IndexLine:
@@ -190,7 +190,7 @@ def missed_in_words(account: Watched) -> str:
     )
 
 
-def missed_told(accounts: Sequence[Watched]) -> list[str]:
+def missed_reported(accounts: Sequence[Watched]) -> list[str]:
     """A sentence for each account that has missed nights."""
     return [
         f"{account.account}: {missed_in_words(account)}" for account in accounts if account.missed

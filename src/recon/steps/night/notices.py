@@ -17,15 +17,15 @@ from recon.model.errors import ConfigurationError, ReconError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import ALARMS
 from recon.privacy.shown_text import for_people
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_end import NightEnd, end_of
 from recon.store.database import history
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
 from recon.telling.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
 
 TOLD = "told"
-NOT_TOLD = "not told"
+NOT_REPORTED = "not told"
 """Events of a run in the history, one for each attempt at each notice."""
 
 
@@ -64,12 +64,12 @@ def tell(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     Never raises an error of ours: a night that moved money is not failed by a mail server.
     """
     try:
-        return _told(run_id, environment=environment)
+        return _reported(run_id, environment=environment)
     except ReconError as error:
         return (f"nobody could be told of run {run_id}: {error}",)
 
 
-def tell_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
+def notify_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     """Tell those who are still to be told of a run; the names of the notices that arrived.
 
     Raises:
@@ -103,13 +103,13 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     for event in events:
         if event.event == runs.RESUMED:
             tries.clear()  # who heard that the night stopped has not heard how it ended then
-        if event.event in {TOLD, NOT_TOLD}:
+        if event.event in {TOLD, NOT_REPORTED}:
             details = event.data
             tries[details["notice"]] = details.get("problem", "")
     return {name: problem for name in due if (problem := tries.get(name, "it was not tried"))}
 
 
-def told_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str:
+def reported_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str:
     """The declared notices and where they go, for the doctor.
 
     Raises:
@@ -127,7 +127,7 @@ def told_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str
     return ", ".join(shown)
 
 
-def _told(run_id: str, *, environment: Environment) -> tuple[str, ...]:
+def _reported(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     names = untold(run, environment=environment)
@@ -148,7 +148,7 @@ def _told(run_id: str, *, environment: Environment) -> tuple[str, ...]:
         history.Event(
             "run",
             run.run_id,
-            NOT_TOLD if problem else TOLD,
+            NOT_REPORTED if problem else TOLD,
             {"notice": name} | ({"problem": problem} if problem else {}),
         )
         for name, problem in sorted(problems.items())

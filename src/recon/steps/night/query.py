@@ -26,15 +26,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.instructions.queries import KeyAnswers, asking, pace_of
-from recon.model.headway import Way
 from recon.model.nights import StepSummary
+from recon.model.step_progress import Way
 from recon.model.words import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings, settled_since
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground import kept_answers
-from recon.steps.ground.environment import Environment, seconds_left
-from recon.steps.ground.kept_answers import (
+from recon.steps.runtime import stored_answers
+from recon.steps.runtime.environment import Environment, seconds_left
+from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.predecessor import previous_night
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_answers import (
     Moment,
     Numbers,
     OrderNumbers,
@@ -43,12 +46,9 @@ from recon.steps.ground.kept_answers import (
     reply_rows,
     this_moment,
 )
-from recon.steps.ground.kept_books import KeptBooks
-from recon.steps.ground.kept_results import KeptResult
-from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.predecessor import previous_night
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.window import (
+from recon.steps.runtime.stored_books import StoredBooks
+from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.window import (
     BEFORE_ALL,
     OF_WINDOW,
     in_window,
@@ -105,13 +105,13 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     else:
         with environment.store.reading() as connection:
             keys = order_numbers([instruction_rows.touched(connection, run)])
-    waiting = kept_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+    waiting = stored_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
     del keys  # nobody holds them while the gateway is asked
     unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
     # Before anything is claimed: who changes an answer from here on is refused.
-    kept_answers.seal(run, environment=environment)
+    stored_answers.seal(run, environment=environment)
     step = "query" if phase == BASELINE else "query again"
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
@@ -135,7 +135,7 @@ def _ask_all(
         What the gateway told beside answers, in words, each once, the first by the alphabet.
     """
     rows_of = partial(reply_rows, run, phase=phase)
-    save = partial(kept_answers.keep, run, environment=environment)
+    save = partial(stored_answers.keep, run, environment=environment)
     done, last_reason = 0, ""
     account = run.account
     held: list[ReplyRows] = []
@@ -211,7 +211,7 @@ def _named(
     yield (item.order_no for item in unfinished)
     # Of files that came tonight: they are planned after this, and judged by these answers.
     yield instruction_rows.unplanned_orders(connection, run)
-    yield notification_rows.order_nos_told(connection, run, since=since)
+    yield notification_rows.order_nos_reported(connection, run, since=since)
     yield (row.order_no for row in order_rows.outstanding(connection, run))
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     if account.settlement is not None:
@@ -228,7 +228,7 @@ def _named(
     yield from orders.numbers(spans=of_age)
     yield from _came_late(connection, run, before=before, environment=environment)
     if before is not None:
-        yield KeptResult(connection, before.run_id, environment).orders_left_open()
+        yield StoredResult(connection, before.run_id, environment).orders_left_open()
         yield ShownAnswers(connection, before, environment).failed_keys()
 
 
@@ -236,7 +236,7 @@ def _booked(connection: Connection, run: Run, *, environment: Environment) -> It
     """Orders that the account's books name in the window; older entries name none that is new."""
     if journal_rows.source_of(connection, run.run_id) is None:
         return
-    books = KeptBooks(connection, run, environment).frames(OF_WINDOW)
+    books = StoredBooks(connection, run, environment).frames(OF_WINDOW)
     since = ledger_start(run, rules=environment.settings.rules)
     for entries in in_window(books, since=since, asked=()):
         yield pa.array(entries["order_no"], pa.string())

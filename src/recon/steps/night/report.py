@@ -51,7 +51,7 @@ from recon.model.figures import (
 )
 from recon.model.gateway_holds import ChargedFees
 from recon.model.nights import StepSummary
-from recon.model.resolutions import Import, KeptAnswer
+from recon.model.resolutions import Import, StoredAnswer
 from recon.model.uptime import give_back
 from recon.model.words import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.privacy.own_files import make_folder
@@ -64,9 +64,10 @@ from recon.proof.night_tables import (
     with_tariffs,
 )
 from recon.proof.totals_in_sql import SHEETS_IN_SQL, second_proof, sql_files
-from recon.steps.compare.inputs import frozen_inputs, vanished_told
+from recon.steps.approvals.people import attention
+from recon.steps.approvals.sign_off import notes_on
+from recon.steps.compare.inputs import frozen_inputs, vanished_reported
 from recon.steps.compare.journals import handed_out
-from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.second_proof import sheets_proven
 from recon.steps.compare.sheets_proven import (
@@ -77,14 +78,14 @@ from recon.steps.compare.sheets_proven import (
     with_files,
     with_t13,
 )
-from recon.steps.compare.shown_breaks import grave_breaks
-from recon.steps.files.arrived_rows import files_told
+from recon.steps.compare.shown_breaks import severe_breaks
+from recon.steps.compare.stored_sources import small_of_night
+from recon.steps.files.arrived_rows import files_reported
 from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
-from recon.steps.files.order_files import nameless_told
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_results import KeptResult
-from recon.steps.ground.night_end import STOP_NEXT, end_of
-from recon.steps.ground.night_folder import (
+from recon.steps.files.order_files import nameless_reported
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_end import STOP_NEXT, end_of
+from recon.steps.runtime.night_folder import (
     DECISIONS,
     PROOF,
     RULES,
@@ -102,21 +103,20 @@ from recon.steps.ground.night_folder import (
     storages_of,
     write,
 )
-from recon.steps.ground.predecessor import (
+from recon.steps.runtime.predecessor import (
     SKIPPED,
     held_nights,
     missing_days,
     named_days,
     previous_night,
 )
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.people.people import attention
-from recon.steps.people.sign_off import notes_on
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import sending_rows
 from recon.store.nights import input_rows, results, runs, sign_off_rows
-from recon.store.nights.input_rows import KeptInputs
+from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import hashes_of
@@ -271,7 +271,7 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
     ]
 
 
-def _opening_told(run: Run, *, sources: Sources) -> Iterator[str]:
+def _opening_reported(run: Run, *, sources: Sources) -> Iterator[str]:
     """What is older than the window, in a sentence."""
     counts = Counter[str]()
     for balance in sources.opening_balance:
@@ -284,16 +284,18 @@ def _opening_told(run: Run, *, sources: Sources) -> Iterator[str]:
         )
 
 
-UNREAD_TOLD_MAX = 3
+UNREAD_REPORTED_MAX = 3
 
 
-def _unread_lines(run: Run, *, inputs: KeptInputs, environment: Environment) -> Iterator[str]:
+def _unread_lines(run: Run, *, inputs: StoredInputs, environment: Environment) -> Iterator[str]:
     """A sentence when settlement lines of this night or an earlier one could not be read."""
     with environment.store.reading() as connection:
         settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
         lines = settled.unread_lines(siblings=inputs.siblings)
-    places = [f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_TOLD_MAX]]
-    places += ["…"] if len(lines) > UNREAD_TOLD_MAX else []
+    places = [
+        f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_REPORTED_MAX]
+    ]
+    places += ["…"] if len(lines) > UNREAD_REPORTED_MAX else []
     if lines:
         yield (
             f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their "
@@ -306,7 +308,7 @@ def page_notes(
     run: Run,
     *,
     result: Reconciliation,
-    inputs: KeptInputs,
+    inputs: StoredInputs,
     sources: Sources,
     of_files: Sequence[str],
     vanished: pd.DataFrame,
@@ -316,7 +318,7 @@ def page_notes(
     """All of them, those about what to do before anything else first."""
     notes = [
         *([f"{stop} {STOP_NEXT}"] if stop else []),
-        *nameless_told(sources.quarantined, breaks=result.breaks),
+        *nameless_reported(sources.quarantined, breaks=result.breaks),
         *inputs.moved_by_rules,
         *of_files,
         *_unread_lines(run, inputs=inputs, environment=environment),
@@ -334,8 +336,8 @@ def page_notes(
             "Without its order files a payment looks like one that no order explains: find the "
             "files before anything below is answered."
         )
-    notes += vanished_told(vanished)
-    notes += _opening_told(run, sources=sources)
+    notes += vanished_reported(vanished)
+    notes += _opening_reported(run, sources=sources)
     notes += skipped_nights(run, environment=environment)
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")
@@ -374,12 +376,12 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = KeptResult(connection, run_id, environment).whole()
+        result = StoredResult(connection, run_id, environment).whole()
     if result is None:
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)
     with environment.store.reading() as connection:
-        sealed = KeptResult(connection, run_id, environment).section_sums()
+        sealed = StoredResult(connection, run_id, environment).section_sums()
     lists = _lists(run, environment=environment)
     named = files_named(
         lists["list_files"],
@@ -427,7 +429,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         stop = runs.stop_of(connection, run.run_id)
     of_tables = _of_tables(run, before=inputs.previous_run_id, environment=environment)
     answers = of_tables["answers"]
-    of_files, uncovered = files_told(run, until=inputs.last_file, environment=environment)
+    of_files, uncovered = files_reported(run, until=inputs.last_file, environment=environment)
     return NightFigures(
         **of_tables,
         **_lists(run, environment=environment),
@@ -485,7 +487,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
     def batches() -> Iterator[pd.DataFrame]:
         """The matches of the run, read in parts."""
         with environment.store.reading() as connection:
-            kept = KeptResult(connection, run.run_id, environment)
+            kept = StoredResult(connection, run.run_id, environment)
             yield from kept.match_batches(rows_max=MATCHED_BATCH_ROWS)
 
     with environment.store.reading() as connection:
@@ -501,7 +503,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
             "history_head": f"{head.sequence}:{head.hash}",
             "instructions": sending_rows.sheet_frame(connection, run, for_people=True),
             "batches": sending_rows.batch_frame(connection, run),
-            "answers": resolution_rows.kept_answers(connection, run.account),
+            "answers": resolution_rows.stored_answers(connection, run.account),
             "trend": tuple(TrendPoint(*point) for point in [*trend.items()][-TREND_NIGHTS:]),
             "opening_breaks": results.open_breaks(connection, before) if before else None,
             "matches": MatchedRows(summary.rows["match"] if summary else 0, batches),
@@ -512,7 +514,7 @@ def _lists(run: Run, *, environment: Environment) -> dict[str, Any]:
     """The files of the lists that may be long, and how many of their rows a sheet has."""
     workbook = environment.settings.account(run.merchant_id, account_id=run.account_id).workbook
     with environment.store.reading() as connection:
-        files = KeptResult(connection, run.run_id, environment).list_files()
+        files = StoredResult(connection, run.run_id, environment).list_files()
     return {
         "list_files": files,
         "matched_rows_max": workbook.matched_rows_max,
@@ -540,7 +542,7 @@ def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> p
     """The breaks, each with what the gateway said of its payment's risk."""
     with environment.store.reading() as connection:
         payments = set(breaks["transaction_id"]) - {""}
-        risk = risk_told(ShownAnswers(connection, run, environment).risks_shown(payments))
+        risk = risk_reported(ShownAnswers(connection, run, environment).risks_shown(payments))
     return breaks.assign(
         risk=[risk.get(transaction_id, "") for transaction_id in breaks["transaction_id"]]
     )
@@ -550,7 +552,7 @@ def _needs_a_person(
     run: Run,
     *,
     result: Reconciliation,
-    answers: Mapping[str, KeptAnswer],
+    answers: Mapping[str, StoredAnswer],
     environment: Environment,
 ) -> tuple[Attention, ...]:
     """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
@@ -558,7 +560,7 @@ def _needs_a_person(
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
     calendar = environment.settings.rules.business_calendar
-    breaks = grave_breaks(result.breaks, answers=answers, calendar=calendar)
+    breaks = severe_breaks(result.breaks, answers=answers, calendar=calendar)
     return (*doubtful, *breaks, *(entry for entry in listed if entry not in first))
 
 
@@ -710,7 +712,7 @@ def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, obje
     for row in sending_rows.sheet_frame(connection, run).to_dict("records"):
         if row["approved_by"]:
             yield {"decision": "approval", **{str(name): row[name] for name in APPROVED}}
-    answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    answers = resolution_rows.stored_answers(connection, (run.merchant_id, run.account_id))
     for break_id, kept in sorted(answers.items()):
         yield {"decision": "answer", "break_id": break_id, **asdict(kept)}
 
@@ -724,7 +726,7 @@ PLAIN = (
 LISTS = (("risk_reasons", "name", "reasons"), ("fraud_checks", "check_items", "checks"))
 
 
-def risk_told(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
+def risk_reported(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
     """Transaction id -> what its answers said of risk; the newest word stands.
 
     Args:

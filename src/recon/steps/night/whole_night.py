@@ -34,14 +34,14 @@ from recon.steps.compare.reconcile import reconcile
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files.ingest import ingest
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
-from recon.steps.ground.predecessor import refuse_closed, said_of_predecessor
-from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.ground.stages import measured
 from recon.steps.money.settle import settle as settle_after
 from recon.steps.night.notices import telling
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
+from recon.steps.runtime.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
+from recon.steps.runtime.predecessor import refuse_closed, stated_of_predecessor
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stages import measured
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
 from recon.store.money import sending_rows
@@ -168,7 +168,7 @@ def _permitted(
         refuse_closed(connection, request, kept="nothing was done")
     if part is None:
         rules = environment.settings.rules
-        return said_of_predecessor(connection, request, rules=rules)
+        return stated_of_predecessor(connection, request, rules=rules)
     refuse_part(connection, request, part=part)
     return ""
 
@@ -180,7 +180,7 @@ def closed_at_end(run_id: str, *, ended: str, environment: Environment) -> Itera
         with ending_in_order():
             yield
     except BaseException as error:
-        _close(run_id, status="stopped", problem=_told(error), environment=environment)
+        _close(run_id, status="stopped", problem=_reported(error), environment=environment)
         raise
     _close(run_id, status=ended, problem="", environment=environment)
 
@@ -330,7 +330,7 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
             raise
 
 
-def _told(error: BaseException) -> str:
+def _reported(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return f"it was told to end ({str(error) or 'SIGINT'})"
     if not isinstance(error, Exception):  # Prefect's own: its Cancel and Suspend come so

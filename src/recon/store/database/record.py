@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from recon.instructions.approval import sums_in_words
-from recon.instructions.instruction import FOLLOWS, KEPT_AS_DIGEST, OF_PAYOUTS, text_digest
+from recon.instructions.instruction import FOLLOWS, OF_PAYOUTS, STORED_AS_DIGEST, text_digest
 from recon.model.words import InstructionKind
 from recon.store.database.history import LINKS_AT_ONCE, Event, append, instant_text
 from recon.store.schema import (
@@ -91,7 +91,7 @@ INSTRUCTION = Bound(
     entity="instruction",
     key="instruction_id",
     only_where={OF_PAYOUTS: ("kind", InstructionKind.PAYOUT)},
-    as_digest=KEPT_AS_DIGEST,
+    as_digest=STORED_AS_DIGEST,
     state="state",
     erased=frozenset({"sealed"}),
     ended=frozenset[str](state for state, following in FOLLOWS.items() if not following),
@@ -254,7 +254,7 @@ def changed_in(connection: Connection, tables: Iterable[Bound]) -> Iterator[str]
         yield from islice(changed(connection, bound), PROBLEMS_MAX)
 
 
-def strayed(connection: Connection, bound: Bound) -> Iterator[str]:
+def tampered(connection: Connection, bound: Bound) -> Iterator[str]:
     """The first row that is not in the state that its newest event names, or that is gone.
 
     Any row may have been changed, however old: all are looked at, a second for each 400,000 or so.

@@ -33,7 +33,7 @@ CHANGING: Mapping[str, str] = {
 }
 """Table -> columns of it that a night changes; no other column ever is."""
 
-SAID: Mapping[str, str] = {
+STATED: Mapping[str, str] = {
     "agreement": "state second_by second_authenticated second_at why",
     "answer_file": "",
     "break_answer": "waits agreed_by agreed_at",
@@ -129,11 +129,11 @@ def statements(roles: Roles) -> Iterator[str]:
 
 
 def _of_table(table: Table, *, roles: Roles) -> Iterator[str]:
-    if table.name not in SAID:
+    if table.name not in STATED:
         yield from _writing(table, roles.app, changing=CHANGING.get(table.name, ""))
     if table.name in COMPUTED:
         yield f"GRANT DELETE ON {table.name} TO {roles.app};"
-    by_people = {**SAID, **FOLLOWING}
+    by_people = {**STATED, **FOLLOWING}
     if table.name in by_people:
         adds = table.name not in DECIDED
         yield from _writing(table, roles.people, changing=by_people[table.name], adds=adds)

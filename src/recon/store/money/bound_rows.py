@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from recon.instructions.eligibility import Cleared
+from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import BOUND, Instruction, Terms, terms_of
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
@@ -58,7 +58,7 @@ def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None
         _refuse(item, bound=bound_by(events.get(item.instruction_id, ())))
 
 
-def refuse_changed_rows(connection: Connection, rows: Sequence[Cleared]) -> None:
+def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> None:
     """The last look before a claim: what would leave, and what the table says by now.
 
     Raises:
@@ -72,7 +72,7 @@ def refuse_changed_rows(connection: Connection, rows: Sequence[Cleared]) -> None
     refuse_changed(connection, find(connection, instruction_id=ids))
 
 
-def meant(row: Cleared, *, bound: Terms) -> Instruction:
+def meant(row: Eligible, *, bound: Terms) -> Instruction:
     """A cleared row as it would leave.
 
     The payment that an earlier claim of this night filled in is not in it; a payment that was named

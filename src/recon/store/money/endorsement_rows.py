@@ -50,7 +50,7 @@ ALLOW_SENDING = "allow sending"
 
 LATEST = 2**63 - 1
 """No word has a larger number."""
-ENTITY, WORDS, SAID = "endorsement", "words", "said"
+ENTITY, WORDS, STATED = "endorsement", "words", "said"
 """Entity, its one id, and the event of each word."""
 
 DOCUMENTS_AT_ONCE = 20
@@ -131,11 +131,11 @@ class OpenedWords:
             self._newest_link = link.sequence
         newest = max((*self._opened, *self._unopened), default=0)
         yield from (number for number in range(first, newest + 1) if number not in there)
-        ours = (said for said in self._links if said["key"] == self._keys.name)
+        ours = (stated for stated in self._links if stated["key"] == self._keys.name)
         yield from (
-            int(said["number"])
-            for said in ours
-            if self._digests.get(said["number"]) != said["sha256"]
+            int(stated["number"])
+            for stated in ours
+            if self._digests.get(stated["number"]) != stated["sha256"]
         )
 
     def _look(self, connection: Connection) -> None:
@@ -225,7 +225,7 @@ class Endorsed(OpenedWords):
         self, connection: Connection, break_id: str, *, money: tuple[str, int]
     ) -> str:
         """Why two people did not agree to write this much of a break off; "" when they did."""
-        says = money_said(money)
+        says = money_stated(money)
         return self.problem(connection, Kind.WRITE_OFF, subject=break_id, says=says)
 
     def release_problem(self, connection: Connection, run_id: str) -> str:
@@ -374,7 +374,7 @@ def override(what: str, *, subject: str) -> str:
     return f"{what}: {subject}"
 
 
-def money_said(money: tuple[str, int]) -> dict[str, str]:
+def money_stated(money: tuple[str, int]) -> dict[str, str]:
     """Money as a word about a write-off says it."""
     return {"currency": money[0], "minor_units": str(money[1])}
 
@@ -395,7 +395,7 @@ def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datet
         )
     )
     details = {"number": word.sequence, "key": signed.key, "sha256": digest_of(signed.signature)}
-    append(connection, [Event(ENTITY, WORDS, SAID, details)], at=at)
+    append(connection, [Event(ENTITY, WORDS, STATED, details)], at=at)
 
 
 def digest_of(signature: str) -> str:

@@ -24,8 +24,8 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.replies import RowOutcome
-from recon.instructions.eligibility import Cleared
-from recon.instructions.instruction import Instruction, filled_in, told_repeats, unagreed
+from recon.instructions.eligibility import Eligible
+from recon.instructions.instruction import Instruction, filled_in, reported_repeats, unagreed
 from recon.instructions.masking import masked
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
@@ -179,7 +179,7 @@ class StoredJournal:
         return ""
 
     def claim(
-        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
         """T1: approved -> in flight for every row, or nothing at all.
 
@@ -344,26 +344,26 @@ def _close(
 
 
 def _claim_rows(
-    connection: Connection, batch_id: str, *, rows: Sequence[Cleared], at: datetime
+    connection: Connection, batch_id: str, *, rows: Sequence[Eligible], at: datetime
 ) -> list[Event]:
     """Approved -> in flight for every row, with its attempt; the caller appends the events.
 
     Raises:
         Defect: a row is no longer approved; the caller's transaction must end.
     """
-    ids = [cleared.instruction.instruction_id for cleared in rows]
+    ids = [eligible.instruction.instruction_id for eligible in rows]
     connection.execute(
         _CLAIM,
         [
             {
-                "wanted": cleared.instruction.instruction_id,
+                "wanted": eligible.instruction.instruction_id,
                 "of_batch": batch_id,
-                "of_payment": cleared.payment.transaction_id,
-                "payment_shown": cleared.payment.amount,
-                "status_shown": cleared.payment.payment_status,
+                "of_payment": eligible.payment.transaction_id,
+                "payment_shown": eligible.payment.amount,
+                "status_shown": eligible.payment.payment_status,
                 "at": at,
             }
-            for cleared in rows
+            for eligible in rows
         ],
     )
     # No other batch has this id: what is in flight in it was changed by the statement above.
@@ -386,11 +386,11 @@ def _claim_rows(
         ],
     )
     events = []
-    for wanted, cleared in zip(ids, rows, strict=True):
-        payment = cleared.payment
+    for wanted, eligible in zip(ids, rows, strict=True):
+        payment = eligible.payment
         # What a claim adds to the terms that were bound: the payment that is meant.
         terms = filled_in(
-            cleared.instruction,
+            eligible.instruction,
             transaction_id=payment.transaction_id,
             payment_amount=payment.amount,
         )
@@ -477,7 +477,7 @@ _BY: Mapping[InstructionKind, str] = {
 
 
 def left_out(
-    connection: Connection, rows: Sequence[Cleared], *, ids_unique: bool
+    connection: Connection, rows: Sequence[Eligible], *, ids_unique: bool
 ) -> dict[str, str]:
     """Instruction id -> why it may not leave after all; empty when every row may.
 
@@ -495,11 +495,11 @@ def left_out(
             ids_unique=ids_unique,
         )
         if repeats:
-            reasons.setdefault(row.instruction.instruction_id, told_repeats(repeats))
+            reasons.setdefault(row.instruction.instruction_id, reported_repeats(repeats))
     return reasons
 
 
-def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, str]:
+def _not_approved(connection: Connection, rows: Sequence[Eligible]) -> dict[str, str]:
     wanted = [row.instruction.instruction_id for row in rows]
     standing = {item.instruction_id: item for item in find(connection, instruction_id=wanted)}
     reasons = {}
@@ -514,8 +514,8 @@ def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, 
 
 
 def _beside(
-    connection: Connection, rows: Sequence[Cleared]
-) -> list[tuple[Cleared, list[Instruction]]]:
+    connection: Connection, rows: Sequence[Eligible]
+) -> list[tuple[Eligible, list[Instruction]]]:
     """Each row with what may have moved for its payment, payee or subscription."""
     if not rows:
         return []

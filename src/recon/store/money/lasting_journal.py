@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from recon.gateway_client import BatchReply, PreparedRequest, RawReply
-from recon.instructions.eligibility import Cleared
+from recon.instructions.eligibility import Eligible
 from recon.instructions.masking import masked
 from recon.model.durable import flush_folder
 from recon.model.errors import OutputError, SpillError, StoreError
@@ -121,7 +121,7 @@ class Spill:
         )
         raise OutputError(msg)
 
-    def kept_files(self) -> Iterator[tuple[Path, Spilled]]:
+    def stored_files(self) -> Iterator[tuple[Path, Spilled]]:
         """Every answer that waits here, oldest name first.
 
         Raises:
@@ -308,7 +308,7 @@ class LastingJournal:
         return self._journal.halted()
 
     def claim(
-        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
         """T1; returns only when the claim is in the database and this run's own, or was refused."""
         self._requests[batch_id] = request
@@ -407,7 +407,7 @@ class LastingJournal:
         except StoreError as error:
             kept = self._spill.keep(spilled()) if spilled else None
             if not self._was_written(batch_id, write, is_done=is_done):
-                raise StoreError(_told(batch_id, kept=kept, cause=error)) from error
+                raise StoreError(_reported(batch_id, kept=kept, cause=error)) from error
         if kept is not None:
             remove(kept)
 
@@ -440,7 +440,7 @@ def _is_closed(standing: Standing) -> bool:
     return standing.state == "closed"
 
 
-def _told(batch_id: str, *, kept: Path | None, cause: StoreError) -> str:
+def _reported(batch_id: str, *, kept: Path | None, cause: StoreError) -> str:
     where = (
         f"it is kept in {kept}, and the next night reads it from there"
         if kept

@@ -257,8 +257,8 @@ def note_dry_batches(
     connection: Connection, run_id: str, *, plans: Iterable[BatchPlan], at: datetime
 ) -> None:
     """Keep what a dry run would have sent; a repeated step says it anew."""
-    told = {"batches": [asdict(plan) for plan in plans]}
-    append(connection, [Event("run", run_id, WOULD_SEND, told)], at=at)
+    reported = {"batches": [asdict(plan) for plan in plans]}
+    append(connection, [Event("run", run_id, WOULD_SEND, reported)], at=at)
 
 
 def runs_of_night(run: Run, night: date) -> Select[tuple[str]]:

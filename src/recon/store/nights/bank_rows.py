@@ -112,7 +112,7 @@ def last_settlement(connection: Connection) -> int:
     return max(connection.execute(query).scalar() or 0 for query in (files, notified))
 
 
-def told_since(
+def reported_since(
     connection: Connection, *, bank: str, sha256: str, accounts: Collection[Account]
 ) -> bool:
     """Whether a batch or a notification came since a file was read that may name its entries."""

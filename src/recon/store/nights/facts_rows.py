@@ -333,13 +333,13 @@ StorageOf = Callable[[Account], Storage]
 """The archive of an account's files."""
 Bools = npt.NDArray[np.bool_]
 UNREAD = "the rows of files could not be read, so the night goes no further"
-WHAT_IS_KEPT = "what was done before is kept: start the night again"
+WHAT_IS_STORED = "what was done before is kept: start the night again"
 FEW_ROWS = 50_000
 """For so few in all no better plan of a statement is looked for."""
 LOST = "rows of an order file are not as they were kept"
 
 
-ANSWERS_KEPT = 6
+ANSWERS_STORED = 6
 """A night asks the same several times."""
 _ANSWERED: dict[Hashable, Any] = {}
 """The newest of them, and no archive beside them."""
@@ -350,7 +350,7 @@ def answered(question: Hashable, *, ask: Callable[[], Answer]) -> Answer:
     """What is known of facts, looked up once: files never change, their hashes name them."""
     if question not in _ANSWERED:
         found = ask()
-        if len(_ANSWERED) >= ANSWERS_KEPT:
+        if len(_ANSWERED) >= ANSWERS_STORED:
             _ANSWERED.pop(next(iter(_ANSWERED)))
         _ANSWERED[question] = found
     known: Answer = _ANSWERED[question]
@@ -384,7 +384,7 @@ def in_sql(
                 sql.register("arrivals", pa.table(columns))
                 yield sql, paths
         except SqlError as error:
-            msg = f"{UNREAD}: {error.reason}; {WHAT_IS_KEPT}"
+            msg = f"{UNREAD}: {error.reason}; {WHAT_IS_STORED}"
             raise ArchiveError(msg) from error
 
 

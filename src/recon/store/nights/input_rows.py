@@ -64,7 +64,7 @@ _AS_COMPARED = {"transaction_id": _SUBJECT, "state": _STATE, "approved_at": _ARR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptInputs:
+class StoredInputs:
     """How far a run read, as it is kept."""
 
     rules_digest: str
@@ -83,7 +83,7 @@ class KeptInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs(KeptInputs):
+class Inputs(StoredInputs):
     """And what it was told beside the tables, which the night's folder has as it was compared."""
 
     settlement: bool = False
@@ -130,7 +130,7 @@ def instruction_frame(
 _COLUMNS = ("rules_digest", "previous_run_id", "last_file", "product_version")
 
 
-def save(connection: Connection, run_id: str, *, inputs: KeptInputs) -> None:
+def save(connection: Connection, run_id: str, *, inputs: StoredInputs) -> None:
     """Keep how far a run read, in place of an earlier attempt's."""
     document = {
         "siblings": inputs.siblings,
@@ -143,14 +143,14 @@ def save(connection: Connection, run_id: str, *, inputs: KeptInputs) -> None:
     replace_rows(connection, run_input, run_id, [kept])
 
 
-def load(connection: Connection, run_id: str) -> KeptInputs | None:
+def load(connection: Connection, run_id: str) -> StoredInputs | None:
     """How far a run read; None when it never got that far."""
     rows = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
     row = rows.mappings().one_or_none()
     if row is None:
         return None
     document = json.loads(row["document"])
-    return KeptInputs(
+    return StoredInputs(
         **{name: row[name] for name in _COLUMNS},
         siblings=tuple(document["siblings"]),
         exported=tuple(Exported(**journal) for journal in document["exported"]),

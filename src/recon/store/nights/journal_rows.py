@@ -180,7 +180,7 @@ def note_again(
     written_as: str = OWN_FORMAT,
 ) -> None:
     """These were handed out once more, by name; `days`: id -> days on which its file books it."""
-    _tell(connection, run, "exported again", days=days, at=at, written_as=written_as)
+    _notify(connection, run, "exported again", days=days, at=at, written_as=written_as)
 
 
 def note_exported(
@@ -213,10 +213,10 @@ def note_exported(
     ]
     connection.execute(insert(exported_journal), rows)
     own = {row["journal_id"]: days[row["journal_id"]] for row in rows}
-    _tell(connection, run, "exported", days=own, at=at, written_as=written_as)
+    _notify(connection, run, "exported", days=own, at=at, written_as=written_as)
 
 
-def _tell(
+def _notify(
     connection: Connection,
     run: Run,
     event: str,

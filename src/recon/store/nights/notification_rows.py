@@ -102,7 +102,7 @@ def _place(owner: Owner) -> dict[str, str]:
     return dict(zip(("merchant_id", "account_id"), account_of(owner), strict=True))
 
 
-def order_nos_told(connection: Connection, owner: Owner, *, since: datetime) -> set[str]:
+def order_nos_reported(connection: Connection, owner: Owner, *, since: datetime) -> set[str]:
     """Orders that verified messages named since an instant; they join the night's questions."""
     last = func.coalesce(notification.c.repeated_at, notification.c.received_at)
     named = *in_account(notification, owner), notification.c.order_no != "", last >= since

@@ -438,7 +438,7 @@ def newest_live(connection: Connection, owner: Owner) -> Run | None:
     return _last(connection, *in_account(run, owner), *LIVE_NIGHT)
 
 
-def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
+def stated_of_predecessor(connection: Connection, request: NightRequest) -> str:
     """What was last said of the missing predecessor of a live night; "" when nothing was."""
     night = run.c.business_date == request.business_date, run.c.mode == Mode.LIVE
     last = _last(connection, *in_account(run, request), *night, run.c.predecessor != "")

@@ -66,7 +66,7 @@ Wanted = Mapping[str, Collection[str] | pa.Array | pa.ChunkedArray]
 NO_ROWS = pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table()
 """Number of the file, and of the row in it."""
 _VOLUMES = "$since, $priced, $tonight, $told_to"
-_AS_TOLD = "ORDER BY file_id, row"
+_AS_REPORTED = "ORDER BY file_id, row"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 
 
@@ -156,9 +156,9 @@ class Settlements:
         def ask() -> SettledTotals:
             with self._asking(files) as sql:
                 sql.execute("INSERT INTO repeated FROM repeats()")
-                repeats = sql.table(f"FROM repeated {_AS_TOLD}").cast(NO_ROWS.schema)
+                repeats = sql.table(f"FROM repeated {_AS_REPORTED}").cast(NO_ROWS.schema)
                 charged_back = sql.table("FROM charged_back()")
-                paid_out = sql.table(f"FROM paid_out() {_AS_TOLD}")
+                paid_out = sql.table(f"FROM paid_out() {_AS_REPORTED}")
             return SettledTotals(repeats, charged_back, paid_out)
 
         return answered(("settlement", self.run.account, tuple(files)), ask=ask)
@@ -173,7 +173,7 @@ class Settlements:
             return []
         with self._asking(files, repeats=self.counted().repeats) as sql:
             _fill(sql, "wanted", rows=texts)
-            named = _plain(sql.table(f"FROM naming() {_AS_TOLD}"))
+            named = _plain(sql.table(f"FROM naming() {_AS_REPORTED}"))
         names = [*SettledLine.__dataclass_fields__]
         return [SettledLine(**row) for row in named.select(names).to_pylist()]
 
@@ -236,7 +236,7 @@ class Settlements:
                 older = _older(sql, since=since, asked=asked)
         return NightLines(self.run, since, recent, older, repeats, self.storages)
 
-    def days_told(self) -> tuple[str, str]:
+    def days_reported(self) -> tuple[str, str]:
         """The first and the last day that any line of the account tells of; "" without lines."""
         days = self._days.values()
         first = min((first for first, _ in days), default="")
@@ -428,7 +428,7 @@ def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
         # Of older payouts nobody asks: what booked them lies outside the window, too.
         one_by_one = "WHERE settled_on < $since AND entry_type <> $paid"
         named = sql.table(
-            f"FROM naming() {one_by_one} {_AS_TOLD}", {"since": since, "paid": PAY_OUT}
+            f"FROM naming() {one_by_one} {_AS_REPORTED}", {"since": since, "paid": PAY_OUT}
         )
         _fill(sql, "named", rows=named.select(NO_ROWS.schema.names))
     sums = sql.table(f"FROM older($since, {asked.by_payment}) ORDER BY ALL", {"since": since})

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from recon.store.database.record import SIGN_OFF, record
 from recon.store.nights import runs
 from recon.store.nights.runs import LIVE_NIGHT, Run, select_runs
-from recon.store.people.decision_rows import TAKEN_BACK, PersonsWord
+from recon.store.people.decision_rows import TAKEN_BACK, PersonsDecision
 from recon.store.schema import run, sign_off
 from recon.store.schema.columns import in_account
 
@@ -31,7 +31,7 @@ class Signature:
 
 
 def save(
-    connection: Connection, run_id: str, *, role: str, word: PersonsWord, workbook_sha256: str
+    connection: Connection, run_id: str, *, role: str, word: PersonsDecision, workbook_sha256: str
 ) -> None:
     """Put a name under a workbook, with its event."""
     own = {"run_id": run_id, "role": role}
@@ -43,7 +43,7 @@ def save(
 
 
 def take_back(
-    connection: Connection, run_id: str, *, signature: Signature, word: PersonsWord
+    connection: Connection, run_id: str, *, signature: Signature, word: PersonsDecision
 ) -> None:
     """Take a name away from under a workbook; the row stays, with nobody in it."""
     nobody = {"signed_by": "", "authenticated": False, "signed_at": word.at}

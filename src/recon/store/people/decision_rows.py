@@ -30,7 +30,7 @@ FIRST, COMPLETE, VOID = "first", "complete", "void"
 
 
 @dataclass(frozen=True, slots=True)
-class PersonsWord:
+class PersonsDecision:
     """One person's word."""
 
     by: str
@@ -44,14 +44,14 @@ class PersonsWord:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstWord:
+class FirstDecision:
     """What one person asked for, while the second is missing."""
 
     agreement_id: int
     what: str
     subject: str
     reason: str
-    by: PersonsWord
+    by: PersonsDecision
     valid_until: datetime
     instruction_ids: tuple[str, ...] = ()
     """Of a list."""
@@ -67,17 +67,17 @@ class CompleteApproval:
     valid_until: datetime
 
 
-def open_words(connection: Connection) -> list[FirstWord]:
+def open_words(connection: Connection) -> list[FirstDecision]:
     """First words for overrides that stand, oldest first; those that ran out are among them."""
     return [*map(_first_of, _rows(connection, FIRST, agreement.c.what != APPROVE))]
 
 
-def open_approvals(connection: Connection) -> list[FirstWord]:
+def open_approvals(connection: Connection) -> list[FirstDecision]:
     """Every list that waits for its second person, oldest first."""
     return [*map(_first_of, _rows(connection, FIRST, agreement.c.what == APPROVE))]
 
 
-def open_word(connection: Connection, what: str, *, subject: str) -> FirstWord | None:
+def open_word(connection: Connection, what: str, *, subject: str) -> FirstDecision | None:
     """The first word about one thing, if it stands."""
     about = agreement.c.what == what, agreement.c.subject == subject
     return next(map(_first_of, _rows(connection, FIRST, *about)), None)
@@ -122,13 +122,13 @@ def _rows(
     return connection.execute(query.order_by(agreement.c.agreement_id)).all()
 
 
-def _first_of(row: Row[tuple[object, ...]]) -> FirstWord:
-    return FirstWord(
+def _first_of(row: Row[tuple[object, ...]]) -> FirstDecision:
+    return FirstDecision(
         row.agreement_id,
         row.what,
         row.subject,
         row.reason,
-        PersonsWord(row.first_by, authenticated=row.first_authenticated, at=row.first_at),
+        PersonsDecision(row.first_by, authenticated=row.first_authenticated, at=row.first_at),
         row.valid_until,
         tuple(json.loads(row.instruction_ids)),
     )
@@ -139,7 +139,7 @@ def save_first(
     what: str,
     *,
     subject: str,
-    word: PersonsWord,
+    word: PersonsDecision,
     valid_until: datetime,
     reason: str = "",
     instruction_ids: Sequence[str] = (),
@@ -162,7 +162,7 @@ def save_first(
 
 
 def save_second(
-    connection: Connection, first: FirstWord, *, word: PersonsWord, reason: str = ""
+    connection: Connection, first: FirstDecision, *, word: PersonsDecision, reason: str = ""
 ) -> None:
     """The second person says the same."""
     both = {"by": word.in_words, "first": first.by.in_words}
@@ -177,14 +177,14 @@ def save_second(
     record(connection, AGREEMENT, values, of=of, event=COMPLETE, at=word.at, details=details)
 
 
-def void(connection: Connection, first: FirstWord, *, why: str, at: datetime) -> None:
+def void(connection: Connection, first: FirstDecision, *, why: str, at: datetime) -> None:
     """A first word that no longer counts."""
     values = {"state": VOID, "why": why[:REASON_CHARACTERS]}
     details = {"what": first.what, "why": why}
     record(connection, AGREEMENT, values, of=_of(first), event=VOID, at=at, details=details)
 
 
-def _of(first: FirstWord) -> dict[str, Any]:
+def _of(first: FirstDecision) -> dict[str, Any]:
     return {"subject": first.subject, "agreement_id": first.agreement_id}
 
 
@@ -231,7 +231,7 @@ def save_verdict(
     *,
     decision: str,
     evidence: str,
-    word: PersonsWord,
+    word: PersonsDecision,
     ends: Sequence[FirstVerdict] = (),
 ) -> None:
     """One person's verdict; `ends` are earlier words that it takes the place of."""
@@ -253,7 +253,7 @@ def end_verdicts(
     connection: Connection,
     ends: Sequence[FirstVerdict],
     *,
-    word: PersonsWord,
+    word: PersonsDecision,
     event: str = REPLACED,
 ) -> None:
     """Words count no more by that of a person: another takes their place, or it is taken back."""
@@ -264,7 +264,7 @@ def end_verdicts(
 
 
 def close_verdicts(
-    connection: Connection, words: Sequence[FirstVerdict], *, decided: str, word: PersonsWord
+    connection: Connection, words: Sequence[FirstVerdict], *, decided: str, word: PersonsDecision
 ) -> None:
     """Two people agreed: nothing that was said of it is open any more."""
     for each in words:
@@ -348,7 +348,7 @@ def note_wrong_code(connection: Connection, person: str, *, origin: str, at: dat
     connection.execute(insert(wrong_code).values(person=person, origin=origin, at=at))
 
 
-def tell_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
+def notify_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
     """Say in the history that somebody gave a wrong code."""
     append(connection, [Event("person", person, "wrong code", {"origin": origin})], at=at)
 

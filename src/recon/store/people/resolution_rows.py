@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, insert, select
 
 from recon.model.nights import Account
-from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
+from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, StoredAnswer
 from recon.store.database.bulk_rows import add_rows, read
 from recon.store.database.history import Event, append
 from recon.store.database.record import ANSWER, event_of, record
@@ -33,7 +33,7 @@ class NewAnswer:
     """Minor units at risk, as the answered workbook showed them."""
 
 
-def kept_answers(connection: Connection, account: Account) -> dict[str, KeptAnswer]:
+def stored_answers(connection: Connection, account: Account) -> dict[str, StoredAnswer]:
     """The newest answer to every break of an account, by break id."""
     rows = connection.execute(
         select(break_answer)
@@ -173,9 +173,9 @@ def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> b
     return record(connection, ANSWER, values, of={"answer_id": answer_id, **row}, **agreeing)
 
 
-def _kept(row: Any) -> KeptAnswer:
+def _kept(row: Any) -> StoredAnswer:
     day = row["resolved_on"]
-    return KeptAnswer(
+    return StoredAnswer(
         answer=BreakAnswer(
             resolution=row["resolution"],
             owner=row["owner"],

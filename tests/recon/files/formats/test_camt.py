@@ -9,7 +9,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.matching.frames.bank_sources import BankSource
 from recon.model.errors import SourceUnreadableError
-from tests.recon.files.bank_documents import CALM, IBAN, balance, camt, entry, head, payment
+from tests.recon.files.bank_documents import IBAN, ROUTINE, balance, camt, entry, head, payment
 
 
 def read(text: str) -> list[RawStatement]:
@@ -24,7 +24,7 @@ def test_every_version_of_the_statement_is_read(version: str) -> None:
     state = "<Sts><Cd>BOOK</Cd></Sts>" if new else "<Sts>BOOK</Sts>"
     party = "<Pty><Nm>Gateway Ltd</Nm></Pty>" if new else "<Nm>Gateway Ltd</Nm>"
     inner = f"<NtryDtls>{payment('250.50', reference='BATCH-1', party=party)}</NtryDtls>"
-    (statement,) = read(camt(CALM + entry("250.50", state=state, inner=inner), version=version))
+    (statement,) = read(camt(ROUTINE + entry("250.50", state=state, inner=inner), version=version))
     (found,) = statement.entries
     assert (statement.account, statement.number, statement.to_day) == (IBAN, "7", "2026-11-20")
     assert (found.amount, found.credit, found.booked) == ("250.50", True, True)
@@ -34,8 +34,8 @@ def test_every_version_of_the_statement_is_read(version: str) -> None:
 def test_what_is_no_statement_is_refused() -> None:
     """A payment order, a later version and a reply are XML, and no bank statement."""
     for text in (
-        camt(CALM, version="15"),
-        camt(CALM).replace("camt.053.001.02", "pain.001.001.03"),
+        camt(ROUTINE, version="15"),
+        camt(ROUTINE).replace("camt.053.001.02", "pain.001.001.03"),
         "<Document/>",
         camt("", container="Rpt"),
     ):
@@ -46,9 +46,9 @@ def test_what_is_no_statement_is_refused() -> None:
 def test_document_types_and_depth_are_refused() -> None:
     """Entities come from document types; nesting without an end takes memory."""
     for text in (
-        camt(CALM).replace("<Document", "<!DOCTYPE D [<!ENTITY a 'b'>]><Document"),
-        camt(CALM + "<X>" * 60 + "</X>" * 60),
-        camt(CALM)[:-20],
+        camt(ROUTINE).replace("<Document", "<!DOCTYPE D [<!ENTITY a 'b'>]><Document"),
+        camt(ROUTINE + "<X>" * 60 + "</X>" * 60),
+        camt(ROUTINE)[:-20],
     ):
         with pytest.raises(SourceUnreadableError):
             read(text)
@@ -60,9 +60,9 @@ DEEP = "<X>" * 30 + "</X>" * 30
 @pytest.mark.parametrize(
     "text",
     [
-        camt(CALM + DEEP),
-        camt(CALM + entry("1.00", inner=DEEP)),
-        camt(CALM).replace("</Document>", f"<X><X>{DEEP}</X></X></Document>"),
+        camt(ROUTINE + DEEP),
+        camt(ROUTINE + entry("1.00", inner=DEEP)),
+        camt(ROUTINE).replace("</Document>", f"<X><X>{DEEP}</X></X></Document>"),
     ],
     ids=["statement", "entry", "document"],
 )
@@ -77,7 +77,7 @@ def test_an_entry_without_amount_mark_or_state_refuses_the_file(lost: str) -> No
     """Nothing is guessed of an entry."""
     whole = entry("1.00").replace(f"<{lost}", "<Other").replace(f"</{lost}>", "</Other>")
     with pytest.raises(SourceUnreadableError, match="line 1: an entry has no amount"):
-        read(camt(CALM + whole))
+        read(camt(ROUTINE + whole))
 
 
 def test_the_other_side_of_a_debit_is_its_creditor() -> None:
@@ -89,7 +89,7 @@ def test_the_other_side_of_a_debit_is_its_creditor() -> None:
     turned = "<RvslInd>true</RvslInd>"
     (statement,) = read(
         camt(
-            CALM
+            ROUTINE
             + entry("1.00", mark="DBIT", inner=parties)
             + entry("1.00", mark="DBIT", inner=parties, reversal=turned)
         )

@@ -16,7 +16,7 @@ from recon.config.file_layouts import FileLayout
 from recon.files.formats import format_limits, named_bytes
 from recon.files.formats.json_text import read_json_object
 from recon.files.formats.named_bytes import FileBytes, read_bytes
-from recon.files.formats.raw_reader import TOLD_COLUMNS, raw_of, read_raw
+from recon.files.formats.raw_reader import REPORTED_COLUMNS, raw_of, read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.privacy.shown_text import defused
@@ -289,7 +289,7 @@ def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     """What our reader makes of a mended file with these cells in one column."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["reason", *TOLD_COLUMNS])
+    writer.writerow(["reason", *REPORTED_COLUMNS])
     writer.writerows([cell, "2", "reason", "x", "y"] for cell in cells)
     path = folder / "mended-1.csv"
     path.write_text(out.getvalue())

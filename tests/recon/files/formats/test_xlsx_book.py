@@ -328,7 +328,7 @@ XLSX_CELLS_ROWS = (
     '<row r="1" spans="1:3"><c r="A1" t="s"><v>0</v></c><c r="B1" s="0"><v>1</v></c></row>'
     '<row r="7"><c r="C7" t="inlineStr"><is><t>a &gt; b</t></is></c><c r="AB7" t="b"/></row>'
 )
-SAID = [(1, ["zero", "1"]), (7, ["", "", "a > b"])]
+STATED = [(1, ["zero", "1"]), (7, ["", "", "a > b"])]
 
 
 def sheet(rows: str = XLSX_CELLS_ROWS, prefix: str = "") -> bytes:
@@ -347,8 +347,8 @@ def said(text: bytes, *, strings: str = "<si><t>zero</t></si>") -> list[tuple[in
 
 def test_a_plain_sheet_says_what_its_cells_say() -> None:
     """With and without a prefix of the name space."""
-    assert said(sheet()) == SAID
-    assert said(sheet(prefix="x:")) == SAID
+    assert said(sheet()) == STATED
+    assert said(sheet(prefix="x:")) == STATED
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_sheet_that_is_written_otherwise_is_read_as_well(old: str, new: str) -
     rows = XLSX_CELLS_ROWS.replace(old, new, 1)
     assert rows != XLSX_CELLS_ROWS
     rows = rows.replace("7", "2") if "<row>" in new else rows
-    assert said(sheet(rows)) == ([SAID[0], (2, SAID[1][1])] if "<row>" in new else SAID)
+    assert said(sheet(rows)) == ([STATED[0], (2, STATED[1][1])] if "<row>" in new else STATED)
 
 
 def test_cells_may_all_leave_out_their_places() -> None:
@@ -416,7 +416,7 @@ def test_a_cell_that_stands_nowhere_is_refused(old: str, new: str, told: str) ->
 def test_a_sheet_of_another_name_space_is_refused() -> None:
     """What only looks like a sheet is none, and both name spaces of the format are."""
     strict = sheet().replace(SPACE.encode(), b"http://purl.oclc.org/ooxml/spreadsheetml/main")
-    assert said(strict) == SAID
+    assert said(strict) == STATED
     with pytest.raises(SourceUnreadableError, match=r"holds 'http://sch3mas.* and no sheet"):
         said(sheet().replace(b"schemas", b"sch3mas"))
 

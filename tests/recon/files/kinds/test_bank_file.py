@@ -11,10 +11,10 @@ from recon.files.kinds.bank_file import BankFile, bank_file_of
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import (
-    CALM,
     CSV,
     IBAN,
     MT940,
+    ROUTINE,
     balance,
     camt,
     entry,
@@ -40,7 +40,7 @@ def test_the_same_statement_in_every_form_is_the_same(tmp_path: Path) -> None:
     inner = f"<NtryDtls>{payment('250.50', reference='BATCH-2026-11')}</NtryDtls>"
     row = "E1,2026-11-20,2026-11-20,EUR,250.50,BATCH-2026-11,,,,,\n"
     read_files = [
-        read(tmp_path, camt(CALM + entry("250.5", inner=inner))),
+        read(tmp_path, camt(ROUTINE + entry("250.5", inner=inner))),
         read(tmp_path, MT940, name="bank.sta"),
         read(tmp_path, CSV + ROW + row, name="bank.csv"),
     ]
@@ -63,7 +63,7 @@ def test_the_same_statement_in_every_form_is_the_same(tmp_path: Path) -> None:
 def test_a_statement_that_does_not_add_up_is_refused_whole(tmp_path: Path) -> None:
     """With its number, the two figures that differ and what to do."""
     texts = {
-        "bank.xml": camt(CALM + entry("250.51")),
+        "bank.xml": camt(ROUTINE + entry("250.51")),
         "bank.sta": MT940.replace("CR250,50", "CR250,51"),
         "bank.csv": CSV + ROW + "E1,2026-11-20,2026-11-20,EUR,250.51,,,,,,\n",
     }
@@ -97,18 +97,18 @@ def test_reversals_are_read_both_ways_and_the_balances_decide(
 def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path: Path) -> None:
     """The entry counts; where they do, each payment stands behind it."""
     both = payment("200.00", reference="B1") + payment("50.50", reference="B2")
-    whole = read(tmp_path, camt(CALM + entry("250.50", inner=f"<NtryDtls>{both}</NtryDtls>")))
+    whole = read(tmp_path, camt(ROUTINE + entry("250.50", inner=f"<NtryDtls>{both}</NtryDtls>")))
     assert whole.source.entries["part"].tolist() == [0, 1, 2]
     assert whole.source.entries["amount"].tolist() == [25050, 20000, 5050]
     less = both.replace("50.50", "50.40")
-    part = read(tmp_path, camt(CALM + entry("250.50", inner=f"<NtryDtls>{less}</NtryDtls>")))
+    part = read(tmp_path, camt(ROUTINE + entry("250.50", inner=f"<NtryDtls>{less}</NtryDtls>")))
     assert part.source.entries["amount"].tolist() == [25050]
     assert "do not come to it" in part.source.notes[0]
 
 
 def test_a_pending_entry_never_counts(tmp_path: Path) -> None:
     """It is shown; when it is booked, a later statement has it."""
-    found = read(tmp_path, camt(CALM + entry("250.50") + entry("9.00", state="<Sts>PDNG</Sts>")))
+    found = read(tmp_path, camt(ROUTINE + entry("250.50") + entry("9.00", state="<Sts>PDNG</Sts>")))
     assert found.source.entries["status"].tolist() == ["booked", "pending"]
     assert found.source.statements[0].booked == 25050
 
@@ -125,7 +125,7 @@ def test_the_number_of_a_statement_is_the_first_that_it_has(
     numbers: str, statement_no: str, tmp_path: Path
 ) -> None:
     """The electronic one, else the legal one, else its identification."""
-    text = camt(CALM + entry("250.50"))
+    text = camt(ROUTINE + entry("250.50"))
     own = "<ElctrncSeqNb>7</ElctrncSeqNb>"
     assert text.count(own) == 1
     found = read(tmp_path, text.replace(own, numbers))
@@ -153,7 +153,7 @@ def test_debit_balances_pages_and_days_without_entries(tmp_path: Path) -> None:
 
 def test_an_entry_in_another_currency_than_its_account_is_refused(tmp_path: Path) -> None:
     """A statement has one currency."""
-    text = camt(CALM + entry("250.50").replace('Ccy="EUR"', 'Ccy="USD"'))
+    text = camt(ROUTINE + entry("250.50").replace('Ccy="EUR"', 'Ccy="USD"'))
     with pytest.raises(SourceUnreadableError, match="an entry in USD, its account is in EUR"):
         read(tmp_path, text)
 
@@ -221,7 +221,7 @@ def test_a_statement_that_says_what_cannot_be_is_refused(
     right: str, wrong: str, said: str, tmp_path: Path
 ) -> None:
     """By its name, whole: a cover would end on that day, a night break on it."""
-    text = camt(CALM + entry("250.50"))
+    text = camt(ROUTINE + entry("250.50"))
     assert right in text
     with pytest.raises(SourceUnreadableError, match=rf"^bank\.xml .*{said}"):
         read(tmp_path, text.replace(right, wrong))
@@ -270,9 +270,9 @@ def test_every_entry_has_a_number_of_its_own(tmp_path: Path) -> None:
 
 def test_a_booked_entry_without_a_day_is_named_by_its_line(tmp_path: Path) -> None:
     """One that is not booked needs none."""
-    text = camt(CALM + entry("250.50"))
+    text = camt(ROUTINE + entry("250.50"))
     day = text[text.index("<BookgDt>") : text.index("</BookgDt>") + len("</BookgDt>")]
     with pytest.raises(SourceUnreadableError, match=r"line \d+ is a booked entry without a day"):
         read(tmp_path, text.replace(day, ""))
     pending = entry("9.00", state="<Sts>PDNG</Sts>").replace(day, "")
-    assert len(read(tmp_path, camt(CALM + entry("250.50") + pending)).source.entries) == 2
+    assert len(read(tmp_path, camt(ROUTINE + entry("250.50") + pending)).source.entries) == 2

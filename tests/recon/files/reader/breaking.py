@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from recon.files.reader import door
+from recon.files.reader import reader_process
 from recon.model.errors import SourceUnreadableError
 
 
@@ -114,4 +114,4 @@ def secrets(rows: IO[bytes], *, path: Path) -> list[str]:  # noqa: ARG001 - a ta
 
 def reads_frame(rows: IO[bytes]) -> int:
     """What the caller does with rows."""
-    return len(door.read_frame(rows))
+    return len(reader_process.read_frame(rows))

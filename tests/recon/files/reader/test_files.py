@@ -25,21 +25,21 @@ from recon.files.reader import (
     OrderRead,
     SpooledRows,
     bank_file,
-    door,
     file_reader,
     instruction_file,
     ledger_file,
     plain_table,
+    reader_process,
     rows_to_mend,
 )
-from recon.files.reader.door import BrokenParcelError
 from recon.files.reader.files import TableFacts, refused_instructions, table
+from recon.files.reader.reader_process import BrokenParcelError
 from recon.files.typing.table_schema import schema_of
 from recon.files.typing.typed_table import read_table
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
-from tests.recon.files.bank_documents import CALM, camt, entry
+from tests.recon.files.bank_documents import ROUTINE, camt, entry
 from tests.recon.files.whole_read import spooled_file
 
 RULES = Rules()
@@ -131,7 +131,7 @@ def test_what_a_file_took_is_known(tmp_path: Path) -> None:
 def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
     """Entries, statements and notes; one that does not add up is refused with the same words."""
     path = tmp_path / "b.xml"
-    path.write_text(camt(CALM + entry("250.50")))
+    path.write_text(camt(ROUTINE + entry("250.50")))
     here = bank_file_of(read_bytes(path), rules=RULES)
     with bank_file(path, rules=RULES) as through:
         pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
@@ -139,7 +139,7 @@ def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(parts, here.source.entries)
     assert through.facts.statements == here.source.statements
     assert through.facts.source_file == here.source_file
-    path.write_text(camt(CALM + entry("250.51")))
+    path.write_text(camt(ROUTINE + entry("250.51")))
     with (
         pytest.raises(SourceUnreadableError, match=r"0\.01 EUR apart"),
         bank_file(path, rules=RULES),
@@ -235,16 +235,16 @@ def file() -> Iterator[IO[bytes]]:
 
 def test_facts_come_back_as_they_were(file: IO[bytes]) -> None:
     """Every value in its type, whole numbers of any size."""
-    door.write_facts(FACTS, of=table, into=file)
-    assert door.read_facts(file, of=table) == FACTS
+    reader_process.write_facts(FACTS, of=table, into=file)
+    assert reader_process.read_facts(file, of=table) == FACTS
 
 
 def test_a_refusal_comes_back_in_place_of_facts(file: IO[bytes]) -> None:
     """In its own kind where that is one that a reader may raise, else as an unreadable file."""
-    door.write_facts(FACTS, of=table, into=file)
-    door.write_refusal(ConfigurationError("no such column"), into=file)
+    reader_process.write_facts(FACTS, of=table, into=file)
+    reader_process.write_refusal(ConfigurationError("no such column"), into=file)
     with pytest.raises(ConfigurationError, match=r"^no such column$"):
-        door.read_facts(file, of=table)
+        reader_process.read_facts(file, of=table)
 
 
 @pytest.mark.parametrize(
@@ -264,14 +264,14 @@ def test_what_no_reader_writes_is_not_taken(file: IO[bytes], told: bytes) -> Non
     """A reader that its file broke may have written anything."""
     file.write(told)
     with pytest.raises(BrokenParcelError):
-        door.read_facts(file, of=table)
+        reader_process.read_facts(file, of=table)
 
 
 def test_a_strange_refusal_is_an_unreadable_file(file: IO[bytes]) -> None:
     """No name that comes back chooses a class of ours but those of the list."""
     file.write(b"!" + json.dumps(["SystemExit", "bye"]).encode())
     with pytest.raises(SourceUnreadableError, match=r"^bye$"):
-        door.read_facts(file, of=table)
+        reader_process.read_facts(file, of=table)
 
 
 def test_frames_come_back_one_behind_the_other() -> None:
@@ -285,13 +285,13 @@ def test_frames_come_back_one_behind_the_other() -> None:
         }
     )
     with tempfile.TemporaryFile() as rows:
-        door.write_frame(first, into=rows)
-        door.write_frame(first[:0], into=rows)
+        reader_process.write_frame(first, into=rows)
+        reader_process.write_frame(first[:0], into=rows)
         rows.seek(0)
-        frame = door.read_frame(rows)
-        pd.testing.assert_frame_equal(door.read_frame(rows), first[:0])
+        frame = reader_process.read_frame(rows)
+        pd.testing.assert_frame_equal(reader_process.read_frame(rows), first[:0])
         with pytest.raises(BrokenParcelError):
-            door.read_frame(rows)
+            reader_process.read_frame(rows)
     # What was read stays when its file is gone.
     pd.testing.assert_frame_equal(frame, first)
 
@@ -299,13 +299,13 @@ def test_frames_come_back_one_behind_the_other() -> None:
 def test_a_file_without_a_byte_holds_no_frame() -> None:
     """A reader that laid nothing aside broke."""
     with tempfile.TemporaryFile() as rows, pytest.raises(BrokenParcelError):
-        door.read_frame(rows)
+        reader_process.read_frame(rows)
 
 
 def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
     """Offsets and texts of every column are checked before anything is read by them."""
     rows = io.BytesIO()
-    door.write_frame(
+    reader_process.write_frame(
         pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows
     )
     content = bytearray(rows.getvalue())
@@ -316,4 +316,4 @@ def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
         file.write(bytes(content))
         file.seek(0)
         with pytest.raises(BrokenParcelError):
-            door.read_frame(file)
+            reader_process.read_frame(file)

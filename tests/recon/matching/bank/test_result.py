@@ -12,7 +12,7 @@ from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode
 from tests.recon.matching.bank.cases import Case, of_bank, t17
 
-PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str]] = [
+INJECTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str]] = [
     (
         "named and whole",
         lambda c: c.paid("BATCH-01", 10_000).came("payout BATCH-01 thanks", 10_000),
@@ -123,7 +123,7 @@ def _at_a_rate(case: Case) -> Case:
 
 @pytest.mark.parametrize(
     ("build", "expected", "reason"),
-    [pytest.param(*planted[1:], id=planted[0].replace(" ", "-")) for planted in PLANTED],
+    [pytest.param(*planted[1:], id=planted[0].replace(" ", "-")) for planted in INJECTED],
 )
 def test_each_code_is_found_with_its_effect_and_its_sentence(
     build: Callable[[Case], Case], expected: list[tuple[str, int, int]], reason: str
@@ -140,11 +140,11 @@ def test_every_code_of_the_bank_is_planted() -> None:
     """A code that nobody plants could vanish unseen."""
     names = [code.value for code in BreakCode]
     first, last = names.index("PAYOUT_TWICE_AT_BANK"), names.index("BANK_RECEIPT_UNKNOWN")
-    planted = {code for _, _, codes, _ in PLANTED for code, _, _ in codes}
+    planted = {code for _, _, codes, _ in INJECTED for code, _, _ in codes}
     assert set(names[first : last + 1]) <= planted
 
 
-CALM: list[tuple[str, Callable[[Case], Case], str]] = [
+ROUTINE: list[tuple[str, Callable[[Case], Case], str]] = [
     (
         "sent back and paid again",
         lambda c: c.paid("BATCH-01", 500).came("BATCH-01", 500).came("BATCH-01", -500).came(
@@ -191,7 +191,7 @@ CALM: list[tuple[str, Callable[[Case], Case], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("build", "flags"), [pytest.param(*calm[1:], id=calm[0].replace(" ", "-")) for calm in CALM]
+    ("build", "flags"), [pytest.param(*calm[1:], id=calm[0].replace(" ", "-")) for calm in ROUTINE]
 )
 def test_what_is_explained_is_matched_and_says_how(
     build: Callable[[Case], Case], flags: str

@@ -58,14 +58,14 @@ def truth_of(seed: int) -> Truth:
     """The month of a seed."""
     chance = random.Random(f"bank {seed}")
     truth, amounts = Truth(), _amounts(chance)
-    stories = [*chance.choices([*CALM], k=8), *chance.sample([*PLANTED], k=4)]
+    stories = [*chance.choices([*ROUTINE], k=8), *chance.sample([*INJECTED], k=4)]
     full = chance.random() < 0.5
     for number, story in enumerate(stories):
         if story in ONLY_IN_FULL:
             if not full:
                 continue
             truth.in_full = True
-        play = {**CALM, **PLANTED}[story]
+        play = {**ROUTINE, **INJECTED}[story]
         scene = _scene(truth, number, chance=chance, amounts=amounts)
         scene.story = story
         play(scene)
@@ -252,7 +252,7 @@ def _due(amount: int, currency: str, day: date) -> int | None:
     return round(amount * per_unit * (100 if currency == "JPY" else 1))
 
 
-CALM: Mapping[str, Callable[[Scene], None]] = {
+ROUTINE: Mapping[str, Callable[[Scene], None]] = {
     "named": _named,
     "joined": _joined,
     "one sum": _one_sum,
@@ -263,7 +263,7 @@ CALM: Mapping[str, Callable[[Scene], None]] = {
     "abroad": _abroad,
     "at the rate": _at_the_rate,
 }
-PLANTED: Mapping[str, Callable[[Scene], None]] = {
+INJECTED: Mapping[str, Callable[[Scene], None]] = {
     "twice": _twice,
     "returned": _returned,
     "differs": _differs,

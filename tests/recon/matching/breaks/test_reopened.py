@@ -34,7 +34,7 @@ def short(case: Any) -> Any:
     return case.order(amount=1100).payment().entry()
 
 
-def told_of(order: str, *, sequence: int) -> str:
+def reported_of(order: str, *, sequence: int) -> str:
     """The id that the contract gives a break of the case's account."""
     return hashlib.sha256(f"M\x1f1\x1f{order}\x1f{sequence}".encode()).hexdigest()[:16]
 
@@ -91,7 +91,7 @@ def test_a_break_keeps_its_id_until_it_closes(
     """Closed and broken again is the next number; out of sight for a night is the same break."""
     results = nights(*builds)
 
-    wanted = [[] if one is None else [told_of("A1", sequence=one)] for one in ids]
+    wanted = [[] if one is None else [reported_of("A1", sequence=one)] for one in ids]
     assert [result.breaks["break_id"].tolist() for result in results] == wanted
     seen = [one for result in results for one in result.movements["movement"]]
     assert seen[-len(movements) :] == movements
@@ -103,7 +103,7 @@ def test_the_new_break_points_to_the_old_every_night(nights: Any) -> None:
     results = nights(missing, paid, short, short)
 
     pointers = [with_reopened(result)["reopens"].tolist() for result in results]
-    assert pointers == [[""], [], [told_of("A1", sequence=1)], [told_of("A1", sequence=1)]]
+    assert pointers == [[""], [], [reported_of("A1", sequence=1)], [reported_of("A1", sequence=1)]]
 
 
 def test_a_break_that_was_out_of_sight_keeps_the_day_it_was_first_seen(
@@ -121,7 +121,7 @@ def test_another_order_is_not_touched(nights: Any) -> None:
     results = nights(missing, paid, lambda case: missing(case).order(order_no="B2").ledger())
 
     assert sorted(results[-1].breaks["break_id"]) == sorted(
-        [told_of("A1", sequence=2), told_of("B2", sequence=1)]
+        [reported_of("A1", sequence=2), reported_of("B2", sequence=1)]
     )
 
 

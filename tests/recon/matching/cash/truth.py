@@ -52,10 +52,10 @@ def truth_of(seed: int) -> Truth:
     """The month of a seed."""
     chance = random.Random(f"fees {seed}")
     truth = Truth(WAYS[seed % len(WAYS)])
-    stories = [*chance.choices([*CALM], k=4), *chance.sample([*PLANTED], k=6)]
+    stories = [*chance.choices([*ROUTINE], k=4), *chance.sample([*INJECTED], k=6)]
     for number, name in enumerate(stories):
         month = Month(truth, f"{number + 1:03}", currency=chance.choice(CURRENCIES), chance=chance)
-        {**CALM, **PLANTED}[name](month)
+        {**ROUTINE, **INJECTED}[name](month)
         truth.told.append(name)
     for rows in truth.rows.values():
         chance.shuffle(rows)
@@ -430,7 +430,7 @@ def _in_other_money(m: Month) -> None:
     m.broken("CURRENCY_MISMATCH", f"held:{other}:{first.name}", 0, paid)
 
 
-CALM: Mapping[str, Callable[[Month], None]] = {
+ROUTINE: Mapping[str, Callable[[Month], None]] = {
     "even": _even,
     "held and released": _held_and_released,
     "debt repaid": _debt_repaid,
@@ -441,7 +441,7 @@ CALM: Mapping[str, Callable[[Month], None]] = {
     "unreadable": _unreadable,
 }
 """Stories without a break."""
-PLANTED: Mapping[str, Callable[[Month], None]] = {
+INJECTED: Mapping[str, Callable[[Month], None]] = {
     "fee not booked": _fee_not_booked,
     "fee booked differs": _fee_booked_differs,
     "reserve not booked": _reserve_not_booked,

@@ -9,10 +9,10 @@ import pytest
 from recon.matching.causes import reasons
 from recon.matching.causes.reasons import SENTENCES, Sentence, sentence_of
 from recon.model.words import BreakCode
-from tests.planted.word_groups import BANK_CODES, CASH_CODES
+from tests.injected.word_groups import BANK_CODES, CASH_CODES
 from tests.recon.matching.reason_claims import false_claims, is_claimed
 from tests.recon.matching.reason_sets import a_thousand
-from tests.recon.matching.written_cases import PLANTED, Written
+from tests.recon.matching.written_cases import INJECTED, Written
 
 pytestmark = pytest.mark.xdist_group("reasons of breaks")
 """They share what takes longer to make than to look at."""
@@ -34,11 +34,11 @@ def told(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reasons, "sentence_of", noted)
-        cases = {planted.name: planted.build(make_case()) for planted in PLANTED}
+        cases = {planted.name: planted.build(make_case()) for planted in INJECTED}
         yield breaks_together(cases), chosen
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+@pytest.mark.parametrize("planted", INJECTED, ids=lambda planted: planted.name)
 def test_the_sentence_says_what_was_planted(told: Told, planted: Written) -> None:
     """Of rows whose every amount is another one, the sentence names the right ones."""
     breaks, _ = told

@@ -9,7 +9,7 @@ import pytest
 
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from tests.planted import Planted, zone_shifted
+from tests.injected import Injected, zone_shifted
 
 END = "which moves records at the end of a business date to another one: is its time zone right?"
 TOLD = {
@@ -26,7 +26,7 @@ TOLD = {
 }
 
 
-def causes(files: Planted, *, sources: Sources | None = None) -> dict[str, int]:
+def causes(files: Injected, *, sources: Sources | None = None) -> dict[str, int]:
     """How many breaks have each cause."""
     told = reconcile(sources or files.sources, rules=files.rules, as_of=files.as_of).breaks["cause"]
     counts = told.value_counts()

@@ -12,7 +12,7 @@ from recon.matching.frames.digest import digest_of
 from recon.matching.frames.same_words import (
     held_once,
     permuted,
-    said_once,
+    stated_once,
     taken,
     without_copies,
 )
@@ -68,19 +68,19 @@ def test_one_other_word_keeps_a_column_as_it_is(at: int) -> None:
     words = ["EUR"] * ROWS
     words[at] = "USD"
 
-    assert said_once([pa.array(words, pa.large_string())], size=ROWS) is None
+    assert stated_once([pa.array(words, pa.large_string())], size=ROWS) is None
 
 
 def test_few_rows_are_left_as_they_are() -> None:
     """A piece is no shorter than the column that it stands for."""
-    assert said_once([pa.array(["EUR"] * 4, pa.large_string())], size=4) is None
+    assert stated_once([pa.array(["EUR"] * 4, pa.large_string())], size=4) is None
     frame = night().iloc[:4]
     assert without_copies(frame) is frame
 
 
 def test_a_blank_of_the_type_null_is_no_word() -> None:
     """Nobody knows what it says."""
-    assert said_once([pa.nulls(ROWS, pa.large_string())], size=ROWS) is None
+    assert stated_once([pa.nulls(ROWS, pa.large_string())], size=ROWS) is None
 
 
 def upside_down(frame: pd.DataFrame) -> pd.DataFrame:

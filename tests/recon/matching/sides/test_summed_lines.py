@@ -8,7 +8,7 @@ import pandas as pd
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.matching.sides.settlement_side import (
     STANDS_FOR,
-    first_days_told,
+    first_days_reported,
     is_summed,
     lines_of_rows,
     of_payments,
@@ -89,7 +89,7 @@ def test_a_sum_is_of_no_payment_and_still_tells_its_day() -> None:
 
     assert of_payments(whole).tolist() == [True, False]
     accounts = whole.index.to_numpy() * 0
-    assert first_days_told(whole, accounts=accounts) == {0: "2026-10-02"}
+    assert first_days_reported(whole, accounts=accounts) == {0: "2026-10-02"}
 
 
 def _payout(case: Any, batch: str, net: int, **cells: object) -> Any:

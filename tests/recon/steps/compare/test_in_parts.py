@@ -22,7 +22,7 @@ from recon.steps.compare import reconcile as reconciling
 from recon.steps.compare.in_parts import PartDone, PartOfNight, do_part, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, RowsInParts, missing_sources
-from recon.steps.ground.night_folder import IN_PARTS, folder_of, is_attempt, rows_of, storage_of
+from recon.steps.runtime.night_folder import IN_PARTS, folder_of, is_attempt, rows_of, storage_of
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3

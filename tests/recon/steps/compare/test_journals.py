@@ -13,9 +13,9 @@ from recon.model.figures import NightFigures
 from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
 from recon.steps.compare.what_if import difference
-from recon.steps.ground.kept_results import KeptResult
 from recon.steps.month.books import WRITTEN_OFF, HandOut, export_of_night, journals_out
 from recon.steps.night.report import figures_of
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.nights import journal_rows, runs
 from recon.store.schema import break_answer, history
 from recon.store.schema import run as run_table
@@ -51,7 +51,7 @@ def figures_of_newest(merchant: Any) -> NightFigures:
         with environment.store.reading() as connection:
             run, result = (
                 runs.get(connection, run_id),
-                KeptResult(connection, run_id, environment).whole(),
+                StoredResult(connection, run_id, environment).whole(),
             )
         return figures_of(run, result=result, environment=environment)
 
@@ -59,7 +59,7 @@ def figures_of_newest(merchant: Any) -> NightFigures:
 def proposed(merchant: Any, run_id: str) -> tuple[Any, dict[str, str], list[Any]]:
     """The journals of a run, the state of those handed out, and its totals T14."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        result = KeptResult(connection, run_id, environment).whole()
+        result = StoredResult(connection, run_id, environment).whole()
         assert result is not None
         states = journal_rows.states(connection, result.journals["journal_id"])
         return result, states, [one for one in result.control_totals if one.id == "T14"]

@@ -11,17 +11,17 @@ from recon.config.settings import load_rules
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
-from recon.steps.care.verify import verify
+from recon.steps.admin.verify import verify
 from recon.steps.compare import in_parts
 from recon.steps.compare.reconcile import with_known_rules
 from recon.steps.compare.rules_change import changed_rules, compared
 from recon.steps.compare.what_if import difference, note_answer, what_if
-from recon.steps.ground.identity import identify
+from recon.steps.runtime.identity import identify
 from recon.store.nights import input_rows, runs
-from tests.planted import RULES, planted
+from tests.injected import RULES, planted
 from tests.recon.steps.compare.written_night import newest
 from tests.recon.steps.conftest import UNREAD
-from tests.recon.steps.ground.test_night_folder import edit
+from tests.recon.steps.runtime.test_night_folder import edit
 from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("changed rules")
@@ -51,7 +51,7 @@ def signed_by(merchant: Any, **names: str) -> None:
             sign_seen(newest(merchant).run_id, role=role, person=person, environment=environment)
 
 
-def told_on_page_one(merchant: Any) -> tuple[str, ...]:
+def reported_on_page_one(merchant: Any) -> tuple[str, ...]:
     """What the newest night says of its rules."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         kept = input_rows.load(connection, newest(merchant).run_id)
@@ -88,7 +88,7 @@ def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tie
     path = tied.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + TOLERANT)
     next_night(tied)
-    first = told_on_page_one(tied)
+    first = reported_on_page_one(tied)
     signed_by(tied, reviewer="dan", approver="anna")
     next_night(tied, "2026-11-22")
 
@@ -97,7 +97,7 @@ def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tie
         "tolerance.EUR.absolute_minor_units not set -> 100."
     )
     assert re.match(MOVED, first[1])
-    assert told_on_page_one(tied) == ()
+    assert reported_on_page_one(tied) == ()
 
 
 def test_a_night_of_any_size_is_held_against_the_signed_one(
@@ -126,7 +126,7 @@ def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> Non
     path.write_text(path.read_text() + TOLERANT)
     next_night(tied)
 
-    assert told_on_page_one(tied)[2:] == (
+    assert reported_on_page_one(tied)[2:] == (
         (
             "`recon what-if` tried these rules on 1 night from 2026-11-20 to 2026-11-20: "
             f"digest {digests[0]}."
@@ -151,7 +151,7 @@ def test_rules_of_the_signed_night_that_were_changed_or_taken_away_hide_no_chang
     path.write_text(path.read_text() + TOLERANT)
     next_night(tied)
 
-    (told,) = told_on_page_one(tied)
+    (told,) = reported_on_page_one(tied)
     assert told.startswith("What changed in the rules since the last signed night is not known")
     assert why in told
 
@@ -162,7 +162,7 @@ def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any
     path.write_text(path.read_text() + TOLERANT)
     next_night(tied)
 
-    assert told_on_page_one(tied) == ()
+    assert reported_on_page_one(tied) == ()
 
 
 def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied: Any) -> None:

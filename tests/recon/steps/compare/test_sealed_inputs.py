@@ -10,10 +10,10 @@ from recon.archive.step_folder import Manifest, sealed_step
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.sandbox import SandboxOptions
-from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import run_named
-from recon.steps.ground.kept_books import write_books
-from recon.steps.ground.night_folder import bind
+from recon.steps.compare.stored_sources import stored_sources
+from recon.steps.runtime.night_folder import bind
+from recon.steps.runtime.stored_books import write_books
 from tests.recon.steps.conftest import (
     ON_POSTGRESQL,
     Merchant,
@@ -92,7 +92,7 @@ def compared_entries(merchant: Merchant) -> int:
     """How many entries the newest night compared, as its folder has them."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = run_named(connection, "2026-11-20")
-        kept = kept_sources(connection, run, environment=environment)
+        kept = stored_sources(connection, run, environment=environment)
     assert kept is not None
     assert kept[0].ledger is not None
     return len(kept[0].ledger)

@@ -17,9 +17,9 @@ from recon.model.figures import NightFigures
 from recon.model.words import Verdict
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import SHEETS_IN_SQL, in_file
-from recon.steps.care.verify import verify_night
-from recon.steps.ground.kept_results import KeptResult
+from recon.steps.admin.verify import verify_night
 from recon.steps.night.report import Workbooks
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store.nights import results
 from reports.handed import workbooks
 from tests.recon.steps.conftest import (
@@ -65,13 +65,13 @@ def test_sheets_that_are_wrong_beside_totals_that_are_as_wrong_are_found_by_sql(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A workbook and the sums it is held against may err alike: the files do not."""
-    counted, plain = KeptResult.section_sums, plain_workbooks()
+    counted, plain = StoredResult.section_sums, plain_workbooks()
 
     def one_more(sums: Any) -> Any:
         rows, amounts = sums["match"]
         return {**sums, "match": (rows + 1, amounts)}
 
-    monkeypatch.setattr(KeptResult, "section_sums", lambda result: one_more(counted(result)))
+    monkeypatch.setattr(StoredResult, "section_sums", lambda result: one_more(counted(result)))
     lying = Workbooks(write=plain.write, totals=lambda path: one_more(plain.totals(path)))
     capture(merchant)
     assert merchant.night(workbooks=lying) is Verdict.NOT_PROVEN

@@ -17,16 +17,16 @@ from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer, SourceFile, SourceKind
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
-from recon.steps.compare.kept_sources import rows_of_stretch, sources_of_night, stretches
 from recon.steps.compare.sealed_inputs import seal_inputs, write_compared
 from recon.steps.compare.selection import RunReading
-from recon.steps.ground import kept_answers
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import Moment, reply_rows
-from recon.steps.ground.kept_books import KeptBooks, write_books
-from recon.steps.ground.night_folder import bind, storages_of
-from recon.steps.ground.window import NOTHING_BEFORE
+from recon.steps.compare.stored_sources import rows_of_stretch, sources_of_night, stretches
 from recon.steps.night import whole_night as night
+from recon.steps.runtime import stored_answers
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import bind, storages_of
+from recon.steps.runtime.stored_answers import Moment, reply_rows
+from recon.steps.runtime.stored_books import StoredBooks, write_books
+from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs, settlement_rows
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
@@ -34,7 +34,7 @@ from recon.store.nights.settlement_rows import AskedFor
 from tests.recon.steps.conftest import ORDER_HEADER, Merchant
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
-from tests.recon.store.kept_files import keep_lines
+from tests.recon.store.stored_files import keep_lines
 
 OLD, NEW = "2019-01-05T10:00:00Z", "2026-11-20T12:00:00Z"
 MONTHS = """
@@ -202,7 +202,7 @@ def drop_many(merchant: Merchant, numbers: list[str]) -> None:
 
 def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
     """Answers about all of them, as the gateway would give them."""
-    kept_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
+    stored_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
     payments = [
         {
             "order_no": number,
@@ -217,7 +217,7 @@ def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
     rows = reply_rows(run, KeyAnswers(said, (*payments,)), asked=Moment(AT, NEVER_READ, 0))
-    kept_answers.keep(run, rows, environment=environment)
+    stored_answers.keep(run, rows, environment=environment)
 
 
 BYTES_A_LINE = 340
@@ -295,7 +295,7 @@ def test_what_came_since_money_moved_is_of_the_next_night(merchant: Merchant) ->
     run = newest_run(merchant)
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            read = KeptBooks(connection, run, environment)
+            read = StoredBooks(connection, run, environment)
             schema = SCHEMAS["ledger"].columns
             whole = pa.concat_tables(read.batches(schema.names)).cast(schema)
         fewer = write_books(run, entries=whole.slice(1), environment=environment)

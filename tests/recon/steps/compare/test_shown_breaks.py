@@ -18,13 +18,13 @@ def breaks(*rows: dict[str, object]) -> pd.DataFrame:
 def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() -> None:
     """As on the sheet: by severity, and of one severity the largest money first."""
     low = {"severity": "LOW", "currency": "EUR", "exposure": 999999, "age_days": 40}
-    grave = {"severity": "CRITICAL", "currency": "JPY"}
+    severe = {"severity": "CRITICAL", "currency": "JPY"}
     rows = rows_of_breaks(
         breaks(
             {"order_no": "A", **low},
-            {"order_no": "B", **grave, "exposure": 9000, "age_days": 1, "break_id": "b2"},
-            {"order_no": "C", **grave, "exposure": 7000, "age_days": 3, "break_id": "b3"},
-            {"order_no": "D", **grave, "exposure": 1000, "age_days": 1, "break_id": "b1"},
+            {"order_no": "B", **severe, "exposure": 9000, "age_days": 1, "break_id": "b2"},
+            {"order_no": "C", **severe, "exposure": 7000, "age_days": 3, "break_id": "b3"},
+            {"order_no": "D", **severe, "exposure": 1000, "age_days": 1, "break_id": "b1"},
             {"order_no": "E", "severity": "HIGH", "currency": "KWD", "exposure": 1234},
         )
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ArchiveBrokenError
-from recon.steps.compare.kept_sources import (
+from recon.steps.compare.stored_sources import (
     Stretch,
     opened_night,
     rows_of_stretch,
@@ -21,9 +21,9 @@ from recon.steps.compare.kept_sources import (
     sources_of_night,
     stretches,
 )
-from recon.steps.ground.night_folder import SealedNight, sealed_night
+from recon.steps.runtime.night_folder import SealedNight, sealed_night
 from recon.store.nights import runs
-from tests.planted import planted
+from tests.injected import planted
 from tests.recon.steps.compare.test_selection import books, older, plain, priced
 from tests.recon.steps.compare.test_siblings import (
     OTHER,

@@ -11,10 +11,10 @@ from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
+from recon.steps.approvals.returned_answers import import_resolutions
 from recon.steps.compare import what_if as module
 from recon.steps.compare.what_if import Progress, WhatIf, moved, what_if
-from recon.steps.ground.identity import identify
-from recon.steps.people.returned_answers import import_resolutions
+from recon.steps.runtime.identity import identify
 from reports.handed import form, workbooks
 from tests.proving import losing_a_break
 

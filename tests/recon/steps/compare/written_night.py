@@ -10,8 +10,8 @@ from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.night_tables import absent_of, compared_tables, input_tables
-from recon.steps.compare.kept_sources import HandedNight
-from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
+from recon.steps.compare.stored_sources import HandedNight
+from recon.steps.runtime.night_folder import COMPARED, INPUTS, rows_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.recon.steps.conftest import Merchant

@@ -23,12 +23,12 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
 from recon.proof.night_tables import frame_of_table
-from recon.steps.care.doctor import LEDGER_ROWS_MAX, Check, checks
-from recon.steps.files import arrivals, words_on_files
+from recon.steps.admin.doctor import LEDGER_ROWS_MAX, Check, checks
+from recon.steps.files import arrivals, file_decisions
 from recon.steps.files.ingest import ingest
 from recon.steps.files.keep_ledger import keep_ledger
-from recon.steps.ground.identity import speaker
-from recon.steps.ground.kept_books import KeptBooks
+from recon.steps.runtime.identity import speaker
+from recon.steps.runtime.stored_books import StoredBooks
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.schema import order_file, reject
 from tests.recon.files.whole_read import read_books, spooled_file
@@ -203,9 +203,9 @@ def test_the_same_file_again_is_nothing_and_other_content_is_a_new_version(merch
     first = ("orders.csv", 1, 0)
     assert again() == (f"{known}1 files were known already.", [first], 2)
     (merchant.inbox / "copy.csv").write_bytes(path.read_bytes())
-    told_before = " Told before, and counted once: copy.csv (2 rows)."
+    reported_before = " Told before, and counted once: copy.csv (2 rows)."
     files = [first, ("copy.csv", 1, 0)]
-    sentence = f"1{known[1:]}1 files were known already.{told_before}"
+    sentence = f"1{known[1:]}1 files were known already.{reported_before}"
     assert again() == (sentence, files, 4)
     assert again() == (f"{known}2 files were known already.", files, 4)
     merchant.drop("orders.csv", one, other)
@@ -376,7 +376,7 @@ def test_somebody_may_let_it_be_tried_once_more(merchant: Any, tries: list[str])
 
     with merchant.environment() as environment:
         ann = speaker("Ann", code=None, environment=environment)
-        words_on_files.read_again("copy.csv", account=PLACE, person=ann, reason="more memory now")
+        file_decisions.read_again("copy.csv", account=PLACE, person=ann, reason="more memory now")
     for _ in range(2):
         merchant.night(mode=Mode.DRY_RUN)
     assert tries == ["bomb.csv", "copy.csv"]
@@ -421,7 +421,7 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             run = runs.get(connection, "r1")
         told = keep_ledger(run, environment=changed)
         with environment.store.reading() as connection:
-            found = KeptBooks(connection, run, changed)
+            found = StoredBooks(connection, run, changed)
             source = found.source
             names = SCHEMAS["ledger"].columns.names
             frames = map(frame_of_table, found.batches(names)) if source else ()

@@ -7,7 +7,7 @@ from recon.config.rules import Rules
 from recon.matching.bank.statements import judge_statements
 from recon.model.errors import SourceMissingError
 from recon.steps.files.bank_files import read_bank_files
-from tests.recon.files.bank_documents import CALM, CSV, IBAN, MT940, camt, entry
+from tests.recon.files.bank_documents import CSV, IBAN, MT940, ROUTINE, camt, entry
 
 RULES = Rules.of(
     {"bank": {"main": {"iban": IBAN, "currency": "EUR", "accounts": ["M/A"]}}}, source="test"
@@ -17,8 +17,8 @@ RULES = Rules.of(
 def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path) -> None:
     """A refused file takes nothing of the others with it; a copy says nothing new."""
     for name in ("a.xml", "copy.xml"):
-        (tmp_path / name).write_text(camt(CALM + entry("250.50")))
-    (tmp_path / "cut.xml").write_text(camt(CALM + entry("250.50"))[:-30])
+        (tmp_path / name).write_text(camt(ROUTINE + entry("250.50")))
+    (tmp_path / "cut.xml").write_text(camt(ROUTINE + entry("250.50"))[:-30])
     names = ("a.xml", "copy.xml", "cut.xml")
     found = read_bank_files([tmp_path / name for name in names], rules=RULES)
     assert [file.name for file in found.files] == ["a.xml"]
@@ -28,7 +28,7 @@ def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path)
 
 def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
     """Banks hand out the same statement twice; its entries are not counted twice."""
-    (tmp_path / "a.xml").write_text(camt(CALM + entry("250.50")))
+    (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940)
     paths = [tmp_path / "a.xml", tmp_path / "b.sta"]
     source = read_bank_files(paths, rules=RULES).source

@@ -12,8 +12,8 @@ import pytest
 from recon.files.inbox.arrived_files import inbox as waiting_in
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.words import Verdict
-from recon.steps.care.doctor import checks
-from recon.steps.care.housekeeping import housekeeping
+from recon.steps.admin.doctor import checks
+from recon.steps.admin.housekeeping import housekeeping
 from recon.steps.compare.rebuild import rebuild_night
 from recon.store.nights import bank_rows, runs
 from recon.store.nights.runs import Run
@@ -200,7 +200,7 @@ def test_statements_are_kept_without_what_is_not_in_scope(banking: Any) -> None:
     assert source.entries["text"].tolist() == ["BATCH-0001"]
 
 
-def told_of_bank(merchant: Any) -> Any:
+def reported_of_bank(merchant: Any) -> Any:
     """What the doctor says of the bank."""
     every = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
     (check,) = [check for check in every if check.name == "bank main"]
@@ -211,13 +211,13 @@ def test_the_doctor_reads_the_statements_of_each_bank(banking: Any) -> None:
     """One that does not add up fails its line with both figures, as a missing folder does."""
     day = {"day": "2026-11-20", "opening": "0.00"}
     tell(banking, 1, entry("5.00", on="2026-11-20"), closing="5.00", **day)
-    assert told_of_bank(banking).ok
-    assert "1 files: 1 rows can be taken" in told_of_bank(banking).sentence
+    assert reported_of_bank(banking).ok
+    assert "1 files: 1 rows can be taken" in reported_of_bank(banking).sentence
     tell(banking, 2, entry("5.00", on="2026-11-20"), closing="6.00", **day)
-    assert not told_of_bank(banking).ok
-    assert "its closing balance is 6.00 EUR" in told_of_bank(banking).sentence
+    assert not reported_of_bank(banking).ok
+    assert "its closing balance is 6.00 EUR" in reported_of_bank(banking).sentence
     inbox(banking).rename(banking.folder / "elsewhere")
-    assert "does not exist" in told_of_bank(banking).sentence
+    assert "does not exist" in reported_of_bank(banking).sentence
 
 
 def test_only_statements_that_a_night_read_grow_too_old(banking: Any) -> None:

@@ -8,7 +8,7 @@ from python_calamine import CalamineWorkbook
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
 from recon.steps.files.order_files import dismiss_row, outstanding_rows
-from recon.steps.ground.identity import identify
+from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
 from reports.handed import workbooks
 

@@ -8,13 +8,13 @@ from pydantic import SecretStr
 from sqlalchemy import update
 
 from recon.model.errors import UsageError
-from recon.steps.care import verify
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.admin import verify
+from recon.steps.approvals.taken_back import words_taken_back
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
-from recon.steps.people.taken_back import words_taken_back
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
 from recon.store.database import history
-from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, strayed
+from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, tampered
 from recon.store.schema import agreement
 
 pytestmark = pytest.mark.xdist_group("approvals")
@@ -94,7 +94,7 @@ def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any
     said = say(environment, asked, "anna", "ben", digest=waiting(environment).wanted.digest)
     with environment.store.reading() as connection:
         chain = history.verify(connection)[1]
-        unlike = [*strayed(connection, INSTRUCTION)]
+        unlike = [*tampered(connection, INSTRUCTION)]
     asked.move_money()
 
     assert said == [False, True]

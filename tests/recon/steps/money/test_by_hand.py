@@ -12,11 +12,11 @@ from recon.config.settings import Settings
 from recon.instructions.instruction import Instruction
 from recon.model.errors import FolderError, NightHeldError, UsageError
 from recon.model.words import InstructionKind, InstructionState
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.approvals import people
 from recon.steps.money.approve import approve, lapse, waiting
 from recon.steps.money.by_hand import HandRequest, carry_out
-from recon.steps.people import people
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
 from recon.store.database.migrate import upgrade
 from recon.store.database.night_lock import account_lock
 
@@ -123,13 +123,13 @@ def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
     """Told to end while it is on its way: the answer is kept first, then the signal comes."""
     payment = merchant.payments("authorised")[0]
 
-    def told_to_end(point: str) -> None:
+    def reported_to_end(point: str) -> None:
         if point == "after claim":
             signal.raise_signal(signal.SIGINT)
 
     request = HandRequest(InstructionKind.CAPTURE, **PLACE, order_no=payment.order_no, by="anna")
     with merchant.environment() as environment, pytest.raises(KeyboardInterrupt):
-        carry_out(request, environment=replace(environment, crash_point=told_to_end))
+        carry_out(request, environment=replace(environment, crash_point=reported_to_end))
 
     assert merchant.instruction_states() == {"confirmed": 1}
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]

@@ -6,13 +6,13 @@ from sqlalchemy import update
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
-from recon.steps.ground.identity import identify
+from recon.steps.approvals.people import status
+from recon.steps.approvals.verdicts import resolve
 from recon.steps.money.by_hand import HandRequest, carry_out
-from recon.steps.people.people import status
-from recon.steps.people.verdicts import resolve
+from recon.steps.runtime.identity import identify
 from recon.store.schema import instruction
 from tests.recon.notifications.told import REFUND
-from tests.recon.steps.people.test_told_messages import receive
+from tests.recon.steps.approvals.test_reported_messages import receive
 
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
 

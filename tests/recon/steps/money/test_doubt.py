@@ -7,10 +7,10 @@ import pytest
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.notifications.receiver import Receiver
-from recon.steps.people.people import status
+from recon.steps.approvals.people import status
 from recon.store.money.journal import StoredJournal
 from tests.recon.notifications.told import PAYMENT, REFUND, form
-from tests.recon.steps.people.test_verdicts import PEOPLE, say
+from tests.recon.steps.approvals.test_verdicts import PEOPLE, say
 
 
 def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:
@@ -91,9 +91,9 @@ def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: 
     merchant.fault({"operation": "capture", "kind": "fin", "when": "after", "nth": 1})
     merchant.move_money()
     merchant.fault()
-    _tell(merchant, told, amount=told.amount, order_status="3000")
-    _tell(merchant, other_amount, amount="0.01", order_status="3000")
-    _tell(merchant, not_signed, amount=not_signed.amount, payment_status="3000")
+    _notify(merchant, told, amount=told.amount, order_status="3000")
+    _notify(merchant, other_amount, amount="0.01", order_status="3000")
+    _notify(merchant, not_signed, amount=not_signed.amount, payment_status="3000")
     merchant.move_money()
 
     assert merchant.instruction_states() == {"resolved_applied": 1, "in_doubt": 2}
@@ -107,7 +107,7 @@ def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> No
     merchant.move_money()
     merchant.fault()
     second = {"refund_reference_id": f"{paid.transaction_id}-02", "refund_reference": "by-hand"}
-    _tell(merchant, paid, form_of=REFUND, **second)
+    _notify(merchant, paid, form_of=REFUND, **second)
     merchant.wait(hours=1)
     merchant.move_money()
 
@@ -117,7 +117,7 @@ def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> No
     assert merchant.instruction_states() == {"needs_human": 1}
 
 
-def _tell(
+def _notify(
     merchant: Any, payment: Any, *, form_of: Mapping[str, str] = PAYMENT, **fields: str
 ) -> None:
     ids = {"order_no": payment.order_no, "transaction_id": payment.transaction_id}

@@ -8,15 +8,15 @@ from recon.desk.held_keys import Memory, Spoken
 from recon.model.nights import Mode
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
-from recon.steps.ground.desk import name_of
-from recon.steps.ground.identity import identify
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
+from recon.steps.runtime.desk import name_of
+from recon.steps.runtime.identity import identify
 from recon.store.money.sending_rows import turn_switch
 from recon.store.nights import runs
 from recon.store.schema import endorsement
+from tests.recon.steps.approvals.test_verdicts import held_because, lift, not_proven
 from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_workbooks
-from tests.recon.steps.people.test_verdicts import held_because, lift, not_proven
 
 
 def settled(merchant: Merchant) -> str:

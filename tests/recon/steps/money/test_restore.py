@@ -13,14 +13,14 @@ from sqlalchemy import select
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import HistoryBrokenError, UsageError
-from recon.steps.care import doctor
-from recon.steps.care.verify import verify
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.admin import doctor
+from recon.steps.admin.verify import verify
+from recon.steps.approvals import people
 from recon.steps.money import gate
 from recon.steps.money.approve import approve, reject, waiting
 from recon.steps.money.gate import accept_restore, gate_of, stop_sending
-from recon.steps.people import people
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
 from recon.store.database.history import Event, append
 from recon.store.database.outside_heads import ACCEPTED_RESTORE, HeadFile
 from recon.store.money.case_rows import CLOCK

@@ -8,9 +8,9 @@ import pytest
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.words import ControlTotal, InstructionKind
-from recon.steps.ground.identity import identify
+from recon.steps.approvals import people
 from recon.steps.money.gate import allow_sending, judge, sending_stopped, stop_sending, tied
-from recon.steps.people import people
+from recon.steps.runtime.identity import identify
 from recon.store.database.night_lock import account_lock
 from recon.store.money.journal import StoredJournal
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import event
 
 from recon.model.errors import SpillError, StoreError, UsageError
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
+from recon.steps.approvals.taken_back import set_file_aside
 from recon.steps.night import whole_night as night
-from recon.steps.people.taken_back import set_file_aside
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
 from recon.store.database import engine, history
 from recon.store.database.migrate import upgrade
 

@@ -173,8 +173,8 @@ class MonthTruth:
             if chance.random() > 0.04 or has_no_day:
                 sale.settled = captured + timedelta(days=chance.randint(1, 3))
             sale.fee = sale.amount // 70 + 25
-            fate = chance.random()
-            if fate < 0.16:
+            disposition = chance.random()
+            if disposition < 0.16:
                 sale.refund = sale.amount if chance.random() < 0.4 else sale.amount // 3
                 sale.refund_way = chance.choice(("instructed", "shown", "hidden", "partly"))
                 sale.refunded = captured + timedelta(days=chance.randint(1, 20))
@@ -184,7 +184,7 @@ class MonthTruth:
                 if sale.refund_way in BY_LINES:
                     # Nothing says when it took place but the line that settled it.
                     sale.refund_settled = sale.refunded
-            elif fate < 0.19 and sale.settled:
+            elif disposition < 0.19 and sale.settled:
                 sale.charged = sale.settled + timedelta(days=chance.randint(1, 9))
                 sale.charge_way = chance.choice(("shown", "hidden"))
                 sale.charge_settled = sale.charged + timedelta(
@@ -223,7 +223,7 @@ class MonthTruth:
 
         late = self._sale(self.last - timedelta(days=3), self.last - timedelta(days=3), way="auto")
         late.currency, late.settled = "JPY", self.last - timedelta(days=1)
-        self._told_by_late_lines()
+        self._reported_by_late_lines()
         self._refunded_twice()
         self._won_before_the_last_window()
         self._booked_in_part()
@@ -232,7 +232,7 @@ class MonthTruth:
         if self.after > AFTER_DAYS:
             self._moved_after_the_last_window()
 
-    def _told_by_late_lines(self) -> None:
+    def _reported_by_late_lines(self) -> None:
         """Of each batch that comes late: what no night knows but by its lines."""
         for currency, day in self.late:
             sold = day - timedelta(days=5)
@@ -439,15 +439,15 @@ class MonthTruth:
 
     def events(self) -> Iterator[tuple[str, str, int, date]]:
         """Kind, currency, amount as it moves the receivable, business date: all that is known."""
-        return (event for event, _ in self.told_events())
+        return (event for event, _ in self.reported_events())
 
-    def told_after(self, night: date, *, to: date) -> Counter[tuple[str, str, int, date]]:
+    def reported_after(self, night: date, *, to: date) -> Counter[tuple[str, str, int, date]]:
         """The events of days up to one of which no night up to another knew."""
         return Counter(
-            event for event, known in self.told_events() if event[-1] <= to and known > night
+            event for event, known in self.reported_events() if event[-1] <= to and known > night
         )
 
-    def told_events(
+    def reported_events(
         self,
     ) -> Iterator[tuple[tuple[str, str, int, date], date]]:
         """The same, each with the night that knew it first: its own day's, or that of its line."""

@@ -271,7 +271,7 @@ def test_prior_items_are_what_the_late_files_told(
     items = prior_items(after_close.facts)
 
     names = ["kind", "currency", "amount", "own_on"]
-    true = truth.told_after(DECEMBER.first, to=LAST)
+    true = truth.reported_after(DECEMBER.first, to=LAST)
     assert Counter(items[names].itertuples(index=False, name=None)) == Counter(
         {(*event, f"{day}"): count for (*event, day), count in true.items()}
     )

@@ -13,14 +13,15 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.words import ACCRUAL, REVERSAL
-from recon.steps.ground.environment import Environment
 from recon.steps.month import books as month_books
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.book_formats import BookLine
 from recon.steps.month.books import Handed, HandOut, export_month, journals_out
 from recon.steps.month.close import PreparedClose, prepared_close
+from recon.steps.runtime.environment import Environment
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
+from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import (
     RULES,
     ask_write_off,
@@ -32,7 +33,6 @@ from tests.recon.steps.compare.test_journals import (
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
 from tests.recon.steps.month.test_month_closes import LAST, NOVEMBER, play
 from tests.recon.steps.month.test_signed_closes import close, problems, reopened
-from tests.recon.steps.people.test_sign_off import PEOPLE
 
 OWN = (MERCHANT, ACCOUNT)
 pytestmark = pytest.mark.xdist_group("closes")

@@ -289,7 +289,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
         "first_seen": first_seen,
         "age_days": age,
     }
-    monkeypatch.setattr(month_closes.KeptResult, "open_breaks", lambda _: pd.DataFrame([row]))
+    monkeypatch.setattr(month_closes.StoredResult, "open_breaks", lambda _: pd.DataFrame([row]))
 
     text = blocked(closed(ended))
 

@@ -22,7 +22,7 @@ from recon.steps.month.statement import (
     MonthNight,
     UnknownRefund,
     days_around,
-    untold_refunds,
+    unreported_refunds,
 )
 from tests.recon.steps.month.month_folders import Row, table_of_rows
 from tests.recon.steps.month.month_truth import ACCOUNT, MERCHANT, PLACE
@@ -165,7 +165,7 @@ def test_a_person_reads_which_orders_and_where_to_look() -> None:
     """By currency, by payment where no order is named; the first five and how many more."""
     every = [UnknownRefund(f"T{n}", f"A-{n}", "EUR") for n in range(7)]
 
-    told = [*untold_refunds([*every, UnknownRefund("T9", "", "USD")])]
+    told = [*unreported_refunds([*every, UnknownRefund("T9", "", "USD")])]
 
     first = "Refunded in part by an amount that nothing tells: order"
     last = "the gateway's portal knows how much"

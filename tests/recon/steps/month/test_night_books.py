@@ -8,12 +8,12 @@ import pytest
 
 from recon.model.business_date import BusinessMonth
 from recon.steps.month.books import WRITTEN_OFF, Handed, HandOut, export_of_night
+from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month.test_month_books import close_with, exported
 from tests.recon.steps.month.test_month_closes import LAST
 from tests.recon.steps.month.test_signed_closes import close
-from tests.recon.steps.people.test_sign_off import PEOPLE
 
 pytestmark = pytest.mark.xdist_group("closes")
 """They share a month that takes longer to make than to look at."""

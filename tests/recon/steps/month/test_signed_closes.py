@@ -19,10 +19,8 @@ from flows.people import month_shown
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
-from recon.steps.care.verify import verify
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
-from recon.steps.ground.night_folder import storage_at
+from recon.steps.admin.verify import verify
+from recon.steps.approvals.taken_back import words_taken_back
 from recon.steps.month import close as closed_view_module
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.close import (
@@ -34,16 +32,18 @@ from recon.steps.month.close import (
     seen_close,
 )
 from recon.steps.month.folders import period_folder
-from recon.steps.month.signing import CloseWord, MonthToSign, sign_close
+from recon.steps.month.signing import CloseDecision, MonthToSign, sign_close
 from recon.steps.night import whole_night as night
-from recon.steps.people.taken_back import words_taken_back
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
+from recon.steps.runtime.night_folder import storage_at
 from recon.store.people import closed_months
 from recon.store.people.closed_months import MonthState
 from reports.handed import drawings
 from reports.month_workbook import close_workbook
+from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, UNREAD, Merchant
 from tests.recon.steps.month.test_month_closes import NOVEMBER, play
-from tests.recon.steps.people.test_sign_off import PEOPLE
 
 pytestmark = pytest.mark.xdist_group("closes")
 """They share a month that takes longer to make than to look at."""
@@ -106,7 +106,7 @@ def signed(
     name: str,
     seen: str = "",
     crash_point: Callable[[str], None] | None = None,
-) -> CloseWord:
+) -> CloseDecision:
     """One word under November."""
     seen = seen or digest_of(merchant)
     with merchant.environment() as environment:
@@ -120,7 +120,7 @@ def said(
     name: str,
     seen: str,
     crash_point: Callable[[str], None] | None = None,
-) -> CloseWord:
+) -> CloseDecision:
     """The same, of an environment that is open."""
     if crash_point is not None:
         environment = replace(environment, crash_point=crash_point)
@@ -129,7 +129,7 @@ def said(
     return sign_close(wanted, person=person, drawn=drawn, environment=environment)
 
 
-def close(merchant: Merchant) -> CloseWord:
+def close(merchant: Merchant) -> CloseDecision:
     """Both words."""
     signed(merchant, role="reviewer", name="dan")
     return signed(merchant, role="approver", name="anna")

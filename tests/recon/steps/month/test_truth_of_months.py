@@ -408,10 +408,10 @@ def test_a_day_without_a_night_and_a_night_out_of_the_chain_are_found(
 ) -> None:
     """P1 fails where a business day has no night, and where a night carries on from another."""
     due = ["2026-11-02", *due_of(SMALL, small)]
-    strayed = [*small[:2], replace(small[2], predecessor="run-that-was-replaced"), *small[3:]]
+    tampered = [*small[:2], replace(small[2], predecessor="run-that-was-replaced"), *small[3:]]
 
     assert broken_ids(stated(SMALL, small, due=due)) == {"P1"}
-    assert broken_ids(stated(SMALL, strayed)) == {"P1"}
+    assert broken_ids(stated(SMALL, tampered)) == {"P1"}
 
 
 def test_what_each_night_told_comes_to_the_month(played: tuple[MonthTruth, MonthStatement]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from recon.archive.storage import WAITED_SECONDS_MAX, Patience, s3_storage
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
-from recon.model.headway import heard_by
+from recon.model.step_progress import heard_by
 from recon.steps.night import whole_night
 from tests.recon.archive.test_storage import KEYS
 from tests.recon.files.s3_server import S3Server, serving_s3, write_certificate

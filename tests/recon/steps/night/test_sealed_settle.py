@@ -16,11 +16,11 @@ from recon.config.rules import Rules
 from recon.model.errors import ArchiveError, NightHeldError, OutputError, UsageError
 from recon.model.nights import Mode, Part, StepSummary
 from recon.model.words import Verdict
-from recon.steps.ground.night_folder import DECISIONS, STEPS, links
 from recon.steps.night import whole_night
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import finish
+from recon.steps.runtime.night_folder import DECISIONS, STEPS, links
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run

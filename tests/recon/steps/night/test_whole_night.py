@@ -24,20 +24,20 @@ from recon.model.errors import (
     ReconError,
     UsageError,
 )
-from recon.model.headway import Headway, heard_by
 from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.step_progress import StepProgress, heard_by
 from recon.model.words import SourceKind, Verdict
 from recon.proof.books_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, books_of, bridge_of
 from recon.proof.night_tables import compared_tables, input_tables
-from recon.steps.care.doctor import checks
-from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.admin.doctor import checks
+from recon.steps.approvals import people
+from recon.steps.compare.stored_sources import sources_of_night
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
-from recon.steps.ground.night_folder import SealedNight
 from recon.steps.night import notices
 from recon.steps.night import whole_night as night
 from recon.steps.night.monitor import index_after
 from recon.steps.night.report import Workbooks, shown_sources
-from recon.steps.people import people
+from recon.steps.runtime.night_folder import SealedNight
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.schema import run
@@ -67,11 +67,11 @@ def _workbook(merchant: Any) -> dict[str, Any]:
 def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
     """Rows stored, orders asked, instructions sent and parts compared, up to all of them."""
     _capture_three(merchant)
-    heard: dict[str, Headway] = {}
-    with heard_by(lambda headway: heard.update({headway.what: headway})):
+    heard: dict[str, StepProgress] = {}
+    with heard_by(lambda step_progress: heard.update({step_progress.what: step_progress})):
         merchant.night()
 
-    assert [str(headway) for headway in heard.values()] == [
+    assert [str(step_progress) for step_progress in heard.values()] == [
         "3 of 3 rows of orders.csv stored",
         "3 of 3 orders asked",
         "3 of 3 instructions sent",
@@ -244,7 +244,7 @@ def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> lis
     return complaints
 
 
-def _untold(merchant: Any) -> dict[str, str]:
+def _unreported(merchant: Any) -> dict[str, str]:
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
         return notices.untold(run, environment=environment)
@@ -259,7 +259,7 @@ def _run_id(merchant: Any) -> str:
 def test_only_those_are_told_who_asked_for_that_end(merchant: Any, hook: Webhook) -> None:
     """A notice of NOT PROVEN hears of nothing else, and nobody hears of a dry run."""
     _ended(merchant, mode=Mode.DRY_RUN)
-    assert (hook.bodies, _untold(merchant)) == ([], {})
+    assert (hook.bodies, _unreported(merchant)) == ([], {})
     (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["NOT PROVEN"]\n')
     _ended(merchant)
     _ended(merchant, verdict="NOT PROVEN")
@@ -276,7 +276,7 @@ def test_people_are_told_of_a_night_with_its_workbook(merchant: Any, hook: Webho
     assert "Northwind" in told["message"]
     assert "SHA-256" in told["message"]
     assert told["attachments"][0]["filename"].endswith("2026-11-20.xlsx")
-    assert _untold(merchant) == {}
+    assert _unreported(merchant) == {}
     with merchant.environment() as environment:
         assert notices.tell(_run_id(merchant), environment=environment) == ()
     assert len(hook.bodies) == 1
@@ -288,7 +288,7 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
     complaints = _ended(merchant)
     run_id = _run_id(merchant)
 
-    assert _untold(merchant) == {"finance": "json to 127.0.0.1 answered 500"}
+    assert _unreported(merchant) == {"finance": "json to 127.0.0.1 answered 500"}
     assert complaints == [
         (
             "notice finance did not arrive: json to 127.0.0.1 answered 500; "
@@ -297,12 +297,12 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
     ]
     with merchant.environment() as environment:
         with pytest.raises(ReconError, match="answered 500"):
-            notices.tell_again(run_id, environment=environment)
+            notices.notify_again(run_id, environment=environment)
         hook.status = 200
-        assert notices.tell_again(run_id, environment=environment) == ("finance",)
-        assert notices.tell_again(run_id, environment=environment) == ()
+        assert notices.notify_again(run_id, environment=environment) == ("finance",)
+        assert notices.notify_again(run_id, environment=environment) == ()
         with pytest.raises(UsageError, match="is not known"):
-            notices.tell_again("20261120-nothing", environment=environment)
+            notices.notify_again("20261120-nothing", environment=environment)
         with environment.store.reading() as connection:
             events = [event.event for event in history.links_of(connection, [run_id])]
             assert history.verify(connection)[1] == ""
@@ -330,7 +330,7 @@ def test_a_night_that_stops_is_told_with_its_reason(
         )
 
     if isinstance(error, KeyboardInterrupt):
-        assert (hook.bodies, _untold(merchant)) == ([], {"finance": "it was not tried"})
+        assert (hook.bodies, _unreported(merchant)) == ([], {"finance": "it was not tried"})
         return
     (told,) = hook.bodies
     assert told["title"] == "STOPPED: 100042/100042001, 2026-11-20"
@@ -344,17 +344,17 @@ def test_a_lost_address_is_told_by_night_and_doctor(merchant: Any, hook: Webhook
     """
     with merchant.environment() as environment:
         settings, variables = environment.settings, dict(merchant.variables)
-    told_now = notices.told_by_settings(settings, variables=variables)
-    assert told_now == "finance by json to 127.0.0.1"
+    reported_now = notices.reported_by_settings(settings, variables=variables)
+    assert reported_now == "finance by json to 127.0.0.1"
     variables["FINANCE"] = "json://hooks.example/secret-word"
     with pytest.raises(ConfigurationError, match="finance: json is not encrypted") as refused:
-        notices.told_by_settings(settings, variables=variables)
+        notices.reported_by_settings(settings, variables=variables)
     assert "secret-word" not in str(refused.value)
     del merchant.variables["FINANCE"]
     _ended(merchant)
 
     assert hook.bodies == []
-    assert _untold(merchant) == {
+    assert _unreported(merchant) == {
         "finance": "the environment variable FINANCE with its address is not set"
     }
     told = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))

@@ -30,18 +30,18 @@ from recon.store.database.record import (
     difference,
     folded,
     record,
-    strayed,
+    tampered,
 )
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.runs import RECONCILED, Run
 from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import APPROVE, TAKEN_BACK, PersonsWord
+from recon.store.people.decision_rows import APPROVE, TAKEN_BACK, PersonsDecision
 from recon.store.schema import history, result_summary, run
 from recon.store.schema.columns import Instant, IsoDate
 from tests.recon.instructions.sample_instructions import INSTRUCTION as CAPTURE
-from tests.recon.store.scripted import cleared_captures
+from tests.recon.store.scripted import eligible_captures
 
 _PAST_ON_POSTGRESQL = "ALTER TABLE history DISABLE TRIGGER ALL"
 AT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -50,12 +50,12 @@ TABLES = {bound.table.name: bound for bound in BOUND_TABLES}
 PAYOUT = replace(CAPTURE, kind=InstructionKind.PAYOUT, amount=500, currency="EUR", sealed="gAAAA")
 
 
-def word(by: str, seconds: int = 0) -> PersonsWord:
-    return PersonsWord(by, authenticated=by == "Jo Ahn", at=AT + timedelta(seconds=seconds))
+def word(by: str, seconds: int = 0) -> PersonsDecision:
+    return PersonsDecision(by, authenticated=by == "Jo Ahn", at=AT + timedelta(seconds=seconds))
 
 
 def speak(store: Store, run: Run) -> None:
-    cleared_captures(store, run, orders=2)
+    eligible_captures(store, run, orders=2)
     with store.writing() as connection:
         sending_rows.turn_switch(connection, stop=True, by="Jo Ahn", reason="a drill", at=AT)
         item, _ = find(connection)
@@ -189,7 +189,7 @@ def test_no_table_and_no_column_is_left_out() -> None:
 def test_what_was_written_by_the_product_agrees(spoken: Store) -> None:
     assert problems(spoken) == []
     with spoken.reading() as connection:
-        assert list(strayed(connection, INSTRUCTION)) == []
+        assert list(tampered(connection, INSTRUCTION)) == []
         assert [name for name, each in TABLES.items() if not first_row(connection, each)] == []
 
 
@@ -260,11 +260,11 @@ def test_the_state_of_every_instruction_is_looked_at_alone(spoken: Store) -> Non
     """The gate looks at the state of all instructions, however old, and for those that are gone."""
     with spoken.writing() as connection:
         connection.execute(text("UPDATE instruction SET state = 'confirmed'"))
-        (found,) = strayed(connection, INSTRUCTION)
+        (found,) = tampered(connection, INSTRUCTION)
     assert "its state is confirmed, bound was approved" in found
     with spoken.writing() as connection:
         connection.execute(text("DELETE FROM instruction WHERE instruction_id = 'i002'"))
-        _, gone = strayed(connection, INSTRUCTION)
+        _, gone = tampered(connection, INSTRUCTION)
     assert gone.startswith("instruction i002: the history knows it")
 
 

@@ -23,7 +23,7 @@ from recon.store.database.roles import (
     COMPUTED,
     FOLLOWING,
     PRIVATE,
-    SAID,
+    STATED,
     Roles,
     script,
     statements,
@@ -98,7 +98,7 @@ def test_only_the_desk_writes_what_people_say(server: psycopg.Connection) -> Non
     ("role", "changing", "removing"),
     [
         ("recon_app", CHANGING, COMPUTED),
-        ("recon_people", {**SAID, **FOLLOWING}, frozenset[str]()),
+        ("recon_people", {**STATED, **FOLLOWING}, frozenset[str]()),
         ("recon_read", {}, frozenset[str]()),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_night_may_change_what_the_store_changes() -> None:
     tables = {table.name for table in TABLES}
     modules = [path for path in STORE.rglob("*.py") if "migrations" not in path.parts]
     written = {pair for path in modules for pair in updates(path) if pair[0] in tables}
-    rights = (CHANGING, SAID, FOLLOWING)
+    rights = (CHANGING, STATED, FOLLOWING)
     allowed = {
         (table, name) for one in rights for table, names in one.items() for name in names.split()
     }

@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert, update
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
-from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.instruction import Instruction, Intention
 from recon.instructions.planning import Plan
 from recon.model.errors import GateClosedError
@@ -173,7 +173,7 @@ def _left_out(store: Store, run: Run, *items: Instruction, ids_unique: bool = Fa
     paid = ShownPayment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
-        found = left_out(connection, [Cleared(wanted, paid)], ids_unique=ids_unique)
+        found = left_out(connection, [Eligible(wanted, paid)], ids_unique=ids_unique)
     return list(found.values())
 
 
@@ -227,13 +227,13 @@ def test_what_is_no_longer_approved_is_left_out(store: Store, run: Run, state: s
     paid = ShownPayment(WANTED.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=Plan([stands], ()), at=AT)
-        found = left_out(connection, [Cleared(WANTED, paid)], ids_unique=True)
+        found = left_out(connection, [Eligible(WANTED, paid)], ids_unique=True)
 
     assert found == {"i1": f"it is {state} since this run looked: changed their mind"}
 
 
 def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
-    gone = Cleared(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
+    gone = Eligible(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
     with store.reading() as connection:
         found = left_out(connection, [gone], ids_unique=False)
 

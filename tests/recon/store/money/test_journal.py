@@ -9,7 +9,7 @@ from sqlalchemy import Engine, event, select, text, update
 from recon.gateway_client import BatchReply, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.payouts import PayoutRecord
 from recon.gateway_client.replies import RowOutcome
-from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import GatewayState, InstructionKind, InstructionState
@@ -30,7 +30,7 @@ from tests.recon.store.scripted import (
     AT,
     CAPTURE,
     ScriptedGateway,
-    cleared_captures,
+    eligible_captures,
     planned,
     send,
     states_of,
@@ -40,13 +40,13 @@ from tests.recon.store.scripted import (
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
     """What a batch asks the database costs the same, however many nights the history has."""
-    cleared, asked = cleared_captures(store, run, orders=2), dict[str, Any]()
+    eligible, asked = eligible_captures(store, run, orders=2), dict[str, Any]()
 
     def note(_: Any, _cursor: Any, text: str, values: Any, *more: Any) -> None:
         asked[text] = values[0] if more[-1] else values
 
     event.listen(Engine, "before_cursor_execute", note)
-    send(store, run, cleared, gateway=ScriptedGateway())
+    send(store, run, eligible, gateway=ScriptedGateway())
     event.remove(Engine, "before_cursor_execute", note)
     with store.reading() as connection:
         steps = {
@@ -61,7 +61,7 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
 
 def test_batches_have_fifty_rows_and_two_in_doubt_stop_the_night(store: Store, run: Run) -> None:
     gateway = ScriptedGateway(silence(), silence())
-    sent = send(store, run, cleared_captures(store, run, orders=150), gateway=gateway)
+    sent = send(store, run, eligible_captures(store, run, orders=150), gateway=gateway)
 
     assert [len(rows) for rows in gateway.reached] == [50, 50]
     assert states_of(store).count("approved") == 50
@@ -72,13 +72,13 @@ def test_a_claim_takes_only_what_is_approved(
     store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the last look lets through: the statement that claims asks for the state itself."""
-    cleared = cleared_captures(store, run, orders=3)
-    send(store, run, cleared[1:2], gateway=ScriptedGateway())
+    eligible = eligible_captures(store, run, orders=3)
+    send(store, run, eligible[1:2], gateway=ScriptedGateway())
     monkeypatch.setattr("recon.store.money.journal.left_out", lambda *_, **__: {})
     gateway = ScriptedGateway()
 
     with pytest.raises(Defect, match="no longer approved; nothing was sent"):
-        send(store, run, cleared, gateway=gateway, prefix="again")
+        send(store, run, eligible, gateway=gateway, prefix="again")
 
     assert gateway.reached == []
     assert sorted(states_of(store)) == ["approved", "approved", "confirmed"]
@@ -86,12 +86,12 @@ def test_a_claim_takes_only_what_is_approved(
 
 def test_a_run_that_was_taken_over_sends_nothing_more(store: Store, run: Run) -> None:
     """A process that was stopped and woken finds that another run has its place."""
-    cleared = cleared_captures(store, run, orders=2)
+    eligible = eligible_captures(store, run, orders=2)
     with store.writing() as connection:
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
         runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
     gateway = ScriptedGateway(ReplyOutcome.DONE)
-    sent = send(store, run, cleared, gateway=gateway)
+    sent = send(store, run, eligible, gateway=gateway)
 
     assert (states_of(store), gateway.reached) == (["approved", "approved"], [])
     assert "another run took the account over" in sent.stop_reason
@@ -116,7 +116,7 @@ class Ready(NamedTuple):
     """A journal of the run, and captures that it may claim."""
 
     journal: StoredJournal
-    rows: Sequence[Cleared]
+    rows: Sequence[Eligible]
     request: PreparedRequest
 
     def claim(self, journal: StoredJournal | None = None, *, batch_id: str = "b1") -> None:
@@ -125,7 +125,7 @@ class Ready(NamedTuple):
 
 @pytest.fixture
 def ready(store: Store, run: Run) -> Ready:
-    rows = cleared_captures(store, run, orders=2)
+    rows = eligible_captures(store, run, orders=2)
     prepared = ScriptedGateway().prepare(rows)
     return Ready(_journal(store, run, run_id=run.run_id), rows, prepared)
 
@@ -201,7 +201,7 @@ def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run
 Ask = Callable[[StoredJournal], None]
 
 
-def _claim(journal: StoredJournal, rows: Sequence[Cleared]) -> Mapping[str, str]:
+def _claim(journal: StoredJournal, rows: Sequence[Eligible]) -> Mapping[str, str]:
     return journal.claim("b1", rows, request=request_of(rows, body=b"body", sha="sha"), at=AT)
 
 
@@ -212,9 +212,9 @@ def _change(store: Store, wanted: str, **values: object) -> None:
 
 
 def test_a_claim_writes_what_each_row_shows(store: Store, run: Run) -> None:
-    cleared = cleared_captures(store, run, orders=3)
+    eligible = eligible_captures(store, run, orders=3)
     _change(store, "i002", attempts=4)
-    _claim(_journal(store, run, run_id=run.run_id), cleared)
+    _claim(_journal(store, run, run_id=run.run_id), eligible)
     with store.reading() as connection:
         rows = connection.execute(select(instruction).order_by(instruction.c.line)).all()
         tries = connection.execute(select(attempt).order_by(attempt.c.position)).all()
@@ -234,9 +234,9 @@ def test_a_row_that_somebody_else_changed_is_named_and_nothing_is_claimed(
     store: Store, run: Run, state: str
 ) -> None:
     """The bytes of the request have that row in them, so none of its rows may be claimed."""
-    cleared = cleared_captures(store, run, orders=3)
+    eligible = eligible_captures(store, run, orders=3)
     _change(store, "i002", state=state, message="by Ann: not meant")
-    told = _claim(_journal(store, run, run_id=run.run_id), cleared)
+    told = _claim(_journal(store, run, run_id=run.run_id), eligible)
     assert told == {"i002": f"it is {state} since this run looked: by Ann: not meant"}
     with store.reading() as connection:
         batches = connection.execute(select(batch)).all()
@@ -259,9 +259,9 @@ def test_outcomes_go_only_to_rows_in_flight_in_their_batch(
     store: Store, run: Run, ask: Ask, change: dict[str, str]
 ) -> None:
     """A row that left its batch keeps what was decided of it, and its neighbours wait with it."""
-    cleared = cleared_captures(store, run, orders=3)
+    eligible = eligible_captures(store, run, orders=3)
     journal = _journal(store, run, run_id=run.run_id)
-    _claim(journal, cleared)
+    _claim(journal, eligible)
     _change(store, "i003", **change)
     with pytest.raises(Defect, match="i003 is not in flight in batch b1"):
         ask(journal)
@@ -280,9 +280,9 @@ def test_each_row_of_a_batch_gets_its_own_outcome(store: Store, run: Run) -> Non
         RowOutcome(6, "T-A-7", "A-7", ReplyOutcome.FAILED, "6", "no"),
         RowOutcome(7, "T-A-8", "A-8", ReplyOutcome.PENDING, "2", "later"),
     )
-    cleared = cleared_captures(store, run, orders=8)
+    eligible = eligible_captures(store, run, orders=8)
     journal = _journal(store, run, run_id=run.run_id)
-    _claim(journal, cleared)
+    _claim(journal, eligible)
     later = datetime(2026, 11, 21, 2, 5, tzinfo=UTC)
     journal.record("b1", BatchReply(results, return_status="1"), at=later)
     with store.reading() as connection:
@@ -324,9 +324,9 @@ PAYOUT = replace(
 )
 
 
-def _planned(store: Store, run: Run) -> Cleared:
+def _planned(store: Store, run: Run) -> Eligible:
     (payout,) = planned(store, run, PAYOUT)
-    return Cleared(payout, ShownPayment("", GatewayState.NONE, "", "EUR", 25_000))
+    return Eligible(payout, ShownPayment("", GatewayState.NONE, "", "EUR", 25_000))
 
 
 def _sealed(store: Store) -> tuple[str, str]:
@@ -336,9 +336,9 @@ def _sealed(store: Store) -> tuple[str, str]:
 
 
 def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
-    cleared = _planned(store, run)
+    eligible = _planned(store, run)
     journal = StoredJournal(store, run, run_id=run.run_id)
-    journal.claim("b1", [cleared], request=request_of([cleared], sha="0" * 64), at=AT)
+    journal.claim("b1", [eligible], request=request_of([eligible], sha="0" * 64), at=AT)
     reply = RawReply(200, {}, b"to DE89370400440532013000", AT)
     journal.keep_reply("b1", reply, kept=b"to ...")
     journal.record("b1", reply_of(outcome), at=AT)
@@ -369,9 +369,9 @@ def test_details_are_erased_when_the_payout_is_final(
 
 
 def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
-    cleared = _planned(store, run)
+    eligible = _planned(store, run)
     with store.writing() as connection:
-        move(connection, cleared.instruction, to=InstructionState.WITHDRAWN, values={})
+        move(connection, eligible.instruction, to=InstructionState.WITHDRAWN, values={})
 
     assert _sealed(store) == ("withdrawn", "")
 
@@ -383,8 +383,8 @@ def problems(store: Store) -> list[str]:
 
 def sent(store: Store, run: Run, *script: object) -> None:
     """A pass of the real sender over two captures."""
-    cleared = cleared_captures(store, run, orders=2)
-    send(store, run, cleared, gateway=ScriptedGateway(*script))
+    eligible = eligible_captures(store, run, orders=2)
+    send(store, run, eligible, gateway=ScriptedGateway(*script))
 
 
 def change(store: Store, what: str) -> None:
@@ -409,7 +409,7 @@ def test_a_change_of_what_was_sent_is_found(store: Store, run: Run) -> None:
 @pytest.mark.parametrize("other", [{"amount": 7}, {"order_no": "A-2"}], ids=str)
 def test_what_would_leave_is_compared_too(store: Store, run: Run, other: dict[str, Any]) -> None:
     """The bytes are made from memory: that the table is right is not enough."""
-    (row,) = cleared_captures(store, run, orders=1)
+    (row,) = eligible_captures(store, run, orders=1)
     forged = replace(row, instruction=replace(row.instruction, **other))
     with store.reading() as connection:
         refuse_changed_rows(connection, [row])
@@ -421,7 +421,7 @@ def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
     store: Store, run: Run
 ) -> None:
     """A claim fills in what was open, and changes nothing that was said."""
-    (row,) = cleared_captures(store, run, orders=1)
+    (row,) = eligible_captures(store, run, orders=1)
     wanted = row.instruction.instruction_id
     with store.writing() as connection:
         terms = {ROW: {"transaction_id": "T-9"}}
@@ -434,7 +434,7 @@ def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
 
 
 def test_events_of_many_instructions_are_read_in_parts(store: Store, run: Run) -> None:
-    rows = cleared_captures(store, run, orders=3)
+    rows = eligible_captures(store, run, orders=3)
     ids = [row.instruction.instruction_id for row in rows]
     with store.reading() as connection:
         found = events_of(connection, [*ids, *(f"none-{n}" for n in range(1_000))])

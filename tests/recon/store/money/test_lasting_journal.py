@@ -16,7 +16,7 @@ from recon.store.money.journal import StoredJournal
 from recon.store.money.lasting_journal import NOT_SENT, REPLY, LastingJournal, Spill
 from recon.store.nights.runs import Run
 from tests.recon.store.dropping_proxy import DroppingProxy
-from tests.recon.store.scripted import ScriptedGateway, cleared_captures, send, states_of
+from tests.recon.store.scripted import ScriptedGateway, eligible_captures, send, states_of
 
 CLAIM, KEEP, RECORD = 2, 3, 4
 """Which COMMIT it is; the first one ends the look before the batch."""
@@ -76,7 +76,7 @@ def test_a_connection_that_ends_in_a_commit(
     kept: list[str],
 ) -> None:
     """Sent only under a claim that is there; an answer is in the database or in a file."""
-    orders = cleared_captures(store, run, orders=2)
+    orders = eligible_captures(store, run, orders=2)
     gateway, spill = ScriptedGateway(), Spill([tmp_path])
     through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/fresh")
     proxy.arm(commit=commit, mode=mode, stay_away=away)
@@ -89,14 +89,14 @@ def test_a_connection_that_ends_in_a_commit(
 
     assert len(gateway.reached) == sent
     assert states_of(store) == [state, state]
-    assert [spilled.kind for _, spilled in spill.kept_files()] == kept
+    assert [spilled.kind for _, spilled in spill.stored_files()] == kept
     assert ended == ("stopped" if away or kept else "sent")
 
 
 def test_the_sentence_names_the_file(
     store: Store, run: Run, proxy: DroppingProxy, tmp_path: Path
 ) -> None:
-    orders = cleared_captures(store, run, orders=1)
+    orders = eligible_captures(store, run, orders=1)
     through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/fresh")
     proxy.arm(commit=KEEP, mode="before", stay_away=True)
     with pytest.raises(StoreError, match=r"b1\.answer\.json, and the next night reads it"):

@@ -25,7 +25,7 @@ from recon.store.money.lasting_journal import (
 )
 from recon.store.nights.runs import Run
 from recon.store.schema import batch
-from tests.recon.store.scripted import AT, ScriptedGateway, cleared_captures
+from tests.recon.store.scripted import AT, ScriptedGateway, eligible_captures
 
 ANSWER = Spilled(
     kind=REPLY,
@@ -46,7 +46,7 @@ def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
     kept = Spill([tmp_path / "spill"])
     path = kept.keep(ANSWER)
 
-    assert list(kept.kept_files()) == [(path, ANSWER)]
+    assert list(kept.stored_files()) == [(path, ANSWER)]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -60,7 +60,7 @@ def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
 
     assert taken >= SPILL_BYTES_MAX
     assert not room.exists()
-    assert len(next(kept.kept_files())[1].reply) == 2_000_000
+    assert len(next(kept.stored_files())[1].reply) == 2_000_000
 
 
 def test_no_room_is_said_before_anything_is_sent(
@@ -101,7 +101,7 @@ def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
     path.write_text(text.get(change, json.dumps(told)))
 
     with pytest.raises(SpillError, match="not what was written"):
-        list(kept.kept_files())
+        list(kept.stored_files())
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
     rooms = [path for path in tmp_path.iterdir() if path.name.startswith(RESERVE)]
 
     assert [path.stat().st_size for path in rooms] == [SPILL_BYTES_MAX]
-    assert [path for path, _ in other.kept_files()] == [kept]
+    assert [path for path, _ in other.stored_files()] == [kept]
 
 
 SHA256 = "b" * 64
@@ -142,7 +142,7 @@ SHA256 = "b" * 64
 @pytest.fixture
 def journal(store: Store, run: Run) -> StoredJournal:
     made = StoredJournal(store, run, run_id=run.run_id)
-    ready = cleared_captures(store, run, orders=2)
+    ready = eligible_captures(store, run, orders=2)
     made.claim("b1", ready, request=ScriptedGateway().prepare(ready), at=AT)
     return made
 

@@ -17,11 +17,11 @@ from recon.store.money import sending_rows
 from recon.store.nights import answer_parts, facts_rows, input_rows, results
 from recon.store.nights.answer_parts import BASELINE, AnswerPart
 from recon.store.nights.facts_rows import StorageOf
-from recon.store.nights.input_rows import Inputs, KeptInputs
+from recon.store.nights.input_rows import Inputs, StoredInputs
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
-from tests.recon.store.kept_files import keep
 from tests.recon.store.scripted import CAPTURE, planned
+from tests.recon.store.stored_files import keep
 
 INPUTS = Inputs(
     rules_digest="a" * 64,
@@ -45,9 +45,9 @@ def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
         second = input_rows.load(connection, run.run_id)
         missing = input_rows.load(connection, "another")
 
-    kept = {each.name: getattr(INPUTS, each.name) for each in fields(KeptInputs)}
-    assert first == KeptInputs(**kept)
-    assert second == KeptInputs(**kept | {"last_file": 4})
+    kept = {each.name: getattr(INPUTS, each.name) for each in fields(StoredInputs)}
+    assert first == StoredInputs(**kept)
+    assert second == StoredInputs(**kept | {"last_file": 4})
     assert missing is None
 
 

@@ -24,7 +24,7 @@ from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import InView, StoredOrders, hashes_of
-from tests.recon.store.kept_files import keep
+from tests.recon.store.stored_files import keep
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)

@@ -25,7 +25,7 @@ from recon.store.nights.settlement_rows import (
     Settlements,
     frame_of_lines,
 )
-from tests.recon.store.kept_files import keep_lines
+from tests.recon.store.stored_files import keep_lines
 
 WHOLE = "(whole file)"
 
@@ -178,7 +178,7 @@ def test_what_lines_tell_of_is_known_by_name_and_day(settled: Settled) -> None:
     lines = ({"order_no": "A", "settled_on": "2026-01-01"}, {"order_no": "D"}, {"order_no": ""})
     settled.save("settlement/1", *({**line, "transaction_id": "T"} for line in lines))
     with settled.asked() as asked:
-        assert asked.days_told() == ("2026-01-01", "2026-11-20")
+        assert asked.days_reported() == ("2026-01-01", "2026-11-20")
         orders, transactions = asked.names(since="2026-11-01")
         assert (orders.to_pylist(), transactions) == (["D"], {"T"})
 
@@ -345,11 +345,11 @@ def modelled(
     sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
     older, recent = [], []
     for name in sorted(newest, key=lambda each: last[each]):
-        told_here = Counter[str]()
+        reported_here = Counter[str]()
         for line in newest[name]:
             same = str([line[each] for each in sorted({*line} - {"line", "method", "brand"})])
-            told_here[same] += 1
-            if line["account_id"] != run.account_id or told_here[same] <= counted[same]:
+            reported_here[same] += 1
+            if line["account_id"] != run.account_id or reported_here[same] <= counted[same]:
                 continue
             counted[same] += 1
             told = _row({**line, "source": f"settlement/{name}"})

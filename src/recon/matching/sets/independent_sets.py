@@ -1,0 +1,241 @@
+"""Sets that stand by themselves: whatever the rest of a night holds, they come to the same.
+
+A part of a night judges these. One order, one payment, and entries and settled lines that nothing
+else names: what a row without an order key, our own instructions, rejected rows or the breaks of
+the night before may speak of is left for the one place where all such rows stand together.
+
+Ids that several rows have are known here as numbers (see frames.digest): a row may be taken
+for one of them that is not, and is then left, too.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.config.rules import Rules
+from recon.matching.frames.coding import NO_KEY, by_word, coded, equals
+from recon.matching.frames.digest import (
+    Words,
+    are_among,
+    identity_of,
+    numbers_of,
+    shared_numbers,
+)
+from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
+from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
+from recon.matching.sets.joined_sets import Keys, numbered
+from recon.matching.sides.gateway_side import authorised_amounts, refunds_of_others
+from recon.matching.sides.ledger_side import (
+    CLOSERS,
+    JUDGED,
+    compared,
+    is_base_type,
+    marked_as,
+    unrated_rows,
+)
+from recon.matching.sides.settlement_side import of_payments
+from recon.model.words import EntryType, GatewayState, InstructionKind, KeyAnswer
+
+LEGS = ("orders", "gateway", "ledger", "settlement", "universe")
+"""Sources of which a part has the rows of its order numbers."""
+NAMED = ("transaction_id", "reference_no", "order_no")
+"""Columns by which a row without an order key may mean a set."""
+_IDS = (
+    *("order_no", "transaction_id", "reference_no", "entry_id"),
+    *("request_id", "instruction_id", "batch_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a part must know of all others."""
+
+    words: frozenset[str]
+    """See `unkeyed_words`, and payments that a set without one names."""
+    entries: Words
+    """Numbers of ids that several entries of the ledger may have, sorted."""
+    transactions: Words
+    """Numbers of transactions that several answers may name, sorted."""
+    first_days: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """Merchant and account -> the first day that the settlement tells of."""
+    refunds: pd.DataFrame | None = None
+    """Settlement lines that tell a refund of a payment under another order number than its own."""
+
+
+class SeenIds:
+    """The numbers of the ids of one column, part by part."""
+
+    def __init__(self) -> None:
+        self._parts: list[Words] = []
+
+    def see(self, ids: "pd.Series[str]") -> None:
+        """Another part of the rows."""
+        self._parts.append(numbers_of(ids))
+
+    def shared(self) -> Words:
+        """Those that several rows may have, sorted."""
+        return shared_numbers(self._parts)
+
+    def have(self, ids: "pd.Series[str]") -> Bools:
+        """Which of some ids a row of any part may have."""
+        wanted = np.sort(numbers_of(ids))
+        there = [part[are_among(part, wanted)] for part in self._parts]
+        return np.isin(numbers_of(ids), np.concatenate([wanted[:0], *there]))
+
+    def parts_with(self, several: Words) -> list[int]:
+        """In which parts, counted from 0, a row has one of these."""
+        return [n for n, part in enumerate(self._parts) if are_among(part, several).any()]
+
+
+def rows_with(ids: "pd.Series[str]", several: Words) -> Bools:
+    """The rows whose id may be one of these."""
+    return are_among(numbers_of(ids), several)
+
+
+def independent_sets(
+    sources: Sources, *, elsewhere: Elsewhere, rules: Rules, previous: Previous | None
+) -> dict[str, Bools]:
+    """For each of LEGS that is given, the rows of sets that stand by themselves.
+
+    Args:
+        sources: all rows of some order numbers.
+        elsewhere: what is known of all rows.
+        rules: how they are judged.
+        previous: what the night before left open.
+    """
+    keys, belongs = numbered(sources, previous=previous), _belonging(sources, elsewhere=elsewhere)
+    of = {**keys.of, **{n: np.where(own, keys.of[n], NO_KEY) for n, own in belongs.items()}}
+    alone = np.ones(keys.size, dtype=np.bool_)
+    for name in keys.of.keys() - {*LEGS}:
+        alone[_named(of[name])] = False
+    for name in ("orders", "gateway"):
+        alone &= np.bincount(_named(of[name]), minlength=keys.size) == 1
+    for name, rows in _spoken_for(sources, elsewhere=elsewhere, rules=rules).items():
+        alone[_named(of[name][rows])] = False
+    if previous is not None and (ended := sorted({*previous.closed, *previous.away})):
+        # What was a break before goes on under its number or takes the next one.
+        ids = pa.array(identity_of(*(sources.orders[name] for name in KEY_COLUMNS)))
+        again = np.asarray(pc.is_in(ids, value_set=pa.array(ended, ids.type)))
+        alone[_named(of["orders"][again])] = False
+    if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
+        # An order of one account may have its payment in another one of the merchant.
+        alone[_in_several_accounts(sources, keys=keys, of=of)] = False
+    # The place of NO_KEY is the last one.
+    is_alone = np.append(alone, np.False_)
+    return {name: is_alone[of[name]] for name in LEGS if name in of}
+
+
+def _belonging(sources: Sources, *, elsewhere: Elsewhere) -> dict[str, Bools]:
+    """The rows that make up sets, of sources where not all do."""
+    belongs = {}
+    if sources.ledger is not None:
+        in_sets = compared(sources.ledger)
+        in_sets |= rows_with(sources.ledger["entry_id"], elsewhere.entries)
+        belongs["ledger"] = in_sets & ~marked_as(sources.ledger, JUDGED)
+    if sources.settlement is not None:
+        belongs["settlement"] = of_payments(sources.settlement)
+    return belongs
+
+
+def unkeyed_words(sources: Sources, *, elsewhere: Elsewhere) -> frozenset[str]:
+    """Every id of every row that is no row of an order.
+
+    Args:
+        sources: all such rows, among others.
+        elsewhere: what is known of all rows; its words are not asked.
+    """
+    words = (word for rows in _unkeyed_rows(sources, elsewhere=elsewhere) for word in _words(rows))
+    return frozenset(words) - {""}
+
+
+def _unkeyed_rows(sources: Sources, *, elsewhere: Elsewhere) -> Iterator[pd.DataFrame]:
+    belongs = _belonging(sources, elsewhere=elsewhere)
+    for name in LEGS[:-1]:
+        frame: pd.DataFrame | None = getattr(sources, name)
+        if frame is None:
+            continue
+        unkeyed = frame["order_no"].eq("").to_numpy(dtype=np.bool_)
+        if name == "settlement":
+            unkeyed = unkeyed | ~belongs[name]
+        if name == "ledger":
+            unkeyed = (unkeyed & belongs[name]) | marked_as(frame, JUDGED)
+        if unkeyed.any():
+            yield frame[unkeyed]
+    if sources.instructions is not None:
+        moves = sources.instructions
+        yield moves[moves["order_no"].eq("") | moves["kind"].eq(InstructionKind.PAYOUT)]
+
+
+def _words(rows: pd.DataFrame) -> Iterator[str]:
+    for name in _IDS:
+        if name in rows.columns:
+            yield from rows[name].unique()
+    if "batch_id" in rows.columns:
+        yield from (rows["batch_id"] + "/" + rows["currency"]).unique()
+
+
+def _named(numbers: Rows) -> Rows:
+    """The numbers that are of a key."""
+    there: Rows = numbers[numbers != NO_KEY]
+    return there
+
+
+def _spoken_for(sources: Sources, *, elsewhere: Elsewhere, rules: Rules) -> dict[str, Bools]:
+    """By leg the rows of which one of another set may speak, or that say nothing usable."""
+    frames: dict[str, pd.DataFrame] = {
+        name: frame for name in LEGS[:-1] if (frame := getattr(sources, name)) is not None
+    }
+    spoken = {name: _by_unkeyed(frame, words=elsewhere.words) for name, frame in frames.items()}
+    gateway, ledger = sources.gateway, sources.ledger
+    unmapped = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
+    )
+    spoken["gateway"] |= ~equals(gateway["answer"], KeyAnswer.FOUND) | unmapped.astype(np.bool_)
+    shared = rows_with(gateway["transaction_id"], elsewhere.transactions)
+    spoken["gateway"] |= shared & gateway["transaction_id"].ne("").to_numpy(dtype=np.bool_)
+    # Answers with more captured than authorised, or more refunded than captured.
+    known = authorised_amounts(gateway, rules=rules)
+    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
+    spoken["gateway"] |= given(known) & (captured > amounts_of(known))
+    spoken["gateway"] |= amounts_of(gateway["refunded_amount"]) > captured
+    if ledger is not None:
+        spoken["ledger"] |= rows_with(ledger["entry_id"], elsewhere.entries)
+        # How many no rate could be held against is said of all at once, and so is how much may be
+        # written off.
+        spoken["ledger"][unrated_rows(ledger, rules=rules)] = True
+        spoken["ledger"] |= is_base_type(ledger["entry_type"], EntryType.WRITE_OFF)
+    if sources.settlement is not None:
+        spoken["settlement"] |= refunds_of_others(sources.settlement, gateway=gateway)
+        if ledger is not None:
+            # What such an entry closes is a group of all lines, or it is of its order.
+            spoken["ledger"] |= is_base_type(ledger["entry_type"], *CLOSERS)
+    return spoken
+
+
+def _by_unkeyed(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
+    """Rows that one without an order key may mean."""
+    meant = np.zeros(len(frame), dtype=np.bool_)
+    if words:
+        wanted = pa.array(sorted(words), pa.large_string())
+        for column in NAMED:
+            if column in frame.columns:
+                meant |= np.asarray(pc.is_in(pa.array(frame[column]), value_set=wanted))
+    return meant
+
+
+def _in_several_accounts(sources: Sources, *, keys: Keys, of: Mapping[str, Rows]) -> Rows:
+    """The keys whose order number another account has as well."""
+    legs = {name: getattr(sources, name)["order_no"] for name in LEGS[:-1] if name in of}
+    codes, words = coded([*legs.values()])
+    word_of = np.zeros(keys.size, dtype=np.intp)
+    there = np.zeros(keys.size, dtype=np.bool_)
+    for name, code in zip(legs, codes, strict=True):
+        inside = of[name] != NO_KEY
+        word_of[of[name][inside]] = code[inside]
+        there[of[name][inside]] = True
+    several = np.bincount(word_of[there], minlength=len(words)) > 1
+    return np.flatnonzero(there & several[word_of])

@@ -1,0 +1,93 @@
+"""A night's workbook with an owner and a comment in the cream cells, to be brought back.
+
+It changes nothing: what counts is `recon import-resolutions`, as of a workbook that people filled.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from recon.model.errors import UsageError
+from recon.model.resolutions import (
+    COMMENT_CHARACTERS_MAX,
+    OWNER_CHARACTERS_MAX,
+    BreakAnswer,
+    StoredAnswer,
+)
+from recon.steps.approvals.sign_off import not_looked_after
+from recon.steps.night.report import Workbooks, figures_of
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.stored_results import StoredResult
+from recon.store.nights import runs
+
+BREAKS_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WantedAnswer:
+    """Who looks after which breaks, and what is said of them."""
+
+    owner: str
+    comment: str
+    break_ids: Sequence[str] = ()
+    """Without any: every break of severity high or above that has no owner or no comment."""
+
+
+def answered_workbook(
+    run_id: str,
+    wanted: WantedAnswer,
+    *,
+    path: Path | None,
+    environment: Environment,
+    workbooks: Workbooks,
+) -> tuple[Path, int]:
+    """Write it; gives its path and how many breaks it answers.
+
+    Raises:
+        UsageError: nothing is left to answer, a break is not open in that night, or the answer is
+            blank or too long; nothing was written.
+    """
+    _refuse_wrong(wanted)
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        result = StoredResult(connection, run_id, environment).whole()
+    if result is None:
+        msg = f"run {run_id} has no result, so no break to answer; nothing was written"
+        raise UsageError(msg)
+    figures = figures_of(run, result=result, environment=environment)
+    known = {str(break_id) for break_id in result.breaks["break_id"]}
+    if strange := [each for each in wanted.break_ids if each not in known]:
+        shown = ", ".join(strange[:BREAKS_SHOWN_MAX])
+        msg = f"{shown} is no open break of {run.business_date}; nothing was written"
+        raise UsageError(msg)
+    left = not_looked_after(result.breaks, kept=figures.answers)
+    chosen = wanted.break_ids or [str(row["break_id"]) for row in left]
+    if not chosen:
+        msg = (
+            f"every break of severity high or above of {run.business_date} has an owner and a "
+            "comment; nothing was written: --break names another one"
+        )
+        raise UsageError(msg)
+    given = BreakAnswer(owner=wanted.owner, comment=wanted.comment)
+    answers = {each: _answer(figures.answers.get(each), given) for each in chosen}
+    name = f"answers-{run.merchant_id}-{run.account_id}-{run.business_date}.xlsx"
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    filled = replace(figures, answers={**figures.answers, **answers})
+    return workbooks.write(filled, path or account.reports / name), len(answers)
+
+
+def _answer(known: StoredAnswer | None, given: BreakAnswer) -> StoredAnswer:
+    """Beside what was answered before; its number stays, by which a stale answer is seen."""
+    if known is None:
+        return StoredAnswer(given, version=0, by="", waits=False)
+    return replace(known, answer=replace(known.answer, owner=given.owner, comment=given.comment))
+
+
+def _refuse_wrong(wanted: WantedAnswer) -> None:
+    for name, text, longest in (
+        ("owner", wanted.owner, OWNER_CHARACTERS_MAX),
+        ("comment", wanted.comment, COMMENT_CHARACTERS_MAX),
+    ):
+        if not 0 < len(text.strip()) <= longest:
+            msg = f"--{name} is a text of at most {longest} characters; nothing was written"
+            raise UsageError(msg)

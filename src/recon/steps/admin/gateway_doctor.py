@@ -1,0 +1,563 @@
+"""`recon gateway doctor`: is the way to the gateway right, and does it understand us?
+
+Read only: connections that are closed again, queries for an order that nobody has, and one for the
+orders that a person names. Each check is one line with what to do; nothing is stored and no setting
+is changed.
+
+What the API document leaves open (docs/GATEWAY.md, "Two gateways") is found out by reads: one query
+has a field that the document does not list and one bears nobody's signature.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice, product
+from typing import Any
+from urllib.parse import urlsplit
+
+from recon.config.settings import Settings
+from recon.gateway_client.addresses import Route, trust
+from recon.gateway_client.batches import text_problem
+from recon.gateway_client.documents import UnreadableReplyError, json_object, text_of
+from recon.gateway_client.errors import (
+    AddressError,
+    NotSentError,
+    UnknownOutcomeError,
+    UnsignedError,
+)
+from recon.gateway_client.interface import SignatureRules, SignatureState, WireAmounts
+from recon.gateway_client.messages import request_body
+from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.replies import ReplyContext, envelope_of
+from recon.instructions.account import GatewayAccount, gateway_account
+from recon.model.errors import ReconError
+from recon.model.words import Clock, GatewayState, KeyAnswer
+from recon.privacy.foreign_text import redacted
+from recon.steps.admin.doctor import ALL_MAPPED, PROBE_ORDER, Check, checked, unmapped_codes
+from recon.store.database.engine import open_store
+from recon.store.database.migrate import check_revision
+from recon.store.nights.answer_parts import SeenCode
+
+NOBODYS_SIGNATURE = "0" * 64
+"""What no rule yields: for a request that is to be refused."""
+SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one query came to."""
+
+    word: str
+    """As the status map calls it: accepted, signature, address, merchant …; silent: no answer."""
+    message: str
+    """The gateway's own words, or why there are none."""
+    signature: SignatureState
+    """Of the reply, against the request's own."""
+    rows: tuple[Mapping[str, str], ...] = ()
+    """The rows about the orders that were asked for, each field as text, "" where it is none."""
+    code: str = ""
+    """The code beside a refusal's words, such as I0013; "" when it has none."""
+    skew_seconds: float | None = None
+    """How far the gateway's clock (its Date header) is ahead of ours; None when it names none."""
+
+
+def rules_to_try(configured: SignatureRules) -> Iterator[tuple[str, SignatureRules]]:
+    """The configured rule, then every other one that this product knows, each with its name."""
+    yield "as configured", configured
+    templates = (("merchant_id", "account_id"), ("merchant_id", "account_id", "orders"))
+    for algorithm, template, case in product(
+        ("sha256", "hmac-sha256"), templates, ("lower", "upper")
+    ):
+        rule = configured.model_copy(
+            update={
+                "algorithm": algorithm,
+                "hex_case": case,
+                "templates": {**configured.templates, QUERY: template},
+            }
+        )
+        if rule != configured:
+            yield f"{algorithm} over {' + '.join(template)}, {case} case", rule
+
+
+async def probe(
+    account: GatewayAccount,
+    *,
+    rule: SignatureRules,
+    clock: Clock,
+    order_nos: tuple[str, ...] = (PROBE_ORDER,),
+    more: Mapping[str, str] | None = None,
+    is_signed: bool = True,
+) -> Probe:
+    """Ask once, with fields beside those of the document's table (`more`).
+
+    It is signed by `rule`, or bears nobody's signature.
+    """
+    described = account.interface.profile.query.retrievalTrans
+    joined = ",".join(order_nos)
+    fields = {described.keys["order_no"]: joined}
+    try:
+        interface = account.interface.model_copy(update={"signature": rule})
+        signing = replace(account, interface=interface)
+        signature = signing.sign(QUERY, fields={**fields, "orders": joined})
+    except UnsignedError as error:
+        return Probe("silent", str(error), SignatureState.UNCHECKED)
+    shown = signature if is_signed else NOBODYS_SIGNATURE
+    message = account.message({**fields, **(more or {})}, signature=shown)
+    try:
+        async with account.client(clock=clock).transport.reading() as read:
+            raw = await read(described, request_body(message, body=described.body))
+    except (NotSentError, UnknownOutcomeError) as error:
+        return Probe("silent", str(error), SignatureState.UNCHECKED)
+    try:
+        reply = json_object(account.without_key(raw.body))
+    except UnreadableReplyError as error:
+        sentence = f"HTTP {raw.status}, and the reply is {error}"
+        return Probe("silent", sentence, SignatureState.ABSENT)
+    strict = replace(account, policy="enforce")
+    context = ReplyContext(operation=QUERY, signature=signature, account=strict)
+    envelope = envelope_of(reply, context=context)
+    status = envelope.return_status
+    words = account.interface.status_map.query_return_status
+    dated, rows = raw.dated, reply.get(described.rows_field)
+    asked_for = (
+        row
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos
+    )
+    return Probe(
+        "signature" if envelope.refuses_signature else words.get(status, "unknown"),
+        f"HTTP {raw.status}, return_status {redacted(status) or 'missing'}, "
+        f"{envelope.code_and_text or 'no text'}",
+        envelope.signature,
+        tuple(
+            {name: redacted(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
+            for row in asked_for
+        ),
+        envelope.code,
+        None if dated is None else (dated - raw.received_at).total_seconds(),
+    )
+
+
+PORTS = {"https": 443, "http": 80}
+
+
+CERTIFICATE_DAYS_MIN = 14
+"""A certificate that ends sooner is a fault of tomorrow."""
+
+
+def connection_reported(
+    base_url: str, *, route: Route, connect_seconds: float, now: datetime
+) -> str:
+    """Whether a connection to the gateway stands, over what, and when its certificate ends.
+
+    Raises:
+        ReconError: there is none, or its certificate ends soon.
+    """
+    if route.proxy:
+        return f"by the proxy {route.proxy}; the query below shows whether that works"
+    parts = urlsplit(base_url)
+    host, port = parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
+    try:
+        trusted = trust(base_url, route=route)
+        with socket.create_connection((host, port), timeout=connect_seconds) as plain:
+            if parts.scheme == "http":
+                return f"{host}:{port} answers; no TLS, which is allowed on this machine only"
+            with trusted.wrap_socket(plain, server_hostname=host) as wrapped:
+                protocol, certificate = wrapped.version(), wrapped.getpeercert() or {}
+    except ssl.SSLCertVerificationError as error:
+        msg = (
+            f"the certificate of {host} is not accepted ({error.verify_message}): if it is the "
+            "gateway's own authority, name that as ca_file in gateway.toml"
+        )
+        raise ReconError(msg) from error
+    except (OSError, AddressError) as error:
+        cause = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        msg = f"{host}:{port} cannot be reached ({cause}): check address, firewall and proxy"
+        raise ReconError(msg) from error
+    seconds = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
+    ends_at = datetime.fromtimestamp(seconds, UTC)
+    sentence = f"{host}:{port} answers over {protocol}; its certificate ends on {ends_at:%Y-%m-%d}"
+    if (left := ends_at - now) < timedelta(days=CERTIFICATE_DAYS_MIN):
+        msg = f"{sentence}, in {left.days} days: ask the gateway when it will be replaced"
+        raise ReconError(msg)
+    return sentence
+
+
+SKEW_SECONDS_MAX = 60
+MATCHES_FOR_ENFORCE = 10
+"""So many replies in a row must carry the right signature before `enforce` is proposed."""
+
+CURES: Mapping[str, str] = {
+    "address": "register the outgoing IP address of this machine with the gateway",
+    "merchant": "check both ids, and that the key belongs to this environment",
+    "parameters": "check the fields of the query in profiles.toml",
+    "silent": "check the address; the gateway gave no answer that can be read",
+}
+"""What to do about a refusal, by the status map's word for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The first signature rule that the gateway did not refuse."""
+
+    name: str
+    rule: SignatureRules
+    answer: Probe
+    tried: int
+
+
+def gateway_checks(
+    settings: Settings,
+    *,
+    account: tuple[str, str],
+    clock: Clock,
+    orders: Sequence[str] = (),
+    refunded: Sequence[str] = (),
+) -> Iterator[Check]:
+    """Look at the connection, the clock, the signature and the codes, in that order.
+
+    `orders` are known to a person; of the `refunded` ones money went back to the shopper.
+    """
+    try:
+        declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    except ReconError as error:
+        yield Check("configuration", ok=False, sentence=str(error))
+        return
+    gateway = settings.gateway
+    sentence = f"{gateway.profile}, replies' signatures {gateway.reply_signatures}"
+    sentence += ", unverified replies allowed" * gateway.allow_unverified_replies
+    yield Check("profile", ok=True, sentence=sentence)
+    look = partial(
+        connection_reported,
+        declared.base_url,
+        route=declared.route,
+        connect_seconds=gateway.connect_timeout_seconds,
+        now=clock(),
+    )
+    yield (connection := checked("connection", look))
+    if not connection.ok:
+        return
+    accepted = asyncio.run(_accepted(declared, clock=clock))
+    if (skew := accepted.answer.skew_seconds) is not None:
+        sentence = f"the gateway's clock is {skew:+.0f} s from ours"
+        if abs(skew) > SKEW_SECONDS_MAX:
+            sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
+        yield Check("clock", ok=abs(skew) <= SKEW_SECONDS_MAX, sentence=sentence)
+    yield from _understanding(accepted)
+    if accepted.answer.word == "accepted":
+        yield asyncio.run(_replies(declared, accepted=accepted, clock=clock))
+        known = (orders, refunded)
+        yield from asyncio.run(_differences(declared, rule=accepted.rule, clock=clock, known=known))
+    yield checked("codes", lambda: _codes(settings, account=account))
+
+
+async def _accepted(account: GatewayAccount, *, clock: Clock) -> Accepted:
+    """Ask by rule after rule until one is not refused; what the configured one got when all are."""
+    # A signer elsewhere signs by its own rules alone, whatever we would try.
+    tries = 1 if account.settings.sign_keys.signer else None
+    refused: list[Probe] = []
+    for name, rule in islice(rules_to_try(account.interface.signature), tries):
+        answer = await probe(account, rule=rule, clock=clock)
+        if answer.word != "signature":
+            return Accepted(name, rule, answer, len(refused) + 1)
+        refused.append(answer)
+    return Accepted("", account.interface.signature, refused[0], len(refused))
+
+
+def _understanding(accepted: Accepted) -> Iterator[Check]:
+    """The signature first, since the gateway looks at nothing else before it."""
+    answer = accepted.answer
+    if answer.word == "signature":
+        sentence = (
+            f"all {accepted.tried} rules we know are refused ({answer.message}): check the sign "
+            "key, then ask the gateway which fields it signs"
+        )
+        yield Check("signature rule", ok=False, sentence=sentence)
+        return
+    if answer.word != "accepted":
+        sentence = f"{CURES.get(answer.word, 'not understood')} ({answer.message})"
+        yield Check("query", ok=False, sentence=sentence)
+        return
+    yield Check("query", ok=True, sentence="answered, and our address is registered")
+    if accepted.tried == 1:
+        yield Check("signature rule", ok=True, sentence="accepted as configured")
+        return
+    names = ", ".join(f'"{name}"' for name in accepted.rule.templates[QUERY])
+    sentence = (
+        f"ours is refused, {accepted.name} is accepted; put into signature.toml:\n"
+        f'[user]\nalgorithm = "{accepted.rule.algorithm}"\n'
+        f'hex_case = "{accepted.rule.hex_case}"\n[user.templates]\n{QUERY} = [{names}]'
+    )
+    yield Check("signature rule", ok=False, sentence=sentence)
+
+
+async def _replies(account: GatewayAccount, *, accepted: Accepted, clock: Clock) -> Check:
+    """Whether the gateway's own signatures may be relied on."""
+    states = [accepted.answer.signature]
+    while len(states) < MATCHES_FOR_ENFORCE and states[-1] is SignatureState.VALID:
+        await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
+        again = await probe(account, rule=accepted.rule, clock=clock)
+        states.append(again.signature)
+    policy, worst = account.settings.gateway.reply_signatures, states[-1]
+    if worst is SignatureState.VALID:
+        sentence = f"{len(states)} replies in a row carry the right signature"
+        if policy != "enforce":
+            sentence += f'; you have {policy}: set reply_signatures = "enforce" in gateway.toml'
+        return Check("replies", ok=True, sentence=sentence)
+    if worst is SignatureState.ABSENT:
+        sentence = "query replies carry no signature; those of money are judged when they come"
+        return Check("replies", ok=True, sentence=sentence)
+    sentence = f"reply {len(states)} carries a wrong signature ({states[-1]})"
+    if policy == "enforce":
+        sentence += ": no answer will be believed; ask the gateway how it signs its replies"
+    return Check("replies", ok=policy != "enforce", sentence=sentence)
+
+
+def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
+        check_revision(store)
+        unmapped = unmapped_codes(store, rules=settings.rules, account=account)
+    if not unmapped:
+        return ALL_MAPPED
+    listing = ", ".join(
+        f"{seen.field} {seen.code} ({seen.count} answers, such as order {seen.order_no})"
+        for seen in unmapped
+    )
+    msg = f"not mapped: {listing}; put into rules.toml:\n{_toml_of_codes(unmapped)}"
+    raise ReconError(msg)
+
+
+def _toml_of_codes(unmapped: list[SeenCode]) -> str:
+    """The lines to paste, with the words a person chooses from."""
+    words = {
+        "payment_status": "pending | in_review | authorised | paid | partially_refunded | "
+        "refunded | cancelled | expired | failed | chargeback",
+        "query_result": "found | not_found | failed",
+    }
+    lines: list[str] = []
+    for key, choices in words.items():
+        codes = [seen.code for seen in unmapped if seen.field == key]
+        if codes:
+            lines += [f"[{key}] # {choices}", *(f'{code} = "?"' for code in codes)]
+    return "\n".join(lines)
+
+
+ORDERS_MAX = 50
+"""That a person may name at once; half of what one query may ask."""
+UNLISTED = {"recon_doctor": "probe"}
+"""A field that no table of the document has."""
+HIDDEN_MEANS = (
+    "a refund of ours is proven by its signed reply and the ledger, never by the query, one in "
+    "doubt waits for two people, and one made in the gateway's own pages is seen in the ledger and "
+    "the settlement files alone"
+)
+"""What follows where the query shows no refunds."""
+SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
+
+
+async def _differences(
+    account: GatewayAccount,
+    *,
+    rule: SignatureRules,
+    clock: Clock,
+    known: tuple[Sequence[str], Sequence[str]],
+) -> list[Check]:
+    """One line for each difference that a read can show, by the rule that the gateway takes."""
+
+    async def asked(**question: Any) -> Probe:
+        await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
+        return await probe(account, rule=rule, clock=clock, **question)
+
+    return [
+        _unknown_orders(account, answer=await asked()),
+        _unlisted_fields(await asked(more=UNLISTED)),
+        _refusals(account, answer=await asked(is_signed=False)),
+        *await _named_orders(account, asked=asked, orders=known[0], refunded=known[1]),
+    ]
+
+
+def _unknown_orders(account: GatewayAccount, *, answer: Probe) -> Check:
+    """Whether an order that the gateway does not know would be told from one it did not answer."""
+    missing_means = account.interface.status_map.query.row_missing_when_asked_alone
+    if not answer.rows:
+        ok = missing_means == "not_found"
+        sentence = "orders that the gateway does not know have no row in its reply"
+        if not ok:
+            sentence += (
+                ", and each counts as unanswered; when the gateway confirms it, put into "
+                'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
+            )
+        return Check("unknown orders", ok=ok, sentence=sentence)
+    code = answer.rows[0]["query_result"] or "blank"
+    meaning = account.settings.rules.answer_of(code)
+    sentence = (
+        f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
+    )
+    if meaning is not KeyAnswer.NOT_FOUND:
+        sentence += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
+    return Check("unknown orders", ok=meaning is KeyAnswer.NOT_FOUND, sentence=sentence)
+
+
+def _unlisted_fields(answer: Probe) -> Check:
+    """Whether a field that the document does not list is ignored or refused; we send none."""
+    if answer.word == "accepted":
+        sentence = "a field that the document does not list is ignored"
+    else:
+        sentence = (
+            f"a field that the document does not list is refused ({answer.message}): name a "
+            "brand's further fields in profiles.toml only when the gateway knows them"
+        )
+    return Check("further fields", ok=True, sentence=sentence)
+
+
+def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
+    """How the gateway words a refusal, by a query with nobody's signature."""
+    if answer.word == "accepted":
+        sentence = (
+            "a query with nobody's signature was answered: whoever knows the account's numbers can "
+            "read it; tell the gateway"
+        )
+        return Check("refusals", ok=False, sentence=sentence)
+    known = account.interface.status_map.refusals
+    if answer.code in {*known.signature_codes, *known.before_processing_codes}:
+        with_ = f"code {answer.code}, which status_map.toml lists"
+    else:
+        named = f"the code {answer.code}, which no list of status_map.toml has"
+        with_ = (
+            f"{named if answer.code else 'words and no code'} ({answer.message}): the rows of a "
+            "batch that is refused like this stay in doubt until a query shows them (A-11)"
+        )
+    return Check("refusals", ok=True, sentence=f"a wrong signature is refused with {with_}")
+
+
+async def _named_orders(
+    account: GatewayAccount, *, asked: Any, orders: Sequence[str], refunded: Sequence[str]
+) -> list[Check]:
+    """What the payments of the named orders show."""
+    orders = tuple(dict.fromkeys((*orders, *refunded)))
+    if not orders:
+        sentence = (
+            "not looked at; name orders with --order, one of each currency, and with --refunded"
+        )
+        declared = [] if account.settings.rules.gateway.shows_refunds else [_declared_hidden([])]
+        return [Check("amounts", ok=True, sentence=sentence), *declared]
+    problems = [
+        f"{order} {problem}"
+        for order in orders
+        if (problem := text_problem("order_no", text=order, interface=account.interface))
+    ]
+    if len(orders) > ORDERS_MAX:
+        problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
+    if problems:
+        return [Check("named orders", ok=False, sentence="; ".join(problems))]
+    answer = await asked(order_nos=orders)
+    rows = [row for row in answer.rows if row["amount"]]
+    unknown = sorted(set(orders) - {row["order_no"] for row in rows})
+    checks = [*_amounts(rows, amounts=account.interface.profile.amounts), *_statuses(account, rows)]
+    checks += _refunds(account, [row for row in rows if row["order_no"] in refunded])
+    if unknown:
+        sentence = f"the gateway shows no payment of {', '.join(unknown)}"
+        sentence += f" ({answer.message})" if answer.word != "accepted" else ""
+        checks.append(Check("named orders", ok=False, sentence=sentence))
+    return checks
+
+
+def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator[Check]:
+    """Whether each currency's amounts have the decimals that we would send and read."""
+    for currency in sorted({row["currency"] for row in rows}):
+        texts = [row["amount"] for row in rows if row["currency"] == currency]
+        shown = sorted({len(text.partition(".")[2]) for text in texts})
+        ours = amounts.decimals_of(currency)
+        is_lenient = QUERY in amounts.as_written and _are_read(texts, currency, amounts)
+        ok = shown == [ours] or is_lenient
+        decimals = " and ".join(str(count) for count in shown)
+        sentence = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
+        if not ok:
+            sentence += f"; ours has {'none known' if ours is None else ours}"
+            sentence += f"; put into profiles.toml:\n{_amounts_toml(currency, texts, amounts)}"
+        yield Check(f"amounts of {currency or 'no currency'}", ok=ok, sentence=sentence)
+
+
+def _amounts_toml(currency: str, texts: list[str], amounts: WireAmounts) -> str:
+    """The lines to paste; what a person has to ask about is said to be so.
+
+    Decimals of a currency are those that we send, too: fewer than it has would refuse amounts that
+    need them, so zeros that a reply leaves out are a leniency of reading.
+    """
+    shown = {len(text.partition(".")[2]) for text in texts}
+    ours = amounts.decimals_of(currency)
+    lenient = amounts.model_copy(update={"as_written": amounts.as_written | {QUERY}})
+    if shown == {amounts.decimals} and ours is not None and ours > amounts.decimals:
+        return "[user.amounts]\nown_decimals_if_more = false"
+    if not _are_read(texts, currency, amounts) and _are_read(texts, currency, lenient):
+        names = ", ".join(f'"{name}"' for name in sorted(lenient.as_written))
+        return f"[user.amounts]\nas_written = [{names}]"
+    if len(shown) > 1 or (ours is not None and not _are_read(texts, currency, lenient)):
+        return f"# nothing yet: ask the gateway how many decimals {currency} has"
+    return f"[user.amounts.of_currency]\n{currency} = {shown.pop()}"
+
+
+def _are_read(texts: list[str], currency: str, amounts: WireAmounts) -> bool:
+    read = (amounts.amount_of(text, currency=currency, operation=QUERY) for text in texts)
+    return None not in read
+
+
+def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+    """What the payments' statuses mean to us; one that means nothing is to be mapped."""
+    rules = account.settings.rules
+    examples = {row["payment_status"] or "blank": row["order_no"] for row in reversed(rows)}
+    if not examples:
+        return
+    states = {code: rules.state_of(code) for code in sorted(examples)}
+    listing = ", ".join(
+        f"{code} of order {examples[code]} means {state}" for code, state in states.items()
+    )
+    new = [code for code, state in states.items() if state is GatewayState.UNMAPPED]
+    if new:
+        lines = "\n".join(f'{code} = "?"' for code in new)
+        listing += f"; put into rules.toml what the gateway calls it:\n[payment_status]\n{lines}"
+    yield Check("payment statuses", ok=not new, sentence=listing)
+
+
+def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+    """Whether the query shows that money went back, and what follows where it does not."""
+    rules = account.settings.rules
+    shown = [row for row in rows if rules.state_of(row["payment_status"]) in SHOW_REFUNDS]
+    hidden = [row for row in rows if row not in shown]
+    if not rules.gateway.shows_refunds:
+        yield _declared_hidden(shown)
+        return
+    if not hidden:
+        if rows:
+            yield Check("refunds", ok=True, sentence="the query shows that orders are refunded")
+        return
+    sentence = f"orders that you know to be refunded are shown otherwise: {_listed(hidden)} (A-06)"
+    can_be_seen = any(rules.shows(state) for state in SHOW_REFUNDS)
+    if can_be_seen:
+        sentence += (
+            "; a refund that it confirmed would become a break, because rules.toml says that "
+            "refunds can be seen. Only when the gateway confirms that its query never shows them: "
+            f"then {HIDDEN_MEANS}; put into rules.toml:\n[gateway]\nshows_refunds = false"
+        )
+    yield Check("refunds", ok=not can_be_seen, sentence=sentence)
+
+
+def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:
+    """What follows from the declaration, or the payments that refute it."""
+    if not shown:
+        sentence = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
+        return Check("refunds", ok=True, sentence=sentence)
+    sentence = (
+        f"rules.toml declares that refunds are never shown, yet the gateway shows {_listed(shown)}:"
+        " take shows_refunds = false away, or a confirmed refund that never came is believed"
+    )
+    return Check("refunds", ok=False, sentence=sentence)
+
+
+def _listed(rows: list[Mapping[str, str]]) -> str:
+    return ", ".join(f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in rows)

@@ -1,0 +1,411 @@
+"""What is older than retention.toml keeps: shown, or deleted with a line in the history.
+
+Only what a key names is looked at: plain files of folders that we fill, never through a link,
+replies of batches that are closed and decided, and folders of nights. Such a folder goes only when
+its month is closed, everything that it showed as open is closed, nothing of today still reads it,
+and every byte of it was found as it was sealed in the same call; what stays is in `night_folder`.
+The history is written first, so that nothing ever disappears without a word in it; whoever is
+killed in between is finished by the next call.
+"""
+
+import hashlib
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+
+from recon.archive.storage import reachable
+from recon.files.formats.named_bytes import sha256_of
+from recon.files.inbox.arrived_files import inbox
+from recon.files.kinds.bank_file import ENDINGS
+from recon.model.business_date import month_of
+from recon.model.errors import (
+    ArchiveError,
+    ConfigurationError,
+    NightHeldError,
+    ReconError,
+    UsageError,
+)
+from recon.model.nights import Mode
+from recon.steps.admin.verify import forgotten_folders, night_files
+from recon.steps.month.folders import close_problems
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
+    folder_of,
+    storage_of,
+)
+from recon.steps.runtime.stages import FOLDER as METRICS
+from recon.steps.runtime.stored_results import StoredResult
+from recon.store import Connection
+from recon.store.database import history
+from recon.store.database.night_lock import account_lock
+from recon.store.money import instruction_rows
+from recon.store.money.lasting_journal import ASIDE
+from recon.store.money.lasting_journal import FOLDER as SPILL
+from recon.store.nights import answer_parts, journal_rows, order_rows, runs, sign_off_rows
+from recon.store.nights.runs import LetGo, Run
+from recon.store.people import closed_months
+from recon.telling.night_log import LOG_VARIABLE
+
+ENTITY = "retention"
+DELETES = "deletes"
+FILES_MAX = 100_000
+"""Of one kind in one go; the next time takes the rest."""
+NIGHTS_AT_ONCE = 100
+"""Folders that are looked through, byte by byte, in one go; the next time takes the rest."""
+NAMES_REPORTED_MAX = 50
+REPLIES = "replies of closed batches"
+NIGHTS = "folders of nights"
+UNREAD = "folders of old nights could not be looked at, and none of them was let go"
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """What of one kind is older than it is kept."""
+
+    kind: str
+    days: int
+    count: int
+    size_bytes: int
+    oldest: datetime | None
+    files: tuple[Path, ...] = ()
+    nights: tuple[Run, ...] = ()
+    """Whose folders may go."""
+    notes: tuple[str, ...] = ()
+    """What stays though it is older, and what an earlier call left, each as a sentence."""
+
+    def __str__(self) -> str:
+        words = f"{self.kind}, kept {self.days} days: {self.count} older"
+        if self.oldest is None:
+            return words
+        return (
+            f"{words} ({self.size_bytes / 1024**2:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
+        )
+
+
+def housekeeping(
+    environment: Environment, *, by: str | None = None
+) -> tuple[tuple[Spared, ...], tuple[str, ...]]:
+    """What is older than it is kept, for each kind that has an age, deleted where `by` says who.
+
+    Gives a sentence, too, for each file or folder that could not be deleted.
+
+    Raises:
+        UsageError: whoever deletes has no name; nothing was deleted.
+    """
+    if by is not None and not (by := by.strip()):
+        msg = "say who deletes (--as); nothing was deleted"
+        raise UsageError(msg)
+    now, days_of_nights = environment.clock(), environment.settings.retention.nights_days
+    spared = [*_files_and_replies(environment, now=now)]
+    stayed = [] if by is None else [*_delete(spared, by=by, now=now, environment=environment)]
+    if days_of_nights is not None:
+        before = now - timedelta(days=days_of_nights)
+        nights = _Nights(environment, days_of_nights, before, by, stayed)
+        spared.append(nights.spared())
+    return tuple(spared), tuple(stayed)
+
+
+def _files_and_replies(environment: Environment, *, now: datetime) -> Iterator[Spared]:
+    for kind, days, files in _kinds(environment):
+        if days is not None:
+            before = now - timedelta(days=days)
+            old = sorted(each for each in _dated(files()) if each[0] < before)[:FILES_MAX]
+            if kind == STATEMENTS:
+                with environment.store.reading() as connection:
+                    taken = order_rows.contents_taken(connection)
+                old = [each for each in old if sha256_of(each[1]) in taken]
+            paths = tuple(path for _, path in old)
+            size = sum(path.lstat().st_size for path in paths)
+            yield Spared(kind, days, len(paths), size, old[0][0] if old else None, paths)
+    if (days := environment.settings.retention.replies_days) is not None:
+        with environment.store.reading() as connection:
+            old_replies = instruction_rows.old_replies(connection, before=now - timedelta(days))
+        size, oldest = old_replies.size_bytes, old_replies.oldest
+        yield Spared(REPLIES, days, old_replies.count, size, oldest)
+
+
+def _delete(
+    spared: Iterable[Spared], *, by: str, now: datetime, environment: Environment
+) -> Iterator[str]:
+    """Say it in the history, then delete files and replies; a sentence for each file that stays."""
+    wanted = [kind for kind in spared if kind.count]
+    with environment.store.writing() as connection:
+        events = [
+            history.Event(ENTITY, kind.kind, DELETES, _reported(kind, by=by)) for kind in wanted
+        ]
+        history.append(connection, events, at=environment.clock())
+        for kind in wanted:
+            if kind.kind == REPLIES:
+                before = now - timedelta(kind.days)
+                instruction_rows.forget_replies(connection, before=before)
+    for path in (path for kind in wanted for path in kind.files):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            yield f"{path} stays ({error.strerror}); the next housekeeping tries again"
+
+
+def _reported(spared: Spared, *, by: str) -> dict[str, object]:
+    listed = "\n".join(map(str, spared.files))
+    return {
+        "by": by,
+        "days": spared.days,
+        "count": spared.count,
+        "bytes": spared.size_bytes,
+        "names": [path.name for path in spared.files[:NAMES_REPORTED_MAX]],
+        "list_sha256": hashlib.sha256(listed.encode()).hexdigest(),
+    }
+
+
+STATEMENTS = "statements of banks that were read"
+
+
+def _kinds(
+    environment: Environment,
+) -> Iterator[tuple[str, int | None, Callable[[], Iterable[Path]]]]:
+    """Each kind of file: its name, how many days it is kept, and the files there are."""
+    settings, keeps = environment.settings, environment.settings.retention
+    accounts, database = settings.accounts.values(), environment.store.path
+    archives = {account.archive for account in accounts if account.archive is not None}
+    reports = {account.reports for account in accounts}
+    spills = {folder / SPILL for folder in reports}
+    if database is not None:
+        spills.add(database.with_name(f"{database.name}.{SPILL}"))
+    log = Path(environment.variables.get(LOG_VARIABLE, "").strip())
+    # `night.log.1`, `night.log-20261120.gz`: beside the log, never the log itself.
+    logs = [f"{log.name}{mark}*" for mark in ".-"] if log.name else []
+    banks = settings.banks.values()
+    yield "archived order files", keeps.archive_days, lambda: _in(archives, "**/[!.]*")
+    yield (
+        STATEMENTS,
+        keeps.statements_days,
+        lambda: chain.from_iterable(
+            inbox(bank.inbox, layouts=bank.layouts, endings=ENDINGS).files for bank in banks
+        ),
+    )
+    metrics = {folder / METRICS for folder in reports}
+    yield "figures of stages", keeps.metrics_days, lambda: _in(metrics, "*.json")
+    yield "logs that were moved away", keeps.logs_days, lambda: _in({log.parent}, *logs)
+    yield "spill files set aside", keeps.set_aside_days, lambda: _in(spills, f"*{ASIDE}")
+    replaced = keeps.replaced_workbooks_days
+    yield "replaced workbooks", replaced, lambda: _replaced(environment)
+    if (backups := keeps.backups) is not None:
+        dated = _dated(_in({backups.folder}, backups.files))
+        old = [path for _, path in sorted(dated, reverse=True)[backups.keep :]]
+        yield "backups", backups.days, lambda: old
+
+
+def _in(folders: Iterable[Path], *names: str) -> list[Path]:
+    return sorted({path for folder in folders for name in names for path in folder.glob(name)})
+
+
+def _replaced(environment: Environment) -> list[Path]:
+    """Workbooks of replaced runs that nobody signed, where they lie in a declared folder."""
+    folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
+    with environment.store.reading() as connection:
+        paths = [Path(path) for path in instruction_rows.replaced_workbooks(connection)]
+    return sorted(path for path in paths if path.resolve().parent in folders)
+
+
+def _dated(files: Iterable[Path]) -> Iterator[tuple[datetime, Path]]:
+    """When each plain file was last written; links and folders are left out."""
+    for path in files:
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode):
+            yield datetime.fromtimestamp(status.st_mtime, UTC), path
+
+
+class _StaysError(ReconError):
+    """Why a folder stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Nights:
+    """Folders of nights from before an instant; they are let go where somebody deletes."""
+
+    environment: Environment
+    days: int
+    before: datetime
+    by: str | None
+    stayed: list[str] = field(default_factory=list)
+    """A sentence for each that could not be looked at or deleted."""
+
+    def spared(self) -> Spared:
+        """The folders that are older: those that may go, or went, and why others stay."""
+        with self.environment.store.reading() as connection:
+            half_gone = [
+                (each, runs.get(connection, each.run_id)) for each in runs.half_gone(connection)
+            ]
+            gone = {each.run_id for each in runs.all_let_go(connection)}
+            named = [
+                runs.get(connection, each.run_id)
+                for each in runs.finished(connection)
+                if each.business_date < self.before.date() and each.run_id not in gone
+            ]
+            older = [run for run in named if run.started_at < self.before]
+            problem = _unsafe(connection, environment=self.environment) if older else ""
+        notes = [f"{each}: files of it are left, --delete removes them" for each, _ in half_gone]
+        if self.by:
+            notes = [
+                reason for _, run in half_gone if (reason := self._tried(run, self._remove)[1])
+            ]
+        going: list[tuple[Run, int]] = []
+        why: dict[str, list[date]] = {}
+        for run in sorted(older, key=lambda run: run.business_date):
+            if not problem and len(going) >= NIGHTS_AT_ONCE:
+                problem = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
+            size, reason = (0, problem) if problem else self._tried(run, self._let_go)
+            if reason:
+                why.setdefault(reason, []).append(run.business_date)
+            else:
+                going.append((run, size))
+        for reason, dates in why.items():
+            span = f"{dates[0]}" if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+            notes.append(f"{len(dates)} older stay ({span}): {reason}")
+        oldest = min((run.started_at for run, _ in going), default=None)
+        of_all, nights = sum(size for _, size in going), tuple(run for run, _ in going)
+        return Spared(NIGHTS, self.days, len(going), of_all, oldest, nights=nights, notes=(*notes,))
+
+    def _tried(self, run: Run, go: Callable[[Run], int]) -> tuple[int, str]:
+        """The bytes of a folder that may go or went, else why it stays; nobody else is at work."""
+        store = self.environment.store
+        try:
+            with account_lock(store, run) if self.by else nullcontext():
+                return go(run), ""
+        except _StaysError as error:
+            return 0, str(error)
+        except NightHeldError:
+            reason = "a night of the account is at work"
+        except (ArchiveError, ConfigurationError) as error:
+            reason = f"{error}; the next housekeeping tries again"
+        self.stayed.append(f"the folder of {run.business_date} ({run.run_id}) stays: {reason}")
+        return 0, reason
+
+    def _let_go(self, run: Run) -> int:
+        """Look at every byte and, where somebody deletes, say in the history that it goes.
+
+        Bytes are read while others may write. People may sign it, reopen its month or hand out a
+        journal meanwhile: the transaction that notes it asks that again.
+        """
+        environment, folder = self.environment, folder_of(run)
+        with environment.store.reading() as connection:
+            names_under_it = sign_off_rows.signatures(connection, run.run_id)
+            self._refuse_needed(connection, run)
+            self._refuse_open(connection, run)
+            sizes = _going(connection, run, environment)
+        size = sum(sizes.values())
+        if self.by is None:
+            return size
+        listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
+        names = [name.removeprefix(f"{folder}/") for name in [*sizes][:NAMES_REPORTED_MAX]]
+        with environment.store.writing() as connection:
+            self._refuse_needed(connection, run)
+            names_now = sign_off_rows.signatures(connection, run.run_id)
+            if names_now != names_under_it:
+                msg = "somebody signed it meanwhile; the next housekeeping looks again"
+                raise _StaysError(msg)
+            sha256, at = hashlib.sha256(listed.encode()).hexdigest(), environment.clock()
+            about = (run.run_id, run.merchant_id, run.account_id, run.business_date, self.by, at)
+            details = {"days": self.days, "folder": folder, "names": names}
+            going = LetGo(*about, len(sizes), size, sha256)
+            runs.note_let_go(connection, going, details=details)
+        environment.crash_point("let a night go")
+        self._remove(run)
+        return size
+
+    def _remove(self, run: Run) -> int:
+        """Remove what is left of a folder that was let go, and nothing that is not what was."""
+        environment = self.environment
+        with environment.store.reading() as connection:
+            sizes = _going(connection, run, environment)
+        storage = storage_of(run, environment=environment)
+        with reachable(storage, doing=f"files of {folder_of(run)} are left"):
+            for name in sizes:
+                storage.remove(name)
+                environment.crash_point("removed a file of a night")
+        with environment.store.writing() as connection:
+            runs.note_gone(connection, run.run_id, at=environment.clock())
+        return sum(sizes.values())
+
+    def _refuse_open(self, connection: Connection, run: Run) -> None:
+        """Refuse a night of which the newest shows a break, or an order of one, as open."""
+        nights = _live(connection, run)
+        newest = StoredResult(connection, nights[max(nights)].run_id, self.environment)
+        frames = newest.frames("breaks", "movements")
+        shown, reopened = frames["breaks"], frames["movements"]["reopens"]
+        is_open = {*shown["break_id"], *shown["order_no"], *reopened} - {""}
+        own = StoredResult(connection, run.run_id, self.environment).open_breaks()
+        if own is not None and {*own["break_id"], *own["order_no"]} & is_open:
+            raise _StaysError("a break that it shows is still open")
+
+    def _refuse_needed(self, connection: Connection, run: Run) -> None:
+        """Refuse a night that something needs by what the database has."""
+        if reason := next(self.needs(connection, run), ""):
+            raise _StaysError(reason)
+
+    def needs(self, connection: Connection, run: Run) -> Iterator[str]:
+        """Why a folder stays by what the database has; nothing when nobody needs it."""
+
+        def is_closed(day: date) -> bool:
+            of_month = closed_months.state_of(connection, run.account, month=month_of(day))
+            return of_month.closed is not None
+
+        name, month = "/".join(run.account), month_of(run.business_date)
+        if runs.let_go_of(connection, run.run_id) is not None:
+            yield "somebody let it go at the same time"
+        if not is_closed(run.business_date):
+            yield f"{month} of {name} is not closed (`recon close {month}`)"
+        after = [day for day in _live(connection, run) if day > run.business_date]
+        if not after or not is_closed(min(after)):
+            yield f"nights of {name} from {run.business_date} on are read by what is open"
+        if any(out.run_id == run.run_id for out in journal_rows.not_seen_in_the_books(connection)):
+            yield "a journal of it is not in the books yet"
+        if run.run_id == journal_rows.newest_reader(connection, run):
+            yield "its books are the newest that were read"
+        # Money that its answers may decide: a night asks its merchant's other accounts too, and
+        # only answers that came after an instruction was planned say anything of it.
+        parts = [part for part in answer_parts.of_run(connection, run.run_id) if part.answered]
+        answered = [part.last_at for part in parts if part.last_at is not None]
+        others = ((part.merchant_id, part.account_id) for part in parts)
+        for owner in sorted({run.account, *others}):
+            before = max(self.before, *answered)
+            if instruction_rows.open_money(connection, owner, before=before):
+                yield (
+                    f"an instruction or a case of {'/'.join(owner)} from before is still open "
+                    "(`recon status`)"
+                )
+
+
+def _unsafe(connection: Connection, *, environment: Environment) -> str:
+    """Why no night may go at all today; "" when nothing speaks against it."""
+    _, broken = history.verify(connection)
+    problem = broken or next(
+        chain(
+            close_problems(connection, environment=environment),
+            forgotten_folders(connection, environment=environment),
+        ),
+        "",
+    )
+    return f"{problem}: `recon verify`" if problem else ""
+
+
+def _live(connection: Connection, run: Run) -> dict[date, Run]:
+    """The finished live nights of a run's account by business date."""
+    finished = runs.last_finished(connection, run)
+    return {day: each for day, each in finished.items() if each.mode is Mode.LIVE}
+
+
+def _going(connection: Connection, run: Run, environment: Environment) -> dict[str, int]:
+    """The files of a run's folder that go with it, by size; one that has a fault keeps all."""
+    sizes: dict[str, int] = {}
+    for seen, stays in night_files(connection, run, environment=environment):
+        if seen.fault:
+            msg = f"{seen.fault}: nothing more of that folder goes; see who wrote it"
+            raise _StaysError(msg)
+        if not stays:
+            sizes[seen.name] = len(seen.content or b"")
+    return sizes

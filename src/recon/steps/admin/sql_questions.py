@@ -1,0 +1,86 @@
+"""`recon sql`: one SELECT over the folders of all nights."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from recon.archive.schemas import SCHEMAS
+from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import (
+    DECISIONS,
+    PROOF,
+    folder_of,
+    is_kept,
+    sealed_night,
+    storage_of,
+    stored_decisions,
+)
+from recon.store.nights import runs
+from recon.store.nights.runs import Run, all_let_go
+
+
+def answer(statement: str, *, environment: Environment) -> Answered:
+    """Ask all finished nights; of one that was let go, what is kept of it.
+
+    Raises:
+        UsageError: it is not one SELECT, or DuckDB cannot answer it.
+        ArchiveError: the archive cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        replaced = {each.run_id: each.replaced for each in runs.finished(connection)}
+        finished = [runs.get(connection, run_id) for run_id in replaced]
+        let_go = {each.run_id: each for each in all_let_go(connection)}
+    with ExitStack() as held:
+        nights = tuple(
+            _night(
+                run,
+                is_newest=not replaced[run.run_id],
+                is_whole=run.run_id not in let_go,
+                held=held,
+                environment=environment,
+            )
+            for run in finished
+        )
+        decisions = [
+            cells for run in finished for cells in _decisions(run, environment=environment)
+        ]
+        schema = pa.schema([(name, pa.string()) for name in DECISION_COLUMNS])
+        table = pa.Table.from_pylist(decisions, schema=schema)
+        answered = ask(statement, nights=nights, decisions=table)
+    sentences = tuple(str(let_go[run.run_id]) for run in finished if run.run_id in let_go)
+    return replace(answered, let_go=sentences)
+
+
+def _night(
+    run: Run, *, is_newest: bool, is_whole: bool, held: ExitStack, environment: Environment
+) -> NightFolder:
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    folder = held.enter_context(night.storage.local(folder_of(run)))
+    moved, every = night.moved, {name: SCHEMAS[name].path for name in VIEWS}
+    paths = {name: path for name, path in every.items() if is_whole or is_kept(path)}
+    about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}
+    files = {name: folder / moved.get(path, path) for name, path in paths.items()}
+    return NightFolder({**about, "is_newest": is_newest}, folder, files)
+
+
+def _about(run: Run) -> dict[str, str]:
+    return {
+        "run_id": run.run_id,
+        "merchant_id": run.merchant_id,
+        "account_id": run.account_id,
+        "business_date": run.business_date.isoformat(),
+    }
+
+
+def _decisions(run: Run, *, environment: Environment) -> Iterator[dict[str, Any]]:
+    """What people decided that a night shows, each as its kind and the whole of it as JSON."""
+    storage, proof = storage_of(run, environment=environment), f"{folder_of(run)}/{PROOF}"
+    for line in stored_decisions(storage.read(f"{proof}/{DECISIONS}")):
+        kind = str(json.loads(line)["decision"])
+        yield {**_about(run), "decision": kind, "what": line}

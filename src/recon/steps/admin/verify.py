@@ -1,0 +1,485 @@
+"""`recon verify`: does what is stored still hold, and is it what people said?
+
+Looked at are the history, the tables that it binds, the desk's signatures, the folders of nights
+and closes, totals, and the workbooks of finished runs; of one night every byte. Verdicts are not
+judged: a night with breaks verifies as well as a clean one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from recon.archive.step_folder import (
+    MANIFEST,
+    Sealed,
+    SeenFile,
+    find_sealed,
+    look_through,
+    sealed_step,
+)
+from recon.archive.storage import Storage, reachable
+from recon.desk.endorsement import Kind
+from recon.files.formats.named_bytes import sha256_of
+from recon.model.errors import (
+    ArchiveBrokenError,
+    ArchiveError,
+    ConfigurationError,
+    OutputError,
+    SourceMissingError,
+)
+from recon.model.figures import NightFigures
+from recon.model.words import InstructionState
+from recon.steps.approvals.sign_off import later_run
+from recon.steps.compare.rebuild import run_named
+from recon.steps.compare.second_proof import proven_again
+from recon.steps.files.file_decisions import unendorsed_files
+from recon.steps.money.gate import given_up, link_missing, unendorsed_restores
+from recon.steps.month.folders import FOLDER, close_problems
+from recon.steps.night.report import figures_of
+from recon.steps.runtime.desk import lost_word
+from recon.steps.runtime.environment import Environment, account_of
+from recon.steps.runtime.night_folder import (
+    INPUTS,
+    changed_summary,
+    changed_totals,
+    folder_of,
+    is_attempt,
+    is_kept,
+    links,
+    sealed_night,
+    storage_at,
+    storage_of,
+    storages_of,
+)
+from recon.steps.runtime.stored_results import StoredResult
+from recon.store import Connection
+from recon.store.database import history
+from recon.store.database.record import BOUND_TABLES, PROBLEMS_MAX, RUN, changed, changed_in
+from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
+from recon.store.nights.facts_rows import facts_problems
+from recon.store.nights.runs import Run, all_let_go, let_go_of
+from recon.store.people import closed_months, decision_rows, resolution_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at and what does not hold."""
+
+    checked_runs: int
+    history_head: str
+    problems: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    """Runs that stopped or still run: listed, not failures."""
+    compared: str = ""
+    """What the one workbook was held against, and where the sealed file lies."""
+    replaced: str = ""
+    """That the one workbook is of a run which another one replaced: told, no failure."""
+    let_go: tuple[str, ...] = ()
+    """Nights whose folder was let go under retention: told, no failure."""
+    answered: tuple[str, ...] = ()
+    """Workbooks into which people saved answers, and nothing else: told, no failure."""
+
+
+CELLS_SHOWN_MAX = 20
+"""Cells that are named of one workbook; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How workbooks are looked at; `reports` provides it."""
+
+    beside: Callable[[Path], Iterable[str]]
+    """What is the matter with the files that a workbook names beside itself."""
+    run_of: Callable[[Path], str]
+    """The run that a workbook says it is of, or ""."""
+    differences: Callable[[NightFigures | Path, Path], Iterable[str]]
+    """Its cells that do not say what the night's own workbook says, or its figures."""
+
+
+def verify(
+    environment: Environment, *, reading: Reading, workbook: Path | None = None
+) -> Verification:
+    """Check the whole store, or one workbook against it.
+
+    Raises:
+        SourceMissingError: the named workbook does not exist.
+    """
+    if workbook is not None and not workbook.is_file():
+        msg = f"the workbook {workbook} does not exist"
+        raise SourceMissingError(msg)
+    cut = tuple(_cut_tails(environment))
+    with environment.store.reading() as connection:
+        head, broken = history.verify(connection)
+        finished = runs.finished(connection)
+        problems = [
+            *filter(None, (broken, *cut)),
+            *changed_in(connection, BOUND_TABLES),
+            *order_rows.all_changed_actions(connection),
+            *facts_rows.changed(connection),
+            *runs.changed_rules(connection),
+        ]
+        problems += unendorsed(connection, environment=environment)
+        problems += close_problems(connection, environment=environment)
+        answered: list[str] = []
+        if workbook is None:
+            for run in finished:
+                problems += _run_problems(connection, run, environment=environment)
+                wrong, notes = _delivered(run, reading=reading, environment=environment)
+                problems += wrong
+                answered += notes
+            problems += _archive_problems(connection, finished, environment=environment)
+            storages = storages_of(environment)
+            problems += facts_problems(facts_rows.every(connection), storages=storages)
+        let_go = () if workbook else tuple(map(str, all_let_go(connection)))
+        unfinished = tuple(
+            f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
+            for run in runs.unfinished(connection)
+        )
+    head_shown = f"{head.sequence}:{head.hash}"
+    whole = Verification(
+        *(len(finished), head_shown, tuple(problems), unfinished),
+        let_go=let_go,
+        answered=tuple(answered),
+    )
+    if workbook is None:
+        return whole
+    compared, wrong = _one_workbook(environment, finished, workbook=workbook, reading=reading)
+    later = _replaced(environment, workbook, reading=reading)
+    return replace(whole, problems=(*problems, *wrong), compared=compared, replaced=later)
+
+
+def verify_night(environment: Environment, *, name: str) -> Verification:
+    """Check one night (a run, or a business date): its folder, its totals and the chain.
+
+    Raises:
+        UsageError: there is no such finished night.
+        ArchiveError: the archive cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        run = run_named(connection, name)
+        problems = folder_problems(connection, run, environment=environment)
+        going = let_go_of(connection, run.run_id)
+        if not problems:
+            problems += changed_totals(connection, run, environment=environment)
+        if not problems and going is None:
+            problems += [
+                f"run {run.run_id}: {total.id} {total.name}: night {total.left}, SQL {total.right}"
+                for total in proven_again(run, environment=environment)
+                if not total.passed
+            ]
+        head, broken = history.verify(connection)
+        problems += changed(connection, RUN)
+        problems += changed_summary(connection, run.run_id)
+        problems += facts_rows.changed(connection)
+        problems += runs.changed_rules(connection)
+        files, storages = facts_rows.of_night(connection, run), storages_of(environment)
+        problems += facts_problems(files, storages=storages)
+    problems += [broken] if broken else []
+    let_go = () if going is None else (str(going),)
+    return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)
+
+
+def _archive_problems(
+    connection: Connection, finished: Iterable[Run], *, environment: Environment
+) -> list[str]:
+    """Folders that are gone, and those that only a later state of the database can have known."""
+    problems: list[str] = []
+    try:
+        for run in finished:
+            problems += folder_problems(connection, run, environment=environment, is_deep=False)
+    except (ArchiveError, ConfigurationError) as error:
+        return [*problems, str(error)]
+    return [*problems, *forgotten_folders(connection, environment=environment)]
+
+
+def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:
+    """Which run came after the one that a workbook is of; "" when it is the newest."""
+    run_id = reading.run_of(workbook)
+    with environment.store.reading() as connection:
+        later = later_run(connection, run_id)
+    if not later:
+        return ""
+    return (
+        f"{workbook} is of run {run_id}, which run {later} replaced: signatures under it count for "
+        "nothing, the newest workbook is the one to sign"
+    )
+
+
+def _cut_tails(environment: Environment) -> Iterator[str]:
+    """Links that were noted outside the database and are gone from it."""
+    for name, account in environment.settings.accounts.items():
+        account_name = account_of(name)
+        if missing := link_missing(
+            environment.store, reports=account.reports, account=account_name
+        ):
+            yield f"account {name}: links were cut off, or a backup was restored: {missing}"
+
+
+def _run_problems(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
+    try:
+        yield from changed_totals(connection, run, environment=environment)
+    except ArchiveBrokenError as error:
+        yield f"run {run.run_id}: {error}"
+    except (ArchiveError, ConfigurationError):
+        pass  # an archive that cannot be reached is named once
+
+
+def _delivered(
+    run: Run, *, reading: Reading, environment: Environment
+) -> tuple[list[str], list[str]]:
+    """What is the matter with the workbook that a run wrote; that people only answered in it."""
+    if run.replaced or not run.workbook:
+        return [], []
+    path = _written(run, environment=environment)
+    if not path.is_file():
+        gone = f"run {run.run_id}: its workbook {path} is gone (`recon workbook {run.run_id}`)"
+        return [gone], []
+    problems: list[str] = []
+    try:
+        problems += (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
+        if sha256_of(path) == run.workbook_sha256:
+            return problems, []
+        night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
+        cells = [] if night is None else [*reading.differences(night, path)]
+    except OutputError:  # no workbook any more: the others are looked at all the same
+        night, cells = None, []
+    if night is None or cells:
+        wrong = f"run {run.run_id}: {path} is not the workbook that was written that night"
+        return [wrong, *cells[:CELLS_SHOWN_MAX], *problems], []
+    note = (
+        f"run {run.run_id}: {path} was saved with answers, and says the same otherwise: bring "
+        f"them in (`recon import-resolutions {path} --as NAME`)"
+    )
+    return problems, [note]
+
+
+def _one_workbook(
+    environment: Environment, finished: list[Run], *, workbook: Path, reading: Reading
+) -> tuple[str, list[str]]:
+    """What one workbook was held against, and what is the matter: by its bytes, else by cells."""
+    digest = sha256_of(workbook)
+    for run in finished:
+        if run.workbook_sha256 == digest:
+            sealed = f"{workbook} is the file that run {run.run_id} wrote (SHA-256 {digest})"
+            return sealed, [*reading.beside(workbook)]
+    run_id = reading.run_of(workbook)
+    of_run = next((run for run in finished if run.run_id == run_id), None)
+    if of_run is None:
+        return "", [
+            f"{workbook} is not a workbook that any finished run wrote (or it was edited since)"
+        ]
+    night = _night_of(environment, of_run)
+    if night is None:
+        return "", [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
+    again = f"`recon workbook {run_id}` writes it again"
+    measure = f"what the night's folder has ({of_run.workbook} is gone or was changed: {again})"
+    if isinstance(night, Path):
+        measure = f"the sealed file {night}, which is the one to keep and sign"
+    compared = (
+        f"{workbook} is not the file that run {run_id} wrote, so its cells were compared, but for "
+        f"answers and names, with {measure}"
+    )
+    cells = [*reading.differences(night, workbook)]
+    if not cells:
+        return f"{compared}: they say the same", [*reading.beside(workbook)]
+    differ = f"{workbook} does not say what run {run_id} wrote: {len(cells):,} differences"
+    more = len(cells) - CELLS_SHOWN_MAX
+    rest = [f"… and {more} more"] if more > 0 else []
+    return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+
+
+def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
+    """The file that the run wrote, if it is still that one; else its figures as of now."""
+    written = _written(run, environment=environment)
+    if run.workbook and written.is_file() and sha256_of(written) == run.workbook_sha256:
+        return written
+    with environment.store.reading() as connection:
+        result = StoredResult(connection, run.run_id, environment).whole()
+    return None if result is None else figures_of(run, result=result, environment=environment)
+
+
+def _written(run: Run, *, environment: Environment) -> Path:
+    """Where a run's workbook lies: as written, or in a reports folder that was moved since."""
+    path = Path(run.workbook)
+    folders = (account.reports for account in environment.settings.accounts.values())
+    return next((p for p in (path, *(each / path.name for each in folders)) if p.is_file()), path)
+
+
+SENT = tuple(
+    state.value
+    for state in InstructionState
+    if state not in {InstructionState.PLANNED, InstructionState.WITHDRAWN}
+)
+
+
+def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
+    """What people did not agree to although the tables say so, in words; the first of each kind."""
+    words = Endorsed(environment.desk)
+    agreed = (override(what, subject=of) for what, of in decision_rows.complete(connection))
+    kinds: tuple[Iterable[str], ...] = (
+        filter(None, [lost_word(environment.desk, store=environment.store)]),
+        words.broken(connection),
+        words.row_problems(connection, states=SENT),
+        filter(None, [words.start_problem(connection)]),
+        _refuted(
+            (
+                f"{meaning}: two people are said to have agreed",
+                words.problem(connection, Kind.OVERRIDE, subject=meaning),
+            )
+            for meaning in agreed
+        ),
+        unendorsed_restores(connection, words),
+        unendorsed_files(connection, words),
+        _refuted(
+            (
+                f"instruction {each} counts as decided ({verdict})",
+                words.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),
+            )
+            for each, verdict in decision_rows.agreed_verdicts(connection)
+        ),
+        _refuted(
+            (
+                f"break {break_id} counts as written off",
+                words.write_off_problem(connection, break_id, money=money),
+            )
+            for break_id, money in resolution_rows.all_agreed_write_offs(connection)
+        ),
+        _signatures(connection, words),
+    )
+    return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
+
+
+def _refuted(claims: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Of some claims of the tables those that have a problem, with it."""
+    return (f"{claim}, but {problem}" for claim, problem in claims if problem)
+
+
+def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
+    for run_id, signature in sign_off_rows.all_signatures(connection):
+        says = {"role": signature.role, "workbook_sha256": signature.workbook_sha256}
+        if not words.is_signed(connection, run_id, by=signature.by, says=says):
+            yield (
+                f"run {run_id} counts as signed by {signature.by} ({signature.role}), but the desk "
+                "did not endorse it"
+            )
+
+
+UNREAD = "nothing of it could be looked at"
+
+
+class NightFile(NamedTuple):
+    """A file of a night's folder."""
+
+    seen: SeenFile
+    stays: bool
+    """When its night is let go."""
+
+
+def night_files(
+    connection: Connection, run: Run, *, environment: Environment, is_deep: bool = True
+) -> Iterator[NightFile]:
+    """Every file of a run's folder, held against its manifests, and those against the history.
+
+    Of a folder that was let go those that went are not named. Not `is_deep`: only manifests that
+    are gone.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage, folder = storage_of(run, environment=environment), folder_of(run)
+    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
+    steps: dict[str, Sealed] = {}
+    is_broken = False
+    with reachable(storage, doing=UNREAD):
+        for link in {link.step: link for link in links(connection, run.run_id)}.values():
+            name = f"{link.folder}/{MANIFEST}"
+            try:
+                night = link.folder.rpartition("/")[0]
+                sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+            except ArchiveBrokenError as error:
+                # It is there, of a version that cannot be read here: a look into it says so.
+                is_broken = True
+                yield from [NightFile(SeenFile(name, None, str(error)), stays=True)] * is_deep
+                continue
+            if sealed is None:
+                fault = (
+                    f"{name} of the archive {storage.shown} is gone, or is not the one whose hash "
+                    "the history keeps: the folder was moved, changed, swapped or restored from an "
+                    "older copy; put it back from a backup of the archive"
+                )
+                yield NightFile(SeenFile(name, None, fault), stays=True)
+            else:
+                steps[sealed.folder] = sealed
+        if not is_deep:
+            return
+        is_gone = let_go_of(connection, run.run_id) is not None
+        if not is_broken:  # what was read before it was started again is bound by another step
+            bound = sealed_night(connection, run, environment=environment).steps.values()
+            steps |= {step.folder: step for step in bound}
+        for seen in look_through(storage, folder, steps=steps.values(), is_left=is_attempt):
+            stays = is_kept(seen.name.removeprefix(f"{folder}/"), is_signed=is_signed)
+            if seen.content is not None or stays or not is_gone:
+                yield NightFile(seen, stays)
+
+
+def folder_problems(
+    connection: Connection, run: Run, *, environment: Environment, is_deep: bool = True
+) -> list[str]:
+    """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
+
+    Of a folder that was let go everything is looked at that is kept of one; see `night_files`.
+    """
+    is_gone = let_go_of(connection, run.run_id) is not None
+    return [
+        f"run {run.run_id}: {seen.fault}"
+        for seen, stays in night_files(connection, run, environment=environment, is_deep=is_deep)
+        if seen.fault and (stays or not is_gone)
+    ]
+
+
+def forgotten_folders(connection: Connection, *, environment: Environment) -> Iterator[str]:
+    """Folders of runs and closes that only a later state of the database can have known.
+
+    What nights on another copy of it left, before this one was put back, is no business of its, nor
+    what began on links that two people accepted as lost.
+    """
+    newest = history.head(connection).sequence
+    bound = {closed.folder for closed in closed_months.all_closes(connection)}
+    for name in sorted(environment.settings.accounts):
+        account = account_of(name)
+        known = max(newest, given_up(connection, account=name))
+        try:
+            storage = storage_at(account, environment=environment)
+            with reachable(storage, doing=UNREAD):
+                nights = {
+                    folder: f"{folder}/{INPUTS}"
+                    for folder in _two_below(storage, "/".join(("nights", *account)))
+                    if not runs.is_known(connection, folder.rpartition("/")[2])
+                }
+                months = _two_below(storage, "/".join((FOLDER, *account)))
+                closes = {folder: folder for folder in months if folder not in bound}
+                for folder, step in {**nights, **closes}.items():
+                    if _began_after(storage, step) > known:
+                        yield (
+                            f"the archive {storage.shown} has {folder}, which was written after "
+                            f"link {newest} of the history, the newest that this database has: it "
+                            "is older than the archive; put the newest database back"
+                        )
+        except (ArchiveError, ConfigurationError) as error:
+            yield str(error)
+
+
+def _two_below(storage: Storage, folder: str) -> list[str]:
+    return [each for middle in storage.folders(folder) for each in storage.folders(middle)]
+
+
+def _began_after(storage: Storage, folder: str) -> int:
+    """The number of the newest link when a step was written; 0: it was never sealed."""
+    try:
+        sealed = sealed_step(storage, folder=folder)
+    except ArchiveBrokenError:
+        return 0
+    return int(sealed.manifest.about.history_before.split(":")[0]) if sealed else 0

@@ -1,0 +1,364 @@
+"""What needs a person: the list of page one and of `recon status`."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+
+from recon.instructions.instruction import Instruction
+from recon.instructions.resolution import NO_QUERY_SHOWS
+from recon.model.business_date import AHEAD_MAX
+from recon.model.errors import NightHeldError, UsageError
+from recon.model.figures import Attention
+from recon.model.nights import Mode
+from recon.model.words import InstructionKind, InstructionState
+from recon.steps.approvals.verdicts import messages_reported
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import ended as word_ended
+from recon.steps.runtime.night_end import end_of, not_verified
+from recon.steps.runtime.predecessor import held_nights, release_ended
+from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.store import Connection
+from recon.store.database.history import append
+from recon.store.database.night_lock import account_lock
+from recon.store.money import case_rows, instruction_rows, sending_rows
+from recon.store.money.case_rows import Case
+from recon.store.money.instruction_rows import move
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from recon.store.people import decision_rows, resolution_rows
+from recon.store.people.decision_rows import RELEASE, FirstVerdict
+
+WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
+
+ATTENTION_MAX = 10_000
+"""Rows of the list; more than that is one cause, not so many tasks."""
+
+_WORDS = {
+    InstructionState.IN_FLIGHT: "in flight",
+    InstructionState.IN_DOUBT: "in doubt",
+    InstructionState.NEEDS_HUMAN: "undecided",
+    InstructionState.PLANNED: "waiting for approval",
+    InstructionState.APPROVED: "not sent",
+}
+_NEXT = {
+    InstructionState.IN_FLIGHT: "Start the night again: it is never sent twice.",
+    InstructionState.IN_DOUBT: (
+        "Do not send it again. A later night asks the gateway; look it up in the portal if urgent."
+    ),
+    InstructionState.NEEDS_HUMAN: (
+        "Look it up in the gateway's portal; two people record what they find (`recon resolve`)."
+    ),
+    InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
+    InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
+}
+_LOOK_UP = (
+    "Do not send it again. No question to the gateway shows it: look it up in the portal; two "
+    "people record what they find (`recon resolve`)."
+)
+_TOO_LATE = {
+    InstructionState.IN_FLIGHT: (
+        "is on its way to the gateway and cannot be taken back; whether it takes effect stands in "
+        "`recon status` when the reply is there"
+    ),
+    InstructionState.IN_DOUBT: (
+        "was sent and is in doubt: it may have taken effect or still may; do not send it again"
+    ),
+    InstructionState.NEEDS_HUMAN: (
+        "may have been sent, and nobody knows what became of it: look it up in the portal, and "
+        "two people record it (`recon resolve`)"
+    ),
+    InstructionState.CONFIRMED: "was carried out",
+}
+DOUBTFUL = frozenset(
+    {InstructionState.IN_FLIGHT, InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN}
+)
+STOPPED = "sending is stopped"
+_OPEN = "Look it up in the portal; two people record what is true (`recon resolve`)."
+_CLOSED = f"Nothing more is sent for this payment: {_OPEN[:1].lower()}{_OPEN[1:]}"
+_URGENT_FIRST = tuple(_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known beside the journal's rows, by instruction id or order."""
+
+    verdicts: Mapping[str, Sequence[FirstVerdict]]
+    approvals: Mapping[str, str]
+    ends: Mapping[str, datetime]
+    messages: Mapping[str, str]
+    """What the gateway told by itself."""
+    stopped: str
+    """Why nobody sends at all; said once, above the list."""
+
+    def verdicts_given(self, item: Instruction) -> str:
+        """Who says what of it while it is not decided, as a sentence; "" for nobody."""
+        words = self.verdicts.get(item.instruction_id, ())
+        each = ", ".join(f"{word.given_by} says {word.verdict}" for word in words)
+        if len({word.verdict for word in words}) > 1:
+            return f"Undecided: {each}; two people must say the same."
+        return f"{each}: a second must." if each else ""
+
+    def message(self, item: Instruction) -> str:
+        """What the gateway told of it, as a sentence; "" for nothing."""
+        words = self.messages.get(item.instruction_id)
+        return f"{words}." if words else ""
+
+
+def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
+    """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
+    with environment.store.reading() as connection:
+        waiting = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
+        open_cases = case_rows.open_cases(connection, run)
+        items = [*waiting, *(each.item for each in open_cases)]
+        beside = _beside(connection, run, items=items, environment=environment)
+        cases = tuple(_case_of(case, beside=beside) for case in open_cases)
+        others = (
+            *_held_nights(connection, run, environment=environment),
+            *_write_offs(connection, run),
+        )
+    now = environment.clock()
+    warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
+    lines = [
+        _attention_of(each, beside=beside, lapses_before=now + warned)
+        for each in _urgent_first(waiting)
+    ]
+    lines.sort(key=lambda entry: not entry.lapses)
+    unverified = [
+        _of_no_payment("answer not verified", since=run.started_at, next_step=_sentence(words))
+        for words in not_verified(run, environment=environment)
+    ]
+    return (*cases, *lines, *unverified, *others)[:ATTENTION_MAX]
+
+
+def in_groups(waiting: Iterable[Attention]) -> Iterator[tuple[str, list[Attention]]]:
+    """What stands in a row and needs the same, by what it needs: that is then said once."""
+    for next_step, alike in groupby(waiting, key=attrgetter("next_step")):
+        yield next_step, [*alike]
+
+
+def _beside(
+    connection: Connection, run: Run, *, items: Sequence[Instruction], environment: Environment
+) -> _Beside:
+    may_have_moved = [item for item in items if item.state not in WITHDRAWABLE]
+    captures = [item.order_no for item in items if item.kind is InstructionKind.CAPTURE]
+    dated = ShownAnswers(connection, run, environment).authorised_at(captures)
+    valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
+    return _Beside(
+        verdicts=decision_rows.open_verdicts(connection),
+        approvals={
+            wanted: first.by.by
+            for first in decision_rows.open_approvals(connection)
+            for wanted in first.instruction_ids
+        },
+        # Of a date that cannot be right nothing follows.
+        ends={
+            wanted: since + valid
+            for wanted, since in dated.items()
+            if since <= environment.clock() + AHEAD_MAX
+        },
+        messages=messages_reported(connection, account=run.account, items=may_have_moved),
+        stopped=str(sending_rows.stopped(connection) or ""),
+    )
+
+
+def _case_of(case: Case, *, beside: _Beside) -> Attention:
+    """A final instruction whose opposite is shown; its payment is closed meanwhile."""
+    item = case.item
+    words = [
+        _sentence(case.told),
+        beside.verdicts_given(item),
+        beside.message(item),
+        _CLOSED if item.transaction_id else _OPEN,
+    ]
+    entry = _entry(item, what="contradicted", words=words, since=case.noted_at, beside=beside)
+    return replace(entry, is_undecided=True)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def _entry(
+    item: Instruction, *, what: str, words: Iterable[str], since: datetime, beside: _Beside
+) -> Attention:
+    """What every entry about an instruction says of it."""
+    return Attention(
+        what=f"{item.kind} {what}",
+        order_no=item.order_no,
+        transaction_id=item.transaction_id,
+        currency=item.currency,
+        amount=item.amount,
+        since=since,
+        next_step=" ".join(filter(None, words)),
+        instruction_id=item.instruction_id,
+        message=beside.messages.get(item.instruction_id, ""),
+        subject=item.subject,
+    )
+
+
+def _of_no_payment(what: str, *, since: datetime, next_step: str) -> Attention:
+    return Attention(what, "", "", currency="", amount=0, since=since, next_step=next_step)
+
+
+def _held_nights(
+    connection: Connection, run: Run, *, environment: Environment
+) -> Iterator[Attention]:
+    """NOT PROVEN nights that hold refunds until two people release them."""
+    nights = runs.last_finished(connection, run)
+    account = run.account
+    for day in held_nights(connection, account, environment=environment):
+        if day == run.business_date and nights[day].run_id != run.run_id:
+            continue  # this run takes its place, and is what the page is about
+        run_id = nights[day].run_id
+        word = decision_rows.open_word(connection, RELEASE, subject=run_id)
+        if word and not word_ended(word, environment=environment):
+            first = f"{word.by.by} released it; a second person must. "
+        elif ended := release_ended(connection, run_id, environment=environment):
+            first = f"That it was released counts no more: {ended}. "
+        else:
+            first = ""
+        next_step = (
+            f"{first}The night of {day} holds refunds: run it again, or two people release "
+            f"it (`recon release {run_id}`)."
+        )
+        yield _of_no_payment("night not proven", since=nights[day].as_of, next_step=next_step)
+
+
+def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
+    """Write-offs of workbooks that no second person has agreed to."""
+    for answer in resolution_rows.waiting_write_offs(connection):
+        if (answer.merchant_id, answer.account_id) != run.account:
+            continue
+        next_step = (
+            f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
+            f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
+        )
+        yield _of_no_payment("write-off waits", since=answer.given_at, next_step=next_step)
+
+
+def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
+    """The newest run of every account with what needs a person there."""
+    with environment.store.reading() as connection:
+        newest = runs.newest_of_accounts(connection)
+    return [(run, attention(run, environment=environment)) for run in newest]
+
+
+def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
+    """What two people may decide, over all accounts, with what the gateway told of each."""
+    return [
+        (run, instruction)
+        for run, unfinished in status(environment)
+        for instruction in unfinished
+        if instruction.is_undecided
+    ]
+
+
+def standing_of(run: Run, *, environment: Environment) -> str:
+    """Where a run stands, in words: how it ended and why, working, died, or stopped and why."""
+    dry = " (dry run, nothing was sent)" if run.mode is Mode.DRY_RUN else ""
+    if run.status == "active":
+        if is_held(run, environment=environment):
+            return f"working, {run.owner}{dry}"
+        return (
+            f"died after {run.step or 'its start'} ({run.owner}): start the night again, "
+            f"what was sent is never sent twice{dry}"
+        )
+    if run.status == "finished" and run.verdict:
+        # `MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all.
+        end = end_of(run, environment=environment)
+        beside = f" ({end.verdict})" if end.undone.kind else ""
+        return f"{end.kind}{beside}" + (f": {end.sentence}" if end.sentence else "") + dry
+    return f"stopped after {run.step or 'its start'}{dry}" + (
+        f": {run.problem}" if run.problem else ""
+    )
+
+
+def is_held(run: Run, *, environment: Environment) -> bool:
+    """Whether a process works on the account now."""
+    try:
+        with account_lock(environment.store, run), environment.store.reading() as connection:
+            return runs.living(connection, run) is not None
+    except NightHeldError:
+        return True
+
+
+def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environment) -> Instruction:
+    """Take back an instruction that was never sent; it can never be sent afterwards.
+
+    Withdrawing moves no money, so one name is enough; name and reason stand in the history.
+
+    Raises:
+        UsageError: there is no such instruction, it is past taking back, or name or reason is
+            missing.
+    """
+    if not by.strip() or not reason.strip():
+        msg = "say who withdraws it (--as) and why (--reason)"
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        instruction = instruction_rows.of_id(connection, instruction_id)
+        if instruction is None:
+            msg = f"there is no instruction {instruction_id} (`recon status` shows their ids)"
+            raise UsageError(msg)
+        if instruction.state not in WITHDRAWABLE:
+            why = _TOO_LATE.get(instruction.state, f"is {instruction.state}")
+            msg = (
+                f"instruction {instruction_id} {why}: only one that was never sent can be "
+                "withdrawn; nothing was changed"
+            )
+            raise UsageError(msg)
+        why = f"withdrawn by {by.strip()}: {reason.strip()}"
+        event = move(
+            connection,
+            instruction,
+            to=InstructionState.WITHDRAWN,
+            values={"hold": "", "message": why[:400]},
+        )
+        append(connection, [event], at=environment.clock())
+    return instruction
+
+
+def _urgent_first(waiting: Iterable[Instruction]) -> list[Instruction]:
+    # What came with no file was asked for by hand: no night knows that it is to come.
+    wanted = [
+        each
+        for each in waiting
+        if each.hold or each.state is not InstructionState.APPROVED or each.file_id is None
+    ]
+    return sorted(
+        wanted,
+        key=lambda each: (_URGENT_FIRST.index(each.state), _since(each), each.natural_key),
+    )
+
+
+def _since(item: Instruction) -> datetime:
+    return next(filter(None, (item.in_doubt_since, item.sent_at, item.planned_at)))
+
+
+def _attention_of(item: Instruction, *, beside: _Beside, lapses_before: datetime) -> Attention:
+    state, wanted = item.state, item.instruction_id
+    reason = item.hold or item.message
+    if reason and reason == beside.stopped:
+        reason = STOPPED
+    ends = beside.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
+    lapses = ends is not None and ends <= lapses_before
+    words = [
+        f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
+        _sentence(reason),
+        beside.verdicts_given(item),
+        f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
+        beside.message(item),
+        # By which id the gateway's portal finds a payout, which has none of ours.
+        f"The gateway knows it as request {item.gateway_request_id}."
+        if state in DOUBTFUL and item.kind is InstructionKind.PAYOUT
+        else "",
+        # What to do never promises an answer that cannot come.
+        _LOOK_UP
+        if state is InstructionState.IN_DOUBT and item.kind in NO_QUERY_SHOWS
+        else _NEXT[state],
+    ]
+    since = _since(item)
+    entry = _entry(item, what=_WORDS[state], words=words, since=since, beside=beside)
+    is_undecided = state in DOUBTFUL - {InstructionState.IN_FLIGHT}
+    return replace(entry, lapses=lapses, is_undecided=is_undecided)

@@ -1,0 +1,382 @@
+"""The way back in: answers of a returned workbook, judged against the database and kept.
+
+A row counts when its break is open in the newest run of that night, no later night shows it with
+another code or other money, nobody answered it since the workbook was written, and its cells are
+what the form allows. Everything else is refused with its
+cell. A write-off counts only when a second person has agreed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from recon.matching.breaks.result import alike_by, subject_of
+from recon.matching.codes import CODES
+from recon.model.errors import SourceUnreadableError
+from recon.model.money import Money, format_minor_units
+from recon.model.nights import Mode
+from recon.model.resolutions import (
+    WHOLE_CAUSE,
+    WRITE_OFF,
+    Import,
+    Returned,
+    ReturnedRow,
+    StoredAnswer,
+    Taken,
+    WorkbookRefusal,
+)
+from recon.model.words import BreakCode
+from recon.privacy.card_numbers import holds_card
+from recon.privacy.shown_text import redacted
+from recon.steps.approvals.verdicts import note_write_off
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person
+from recon.steps.runtime.predecessor import refuse_closed
+from recon.steps.runtime.stored_results import StoredResult
+from recon.store import Connection
+from recon.store.database.bulk_rows import rows_of
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from recon.store.people import resolution_rows
+from recon.store.people.resolution_rows import NewAnswer
+
+KEYS_SHOWN_MAX = 3
+LISTED = ("row", "order", "at risk", "what is wrong", "resolution", "owner", "comment")
+FACTS = {
+    "code": "Code",
+    "order_amount": "Orders",
+    "gateway_amount": "Gateway",
+    "ledger_amount": "Ledger",
+    "exposure": "Money at risk",
+}
+"""What an answer is about, by its title on Breaks; age and flags may grow under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a returned workbook is read; `reports` provides it."""
+
+    read: Callable[[Path], Returned]
+    keys_digest: Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Night:
+    """The run a workbook belongs to, with its open breaks and what was answered."""
+
+    run: Run
+    breaks: Mapping[str, Mapping[str, Any]]
+    kept: Mapping[str, StoredAnswer]
+    changed: Mapping[str, str]
+    """Break -> how a later night shows it otherwise, in words."""
+
+
+def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
+    """Take in the answers of a returned workbook; the same file again is a no-op.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: not a workbook of ours, of another database, of a run that was
+            replaced since, or one whose rows were added or lost; nothing was taken.
+        UsageError: the month of its night is closed.
+    """
+    environment = person.environment
+    person.refuse_unproven()
+    returned = form.read(path)
+    with environment.store.writing() as connection:
+        done, answers, _ = _judged(
+            connection, returned, by=person.word.by, form=form, environment=environment
+        )
+        if done.repeated:
+            return done
+        resolution_rows.save(connection, answers, brought=done, at=environment.clock())
+        written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
+        for break_id, money in written_off.items():
+            note_write_off(connection, break_id, money=money, person=person)
+    return done
+
+
+def listed(
+    path: Path, *, form: Form, environment: Environment
+) -> tuple[Import, list[tuple[str, ...]]]:
+    """What an import would take, each answer beside its break, for eyes: nothing is changed.
+
+    Answers whose cells were sorted without the others stand beside breaks that they do not fit.
+
+    Returns:
+        What would become of the file, and a row of `LISTED` for each answer.
+
+    Raises:
+        As `import_resolutions`.
+    """
+    returned = form.read(path)
+    with environment.store.reading() as connection:
+        done, _, night = _judged(connection, returned, by="", form=form, environment=environment)
+    rows: list[tuple[str, ...]] = []
+    breaks = {} if night is None else night.breaks
+    for taken in done.taken:
+        broken, answer = breaks[taken.break_id], taken.answer
+        wrong, currency = CODES[BreakCode(str(broken["code"]))].title, str(broken["currency"])
+        risk = Money.of_minor_units(int(broken["exposure"] or 0), currency=currency)
+        of_row = f"{taken.row}, of one cause" if taken.covers_cause else str(taken.row)
+        beside = (of_row, taken.order_no, str(risk) if currency else "", wrong)
+        rows.append((*beside, answer.resolution, answer.owner, answer.comment))
+    return done, rows
+
+
+def _judged(
+    connection: Connection, returned: Returned, *, by: str, form: Form, environment: Environment
+) -> tuple[Import, list[NewAnswer], _Night | None]:
+    """What becomes of a returned workbook; no night where it was imported before."""
+    brought = Import(returned.name, returned.sha256, returned.facts.get("run_id", ""), by)
+    if resolution_rows.imported_before(connection, returned.sha256):
+        return replace(brought, repeated=True), [], None
+    night = _night_of(connection, returned, environment=environment)
+    _refuse_other_rows(returned, night=night, form=form)
+    today = local_day(environment.clock(), environment=environment)
+    return *_judge(returned, night=night, brought=brought, today=today), night
+
+
+def local_day(now: datetime, *, environment: Environment) -> date:
+    """The day that people write, where the account's calendar is kept."""
+    return now.astimezone(environment.settings.rules.business_calendar.zone).date()
+
+
+def _night_of(connection: Connection, returned: Returned, *, environment: Environment) -> _Night:
+    """The run that wrote the workbook, if it still stands for its night."""
+    run_id = returned.facts.get("run_id", "")
+    known = {run.run_id: run for run in runs.finished(connection)}
+    if run_id not in known:
+        msg = (
+            f"{returned.name} belongs to run {run_id or 'of no name'}, which this database does "
+            "not know; nothing was taken: is it of another merchant or another database?"
+        )
+        raise SourceUnreadableError(msg)
+    run = runs.get(connection, run_id)
+    nights = runs.last_finished(connection, run)
+    newest = nights.get(run.business_date)
+    if newest is not None and newest.run_id != run_id:
+        msg = (
+            f"{returned.name} is of run {run_id}; the night of {run.business_date} was run again "
+            f"since, and run {newest.run_id} replaces it: nothing was taken, answer in the "
+            "workbook of that run"
+        )
+        raise SourceUnreadableError(msg)
+    kept = f"nothing of {returned.name} was taken, answer in the workbook of a newer night"
+    refuse_closed(connection, run, kept=kept)
+    breaks = _breaks_of(connection, run, environment=environment)
+    live = [night for night in nights.values() if night.mode is Mode.LIVE]
+    last = max(live, key=lambda night: night.business_date, default=run)
+    changed = (
+        {}
+        if last.business_date <= run.business_date
+        else _changed(
+            breaks,
+            later=_breaks_of(connection, last, environment=environment),
+            day=last.business_date,
+        )
+    )
+    answers = resolution_rows.stored_answers(connection, run.account)
+    return _Night(run, breaks, answers, changed)
+
+
+def _breaks_of(
+    connection: Connection, run: Run, *, environment: Environment
+) -> dict[str, Mapping[str, Any]]:
+    breaks = StoredResult(connection, run.run_id, environment).open_breaks()
+    rows = [] if breaks is None else rows_of(breaks)
+    return {str(row["break_id"]): row for row in rows}
+
+
+def _changed(
+    breaks: Mapping[str, Mapping[str, Any]], *, later: Mapping[str, Mapping[str, Any]], day: date
+) -> dict[str, str]:
+    """Breaks that are open still and no longer what the workbook says; one that ended may stay."""
+    versions = {}
+    for break_id in breaks.keys() & later.keys():
+        then, now = breaks[break_id], later[break_id]
+        words = [
+            f"{title} is {_fact(now, name)}, was {_fact(then, name)}"
+            for name, title in FACTS.items()
+            if now[name] != then[name]
+        ]
+        if words:
+            versions[break_id] = (
+                f"stale: the night of {day} shows this break otherwise ({'; '.join(words)}); "
+                "nothing was kept: answer it in the workbook of that night"
+            )
+    return versions
+
+
+def _fact(row: Mapping[str, Any], name: str) -> str:
+    if name == "code" or row[name] is None:
+        return str(row[name] or "blank")
+    return format_minor_units(int(row[name]), currency=str(row["currency"]))
+
+
+def _refuse_other_rows(returned: Returned, *, night: _Night, form: Form) -> None:
+    """Sorted and filtered is fine; a row that was added, lost or renamed is not."""
+    counts = Counter(returned.keys)
+    lost = sorted(set(night.breaks) - set(counts))
+    foreign = sorted(key for key, count in counts.items() if count > 1 or key not in night.breaks)
+    if returned.facts.get("keys_sha256", "") != form.keys_digest(sorted(night.breaks)):
+        _refuse(returned, "its list of breaks is not the one that the run wrote")
+    if foreign:
+        which = ", ".join(foreign[:KEYS_SHOWN_MAX])
+        _refuse(returned, f"it has rows that the run did not write, or wrote once ({which})")
+    if lost:
+        _refuse(returned, f"rows are missing ({', '.join(lost[:KEYS_SHOWN_MAX])})")
+
+
+def _refuse(returned: Returned, what: str) -> None:
+    msg = (
+        f"{returned.name}: {what}; nothing was taken. Sorting and filtering are fine, adding, "
+        "deleting or renaming rows is not: copy the answers into a fresh workbook"
+    )
+    raise SourceUnreadableError(msg)
+
+
+def _judge(
+    returned: Returned, *, night: _Night, brought: Import, today: date
+) -> tuple[Import, list[NewAnswer]]:
+    refusals = list(returned.refusals)
+    answers: dict[str, NewAnswer] = {}
+    unchanged = blank = 0
+    own = [row for row in returned.rows if not row.answer.is_blank]
+    for row in own:
+        kept = night.kept.get(row.break_id)
+        if kept is not None and kept.answer == row.answer and row.scope != WHOLE_CAUSE:
+            unchanged += 1
+            continue
+        problem = _problem(row, kept=kept, night=night, today=today)
+        if problem:
+            refusals.append(problem)
+            continue
+        answers[row.break_id] = _new(row, break_id=row.break_id, kept=kept, night=night)
+    for row in own:
+        if row.scope == WHOLE_CAUSE and row.break_id in answers:
+            refusals += _uncovered(row, returned=returned, night=night)
+            covered = list(_covered(row, returned=returned, night=night, taken=answers))
+            answers.update({break_id.break_id: break_id for break_id in covered})
+    blank = len(returned.rows) - len(own)
+    taken = tuple(_taken(answer, night=night) for answer in answers.values())
+    done = replace(brought, taken=taken, unchanged=unchanged, blank=blank, refusals=tuple(refusals))
+    return done, list(answers.values())
+
+
+def _problem(
+    row: ReturnedRow, *, kept: StoredAnswer | None, night: _Night, today: date
+) -> WorkbookRefusal | None:
+    """Why an answer cannot be taken."""
+    answer = row.answer
+    if problem := _stale(row, kept=kept, night=night):
+        return WorkbookRefusal(row.cells["Resolution"], answer.resolution, problem)
+    if answer.resolved_on is not None and answer.resolved_on > today:
+        problem = f"a day that is still to come: today is {today}; write when it was done"
+        return WorkbookRefusal(row.cells["Resolved on"], f"{answer.resolved_on}", problem)
+    if answer.resolution and not answer.owner:
+        return WorkbookRefusal(row.cells["Owner"], "", "a resolution needs an owner")
+    for title, text in (("Comment", answer.comment), ("Owner", answer.owner)):
+        if holds_card(text):
+            why = "looks like a card number, which does not belong here: say it without"
+            return WorkbookRefusal(row.cells[title], redacted(text), why)
+    needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
+    if needs_words and not answer.comment:
+        problem = f"{answer.resolution!r} needs a comment that says why"
+        return WorkbookRefusal(row.cells["Comment"], "", problem)
+    return None
+
+
+def _stale(row: ReturnedRow, *, kept: StoredAnswer | None, night: _Night) -> str:
+    """That the answer was given before another one, or about what is no longer so; else ""."""
+    if row.version != (kept.version if kept else 0):
+        return (
+            f"stale: {kept.by if kept else 'nobody'} answered this break since the workbook was "
+            "written; look at the newest workbook first"
+        )
+    return night.changed.get(row.break_id, "")
+
+
+def _covered(
+    row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
+) -> Iterator[NewAnswer]:
+    """The other breaks of the row's cause that nobody answered in this workbook."""
+    for other in _of_cause(row, returned=returned, night=night):
+        kept = night.kept.get(other.break_id)
+        is_answered = other.break_id in taken or not other.answer.is_blank
+        if is_answered or _stale(other, kept=kept, night=night):
+            continue
+        new = _new(row, break_id=other.break_id, kept=kept, night=night)
+        yield replace(new, covers_cause=True)
+
+
+def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
+    """The other rows whose break has the cause of this one's: its code where no cause is known.
+
+    They are those that the sheet counts as alike.
+    """
+    causes = {break_id: alike_by(row) for break_id, row in night.breaks.items()}
+    others = (answer for answer in returned.rows if answer.break_id != row.break_id)
+    return [answer for answer in others if causes[answer.break_id] == causes[row.break_id]]
+
+
+def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[WorkbookRefusal]:
+    """To what an answer for every break of a cause was not applied, so that nobody believes it."""
+    others = _of_cause(row, returned=returned, night=night)
+    if not others:
+        problem = (
+            "no other break has the same cause or code; the answer was taken for this break "
+            "alone: answer each of the others in its own row"
+        )
+        yield WorkbookRefusal(row.cells["Applies to"], row.scope, problem)
+    for other in others:
+        problem = _stale(other, kept=night.kept.get(other.break_id), night=night)
+        if other.answer.is_blank and problem:
+            yield WorkbookRefusal(other.cells["Resolution"], row.answer.resolution, problem)
+
+
+def _new(row: ReturnedRow, *, break_id: str, kept: StoredAnswer | None, night: _Night) -> NewAnswer:
+    return NewAnswer(
+        account=night.run.account,
+        break_id=break_id,
+        version=(kept.version if kept else 0) + 1,
+        answer=row.answer,
+        waits=row.answer.resolution == WRITE_OFF,
+        sheet_row=row.number,
+        covers_cause=False,
+        currency=str(night.breaks[break_id]["currency"]),
+        exposure=night.breaks[break_id]["exposure"],
+    )
+
+
+def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
+    broken = night.breaks[new_answer.break_id]
+    place = (new_answer.version, new_answer.sheet_row, new_answer.waits)
+    return Taken(
+        new_answer.break_id,
+        subject_of(broken),
+        new_answer.answer,
+        *place,
+        covers_cause=new_answer.covers_cause,
+    )
+
+
+def sentence_of(done: Import, *, listed_only: bool = False) -> str:
+    """What became of a file, or would become, in one sentence."""
+    if done.repeated:
+        return f"{done.name} was imported before; nothing was done."
+    waiting = sum(taken.waits for taken in done.taken)
+    parts = [f"{len(done.taken)} answers {'to take' if listed_only else 'taken'}"]
+    covered = sum(taken.covers_cause for taken in done.taken)
+    if covered:
+        parts.append(f"{covered} of them with the answer to another break of their cause")
+    if waiting:
+        wait = "write-offs that wait for a second person (`recon status` has their numbers)"
+        parts.append(f"{waiting} of them {wait}")
+    parts += [f"{done.unchanged} unchanged", f"{done.blank} without an answer"]
+    if done.refusals:
+        parts.append(f"{len(done.refusals)} cells refused")
+    return f"{done.name}: {', '.join(parts)}."

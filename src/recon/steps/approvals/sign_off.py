@@ -1,0 +1,497 @@
+"""Signing a night: a reviewer and an approver under one workbook; and the list of all nights.
+
+They sign in any order. A signature binds the workbook's SHA-256, which its person names: who looked
+at another file than the one that lies there now signs nothing. It is refused while a high break
+lacks an owner or a comment, and it counts for nothing once the night, or an earlier one, was run
+again. Its person may take it back until both are there.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from recon.archive.step_folder import Document, Sealed
+from recon.config.approvers import person_key
+from recon.desk.endorsement import Kind
+from recon.files.formats.named_bytes import sha256_of
+from recon.instructions.approval import problem_of_role
+from recon.matching.breaks.result import subject_of
+from recon.model.errors import UsageError
+from recon.model.resolutions import StoredAnswer
+from recon.model.words import DIGITS_READ, SEVERE, Verdict
+from recon.steps.runtime.environment import Environment, account_of
+from recon.steps.runtime.identity import Person
+from recon.steps.runtime.night_folder import (
+    SIGNED,
+    STEPS,
+    Terms,
+    bind,
+    links,
+    newest,
+    refuse_let_go,
+    write,
+)
+from recon.steps.runtime.predecessor import (
+    BEFORE_OPENING,
+    MISSING,
+    NO_BUSINESS_DAY,
+    STILL_OPEN,
+    standing_without_a_night,
+)
+from recon.steps.runtime.stored_results import StoredResult
+from recon.store import Connection
+from recon.store.database.bulk_rows import rows_of
+from recon.store.database.record import RUN, changed
+from recon.store.nights import input_rows, runs, sign_off_rows
+from recon.store.nights.runs import Run
+from recon.store.nights.sign_off_rows import ROLES, Signature
+from recon.store.people import resolution_rows
+
+ANSWERS, SIGNATURES, WORKBOOK = "answers.jsonl", "signatures.json", "workbook.xlsx"
+
+
+@dataclass(frozen=True, slots=True)
+class NightToSign:
+    """What somebody wants to put their name under."""
+
+    run_id: str
+    role: str
+    """Reviewer or approver."""
+    seen: str
+    """SHA-256 of the file that the person looked at, or its first DIGITS_READ."""
+
+
+class SignedCopy(Protocol):
+    """The workbook with its names and answers; `reports` provides it."""
+
+    def __call__(
+        self,
+        content: bytes,
+        *,
+        signatures: Sequence[Signature],
+        answers: Mapping[str, StoredAnswer],
+        timezone: str,
+    ) -> bytes:
+        """The bytes of the copy."""
+
+
+def write_signature(
+    run: Run,
+    *,
+    signatures: Sequence[Signature],
+    answers: Mapping[str, StoredAnswer],
+    copy: SignedCopy,
+    environment: Environment,
+) -> Sealed:
+    """Write the folder of the last of these signatures; it counts for nothing yet.
+
+    `signatures` are those that stand under the workbook, the new one last; `answers` are by break.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+        OutputError: no signed copy can be made of the workbook.
+        UsageError: the file changed while it was read.
+    """
+    signature, path = signatures[-1], Path(run.workbook)
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != signature.workbook_sha256:
+        msg = f"{path} was changed while it was signed: look at it, then sign again"
+        raise UsageError(msg)
+    zone = environment.settings.rules.calendar.timezone
+    stamped = copy(content, signatures=signatures, answers=answers, timezone=zone)
+    with environment.store.reading() as connection:
+        bound = newest(links(connection, run.run_id))
+        inputs = input_rows.load(connection, run.run_id)
+        rules = runs.digests_of(connection, run.run_id)["rules_digest"]
+    rows = ({"break_id": key, **asdict(kept)} for key, kept in sorted(answers.items()))
+    lines = "".join(json.dumps(row, sort_keys=True, default=str) + "\n" for row in rows)
+    names = [{**asdict(each), "at": each.at.isoformat()} for each in signatures]
+    return write(
+        run,
+        f"{SIGNED}{signature.role}",
+        parts=[
+            Document(ANSWERS, lines.encode()),
+            Document(SIGNATURES, f"{json.dumps(names, indent=2, sort_keys=True)}\n".encode()),
+            Document(WORKBOOK, stamped),
+        ],
+        terms=Terms(inputs.previous_run_id if inputs else "", rules),
+        after={step: bound[step] for step in STEPS if step in bound},
+        environment=environment,
+    )
+
+
+NIGHTS_MAX = 400
+"""Nights of one list: a year and some days."""
+BREAKS_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One day of one account: its night, or why it has none."""
+
+    merchant_id: str
+    account_id: str
+    business_date: date
+    run_id: str
+    """"" when it never ran."""
+    standing: str
+    """The verdict, or that it stopped or still runs; without a night that it is missing, was
+    skipped and why, or that none was due."""
+    signed: tuple[Signature, ...]
+    """What counts; void signatures are not among them."""
+    void_because: str
+    """Which run made earlier signatures void."""
+    unsigned_days: int
+    """Days since the night for as long as a name is missing."""
+    workbook: str = ""
+    """Where the run's workbook was written."""
+    workbook_sha256: str = ""
+
+    @property
+    def due(self) -> bool:
+        """Whether anybody expects a night of this day."""
+        return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
+
+    @property
+    def exit_code(self) -> int:
+        """That of its verdict; a night that is missing or stopped proves nothing."""
+        if self.standing in set(Verdict):
+            return Verdict(self.standing).exit_code
+        return Verdict.NOT_PROVEN.exit_code if self.standing in {MISSING, "stopped"} else 0
+
+
+def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
+    """The workbook of a run as it lies there now: its path and SHA-256, "" where there is none."""
+    with environment.store.reading() as connection:
+        known = runs.is_known(connection, run_id)
+        path = Path(runs.get(connection, run_id).workbook) if known else Path()
+    return (str(path), sha256_of(path)) if path.is_file() else ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Signing:
+    """What a signature is put under, as it stands."""
+
+    night: Run
+    run: Run
+    before: tuple[Signature, ...]
+    answers: Mapping[str, StoredAnswer]
+
+
+def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
+    """Put one person's name under a night's workbook.
+
+    Its folder is written first; the transaction that notes the name binds it.
+
+    Raises:
+        UsageError: the person may not, or the night or its workbook cannot be signed.
+        NightLetGoError: its folder was let go.
+        ArchiveError: the archive cannot be written.
+        OutputError: no signed copy can be made of the workbook.
+    """
+    environment = person.environment
+    role, word = wanted.role, person.word
+    if role not in ROLES:
+        msg = f"a role is one of {', '.join(ROLES)}"
+        raise UsageError(msg)
+    person.refuse_unproven()
+    with environment.store.reading() as connection:
+        signing = _allowed(connection, wanted, person=person)
+    digest = signing.night.workbook_sha256
+    name = Signature(role, word.by, word.authenticated, word.at, digest)
+    sealed = write_signature(
+        signing.run,
+        signatures=(*signing.before, name),
+        answers=signing.answers,
+        copy=copy,
+        environment=environment,
+    )
+    with environment.store.writing() as connection:
+        if _allowed(connection, wanted, person=person) != signing:
+            msg = "somebody answered or signed at the same time: look at it, then sign again"
+            raise UsageError(msg)
+        sign_off_rows.save(connection, wanted.run_id, role=role, word=word, workbook_sha256=digest)
+        bind(connection, signing.run, sealed=[sealed], environment=environment)
+        says = {"role": role, "workbook_sha256": digest}
+        person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
+        environment.crash_point("bound a signature")
+        return _night_of(connection, signing.night, today=environment.clock().date())
+
+
+def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> _Signing:
+    """What the person may sign.
+
+    Raises:
+        UsageError: they may not, or it is not what they looked at.
+    """
+    night = _run_of(connection, wanted.run_id)
+    _refuse_person(connection, night, role=wanted.role, person=person)
+    answers = _refuse_night(connection, night, environment=person.environment)
+    _refuse_unseen(connection, night, seen=wanted.seen)
+    names = sign_off_rows.signatures(connection, night.run_id)
+    before = tuple(names[role] for role in ROLES if role in names)
+    return _Signing(night, runs.get(connection, night.run_id), before, answers)
+
+
+def answers_of(night: Night, *, environment: Environment) -> Mapping[str, StoredAnswer]:
+    """What people had answered to the account's breaks when the night was signed, by break key."""
+    with environment.store.reading() as connection:
+        return resolution_rows.stored_answers(connection, (night.merchant_id, night.account_id))
+
+
+def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
+    """Every day of every declared account: its night, or that it is missing or that none is due.
+
+    Raises:
+        UsageError: the range is empty or too long.
+    """
+    days = (last - first).days + 1
+    if not 1 <= days <= NIGHTS_MAX:
+        msg = f"name a range of 1 to {NIGHTS_MAX} nights, not {days}"
+        raise UsageError(msg)
+    with environment.store.reading() as connection:
+        live = sign_off_rows.live_runs(connection, first=first, last=last)
+        newest = {(run.merchant_id, run.account_id, run.business_date): run for run in live}
+        return [
+            night
+            for account in map(account_of, sorted(environment.settings.accounts))
+            for night in _nights_of(
+                account,
+                days=[first + timedelta(days=number) for number in range(days)],
+                newest=newest,
+                connection=connection,
+                environment=environment,
+            )
+        ]
+
+
+def _nights_of(
+    account: tuple[str, str],
+    *,
+    days: Sequence[date],
+    newest: Mapping[tuple[str, str, date], Run],
+    connection: Connection,
+    environment: Environment,
+) -> Iterator[Night]:
+    """The days of one account, in their order."""
+    now, rules = environment.clock(), environment.settings.rules
+    today = now.date()
+    finished = runs.last_finished(connection, account)
+    for day in days:
+        night = newest.get((*account, day))
+        if night is not None:
+            yield _night_of(connection, night, today=today)
+            continue
+        standing = standing_without_a_night(day, nights=finished, rules=rules, now=now)
+        waits = (today - day).days if standing == MISSING else 0
+        yield Night(*account, day, "", standing, (), "", waits)
+
+
+def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
+    names = sign_off_rows.signatures(connection, run.run_id)
+    since = min((name.at for name in names.values()), default=None)
+    void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
+    because = f"run {void} replaced it" if void else _earlier_signed(connection, run)
+    counting = () if void else tuple(names[role] for role in ROLES if role in names)
+    day = run.business_date
+    complete = len(counting) == len(ROLES)
+    standing = run.verdict if run.status == "finished" else run.status
+    return Night(
+        run.merchant_id,
+        run.account_id,
+        day,
+        run.run_id,
+        standing,
+        counting,
+        because,
+        0 if complete else (today - day).days,
+        run.workbook,
+        run.workbook_sha256,
+    )
+
+
+def _earlier_signed(connection: Connection, run: Run) -> str:
+    """Which signed run of the same night this finished one replaced, and who had signed it."""
+    if run.status != "finished":
+        return ""
+    earlier = sign_off_rows.signed_earlier(connection, run)
+    if earlier is None:
+        return ""
+    words = _reported(sign_off_rows.signatures(connection, earlier))
+    return f"run {run.run_id} replaced run {earlier}, which {words} had signed"
+
+
+def later_run(connection: Connection, run_id: str) -> str:
+    """The run that replaced a live one; "" when none did, or there is no such run."""
+    this, _ = _live_run(connection, run_id)
+    return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
+
+
+def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
+    """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
+    this, live = _live_run(connection, run_id)
+    if this is None:
+        return ()
+    notes = [
+        f"Run {run.run_id} of this night was signed by {who}; this run replaces it: sign this one."
+        for run in live
+        if run.started_at < this.started_at and run.business_date == this.business_date
+        if run.account == this.account
+        if (who := _reported(sign_off_rows.signatures(connection, run.run_id)))
+    ]
+    later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
+    if later:
+        notes.append(f"Run {later} replaced this run: do not sign this workbook, sign the newest.")
+    return tuple(notes)
+
+
+def _live_run(connection: Connection, run_id: str) -> tuple[Run | None, Sequence[Run]]:
+    """A live run, None when there is none of that id; and all of them."""
+    live = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
+    return next((run for run in live if run.run_id == run_id), None), live
+
+
+def _reported(names: Mapping[str, Signature]) -> str:
+    """Who signed, in order: "Dan Orr (reviewer) and Anna Berg (approver)"."""
+    return " and ".join(f"{names[role].by} ({role})" for role in ROLES if role in names)
+
+
+def _run_of(connection: Connection, run_id: str) -> Run:
+    run, _ = _live_run(connection, run_id)
+    if run is None or run.status != "finished":
+        msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
+        raise UsageError(msg)
+    later = sign_off_rows.replaced_by(connection, run, since=run.started_at)
+    if later:
+        msg = f"run {run_id} was replaced by run {later}: sign that night's newest workbook"
+        raise UsageError(msg)
+    return run
+
+
+def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Person) -> None:
+    names = sign_off_rows.signatures(connection, signed.run_id)
+    if role in names:
+        msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
+        raise UsageError(msg)
+    refuse_role(role, person=person)
+    for name in names.values():
+        if person.is_same(name.by):
+            msg = f"{name.by} signed as {name.role}; somebody else signs as {role}"
+            raise UsageError(msg)
+        if name.workbook_sha256 != signed.workbook_sha256:
+            msg = (
+                f"{name.by} signed another file of run {signed.run_id} as {name.role}: "
+                f"{name.by} takes that back (`recon sign-off {signed.run_id} --take-back`) and "
+                "looks at this one first"
+            )
+            raise UsageError(msg)
+        # Every answer stands under the name of somebody who did not bring it.
+        brought = resolution_rows.importers(connection, signed.run_id, since=name.at)
+        if any(person.is_same(by) for by in brought):
+            msg = (
+                f"{person.declared.name} brought answers in after {name.by} had signed as "
+                f"{name.role}: {name.by} takes that back (`recon sign-off {signed.run_id} "
+                "--take-back`), looks at them and signs again; nothing was signed"
+            )
+            raise UsageError(msg)
+
+
+def refuse_role(role: str, *, person: Person) -> None:
+    """Look at a role, and at who would be left for the other one, before a name is put anywhere.
+
+    Raises:
+        UsageError: the person is no approver and signs as one, or nobody could sign as the other.
+    """
+    if role == "approver" and (problem := problem_of_role(person.declared)):
+        msg = f"{problem}; an approver signs as approver, nothing was signed"
+        raise UsageError(msg)
+    (other,) = set(ROLES) - {role}
+    declared = person.environment.settings.approvers
+    mine = person_key(person.short, declared=declared)
+    left = [each for short, each in declared.items() if short != mine]
+    if not any(other == "reviewer" or not problem_of_role(each) for each in left):
+        msg = (
+            f"after {person.declared.name} as {role} nobody would be left to sign as {other} "
+            "(approvers.toml); nothing was signed"
+        )
+        raise UsageError(msg)
+
+
+def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
+    """Take back one's signature while the other is missing; what it was, "" for none."""
+    names = sign_off_rows.signatures(connection, run_id)
+    own = [name for name in names.values() if person.is_same(name.by)]
+    if not own or len(names) == len(ROLES):
+        return ""
+    sign_off_rows.take_back(connection, run_id, signature=own[0], word=person.word)
+    person.endorse_taken_back(connection, Kind.SIGN_OFF, run_id)
+    return f"the signature as {own[0].role} under run {run_id}"
+
+
+def _refuse_night(
+    connection: Connection, signed: Run, *, environment: Environment
+) -> Mapping[str, StoredAnswer]:
+    """The answers to its breaks, where nothing stands against it."""
+    if signed.verdict == Verdict.NOT_PROVEN:
+        msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
+        raise UsageError(msg)
+    refuse_let_go(connection, signed.run_id)
+    path = Path(signed.workbook)
+    if not path.is_file() or sha256_of(path) != signed.workbook_sha256:
+        msg = (
+            f"{signed.workbook or 'the workbook'} is not the file that run {signed.run_id} wrote; "
+            "where somebody saved answers into it, bring them in (`recon import-resolutions`), "
+            f"which writes the workbook again with them; else `recon workbook {signed.run_id}` "
+            "does; then look at that one"
+        )
+        raise UsageError(msg)
+    breaks = StoredResult(connection, signed.run_id, environment).open_breaks()
+    keys = set() if breaks is None else {*breaks["break_id"]}
+    every = resolution_rows.stored_answers(connection, signed.account)
+    answers = {key: kept for key, kept in every.items() if key in keys}
+    alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
+    if alone:
+        shown = ", ".join(subject_of(row) for row in alone[:BREAKS_SHOWN_MAX])
+        msg = (
+            f"{len(alone)} breaks of severity high or above have no owner or no comment "
+            f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
+        )
+        raise UsageError(msg)
+    return answers
+
+
+def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
+    """A file that its person did not see, or that nobody but the tables knows."""
+    if problem := next(changed(connection, RUN), ""):
+        msg = f"{problem}: nobody signs until `recon verify` agrees"
+        raise UsageError(msg)
+    if len(seen) < DIGITS_READ:
+        msg = f"say which file you looked at: the first {DIGITS_READ} digits of its SHA-256"
+        raise UsageError(msg)
+    if not signed.workbook_sha256.startswith(seen):
+        msg = (
+            f"{signed.workbook} is not the file that you looked at: its SHA-256 begins with "
+            f"{signed.workbook_sha256[:DIGITS_READ]}, yours with {seen[:DIGITS_READ]}; look at "
+            "the one that lies there now, and sign that one"
+        )
+        raise UsageError(msg)
+
+
+def not_looked_after(
+    breaks: pd.DataFrame, *, kept: Mapping[str, StoredAnswer]
+) -> list[Mapping[str, Any]]:
+    """Breaks of severity high or above without an owner or a comment."""
+    severe = breaks[breaks["severity"].isin(SEVERE)]
+    return [
+        row
+        for row in rows_of(severe)
+        if not (
+            (answer := kept.get(row["break_id"])) and answer.answer.owner and answer.answer.comment
+        )
+    ]

@@ -1,0 +1,418 @@
+"""What evidence cannot decide, two people do: verdicts on doubts, and the release of a night.
+
+A verdict says what happened, with the evidence in words; it never sends. Each person has one word,
+which a later one of theirs takes the place of; it is decided as soon as two different people, one
+of them an approver, say the same. A release lifts the hold that a NOT PROVEN night puts on refunds.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from recon.config.approvers import Approver, has_left, person_key
+from recon.desk.endorsement import Kind
+from recon.instructions.approval import Decides, beyond_limit, problem_of_role, problem_of_two
+from recon.instructions.instruction import Instruction
+from recon.instructions.resolution import quarantine, waited
+from recon.model.errors import UsageError
+from recon.model.money import format_minor_units
+from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person, agreed
+from recon.steps.runtime.predecessor import refuse_closed, release_ended
+from recon.store import Connection
+from recon.store.database.history import append
+from recon.store.money import case_rows, endorsement_rows, instruction_rows
+from recon.store.money.instruction_rows import move
+from recon.store.nights import notification_rows, runs
+from recon.store.nights.notification_rows import GatewayMessage
+from recon.store.people import decision_rows, resolution_rows
+from recon.store.people.decision_rows import RELEASE, TAKEN_BACK, FirstVerdict
+from recon.store.people.resolution_rows import WaitingWriteOff
+from recon.store.schema import APPLIED
+
+MESSAGES_SHOWN_MAX = 3
+"""Newest messages about one instruction that are told."""
+DIGEST_CHARACTERS = 12
+"""Of a message, by which a decision names it."""
+_KINDS = {
+    InstructionKind.CAPTURE: ("payment",),
+    InstructionKind.CANCEL: ("payment",),
+    InstructionKind.REFUND: ("refund received", "refund accepted", "refund result"),
+    InstructionKind.PAYOUT: ("payout",),
+    InstructionKind.CANCEL_SUBSCRIPTION: ("subscription",),
+}
+"""Of messages that may be about an instruction."""
+
+
+def messages_reported(
+    connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, str]:
+    """Instruction id -> what the gateway told of it, when, and how a decision names that.
+
+    `items` are instructions of the account that somebody has to decide; of some nothing was told.
+    """
+    messages = _messages(connection, account=account, items=items)
+    return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
+
+
+def named_message(connection: Connection, item: Instruction, *, digest: str) -> str:
+    """The message that a decision about an instruction names by its first characters, in words.
+
+    Raises:
+        UsageError: no message about this instruction, or several, begin so.
+    """
+    account = (item.merchant_id, item.account_id)
+    messages = _messages(connection, account=account, items=[item])[item.instruction_id]
+    fitting = [message for message in messages if message.sha256.startswith(digest.lower())]
+    if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
+        known = ", ".join(message.sha256[:DIGEST_CHARACTERS] for message in messages) or "none"
+        msg = (
+            f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
+            f"(known: {known}); nothing was noted"
+        )
+        raise UsageError(msg)
+    return _words(fitting[0])
+
+
+def _messages(
+    connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, list[GatewayMessage]]:
+    """The messages that may be about each instruction, newest last."""
+    if not items:
+        return {}
+    payments = {item.transaction_id for item in items} - {""}
+    messages = notification_rows.about(connection, account, transaction_ids=payments)
+    return {item.instruction_id: _of(item, messages=messages) for item in items}
+
+
+def _of(item: Instruction, *, messages: Collection[GatewayMessage]) -> list[GatewayMessage]:
+    fitting = [message for message in messages if message.kind in _KINDS.get(item.kind, ())]
+    if item.kind is InstructionKind.PAYOUT:
+        return [
+            message
+            for message in fitting
+            if message.fields.get("request_id", "") == item.gateway_request_id
+        ]
+    if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+        return [
+            message
+            for message in fitting
+            if message.fields.get("recurring_id", "") == item.recurring_id
+        ]
+    wanted = item.transaction_id
+    return [message for message in fitting if wanted and message.transaction_id == wanted]
+
+
+def _sentence(messages: list[GatewayMessage]) -> str:
+    shown = "; ".join(_words(message) for message in messages[-MESSAGES_SHOWN_MAX:])
+    more = len(messages) - MESSAGES_SHOWN_MAX
+    rest = f"; and {more} earlier" if more > 0 else ""
+    return (
+        f"The gateway told by itself: {shown}{rest}. Its signature covers ids alone: look it up, "
+        "and name the message as evidence (`--message`)"
+    )
+
+
+def _words(about: GatewayMessage) -> str:
+    money = ""
+    if about.amount is not None and about.currency:
+        money = f" of {format_minor_units(about.amount, currency=about.currency)} {about.currency}"
+    return (
+        f"{' '.join(filter(None, (about.kind, about.status)))}{money} at "
+        f"{about.received_at:%Y-%m-%d %H:%M} UTC (message {about.sha256[:DIGEST_CHARACTERS]})"
+    )
+
+
+EVIDENCE_CHARACTERS_MIN = 10
+NOT_APPLIED = "not_applied"
+STATES = {
+    APPLIED: InstructionState.RESOLVED_APPLIED,
+    NOT_APPLIED: InstructionState.RESOLVED_NOT_APPLIED,
+}
+"""What people may say -> what it makes of the instruction."""
+UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
+ELSEWHERE = "said to be done elsewhere"
+DONE_ELSEWHERE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
+"""Kinds of which a refused one may be done in the gateway's pages, and no source shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtDecision:
+    """What became of one person's word about an instruction."""
+
+    instruction: Instruction
+    decided: bool
+    others: tuple[FirstVerdict, ...] = ()
+    """What everybody else says of it, or had said by then."""
+    before: str = ""
+    """What the person had said themselves before, which counts no more."""
+
+
+def resolve(
+    instruction_id: str, *, verdict: str, evidence: str, message: str = "", person: Person
+) -> DoubtDecision:
+    """One person's verdict, and whether the instruction is decided now.
+
+    A final instruction that the gateway contradicts keeps its state: its case is closed. That a
+    refused end of a subscription was done in the gateway's pages opens one.
+
+    Args:
+        instruction_id: Of the doubt or the case.
+        verdict: A key of STATES.
+        evidence: What the person saw and where.
+        message: First characters of a message of the gateway's, kept beside the evidence.
+        person: Who says it.
+
+    Raises:
+        UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
+            happened, no such message, the person says it again, or nobody could be the second.
+    """
+    environment = person.environment
+    _refuse_words(verdict, evidence=evidence)
+    person.refuse_unproven()
+    _start_clock(instruction_id, environment=environment)
+    with environment.store.writing() as connection:
+        at = person.word.at
+        instruction, has_case = _undecided(connection, instruction_id, verdict=verdict, at=at)
+        if not has_case and verdict == NOT_APPLIED:
+            _refuse_early(connection, instruction, environment=environment)
+        named = message and named_message(connection, instruction, digest=message)
+        seen = "; ".join(filter(None, (named, evidence.strip())))
+        own, others, gone = _stated(connection, instruction_id, person=person)
+        if any(word.verdict == verdict for word in own):
+            msg = f"{person.declared.name} said so already; a second person must say the same"
+            raise UsageError(msg)
+        person.refuse_alone()
+        says = {"verdict": verdict, "evidence": seen}
+        person.endorse(connection, Kind.DECISION, instruction_id, says=says)
+        decision_rows.save_verdict(
+            connection,
+            instruction_id,
+            decision=verdict,
+            evidence=seen,
+            word=person.word,
+            ends=(*own, *gone),
+        )
+        before = next((word.verdict for word in own), "")
+        first = _agreeing(others, verdict=verdict, person=person)
+        if first is None:
+            return DoubtDecision(instruction, decided=False, others=others, before=before)
+        both = f"{first.given_by} and {person.word.in_words}"
+        reason = f"{verdict} by {both}: {first.evidence}; {seen}"
+        if has_case:
+            case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
+        else:
+            values = {"message": reason[:400], "hold": "", "outcome_at": at}
+            decided = move(connection, instruction, to=STATES[verdict], values=values)
+            read = case_rows.clock_event(instruction_id, uptime=environment.uptime())
+            append(connection, [decided, read], at=at)
+        open_words = decision_rows.open_verdicts_of(connection, instruction_id)
+        decision_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
+    return DoubtDecision(instruction, decided=True, others=others, before=before)
+
+
+def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
+    """What became of a word about a doubt: who says what, and what it waits for."""
+    item = decision.instruction
+    what = f"{item.kind} of {item.subject}, {verdict}"
+    against = [
+        f"{word.given_by} says {word.verdict}"
+        for word in decision.others
+        if word.verdict != verdict
+    ]
+    changed = f" Your earlier word ({decision.before}) counts no more." if decision.before else ""
+    if decision.decided:
+        overruled = f" Not all said so: {', '.join(against)}." if against else ""
+        return f"Decided: {what}.{changed}{overruled}"
+    if against:
+        return (
+            f"Noted, and undecided: you say {verdict} of the {item.kind} of {item.subject}, "
+            f"{', '.join(against)}. Both words stand until two people, one of them an approver, "
+            f"say the same: look it up together.{changed}"
+        )
+    return f"Noted: {what}; it waits for a second person, one of the two an approver.{changed}"
+
+
+def take_back_verdict(connection: Connection, instruction_id: str, *, person: Person) -> str:
+    """Take back one's verdict while it decides nothing; what it was, "" for none."""
+    own, _, _ = _stated(connection, instruction_id, person=person)
+    if not own:
+        return ""
+    decision_rows.end_verdicts(connection, own, word=person.word, event=TAKEN_BACK)
+    person.endorse_taken_back(connection, Kind.DECISION, instruction_id)
+    return f"the word {own[-1].verdict} about instruction {instruction_id}"
+
+
+def _stated(
+    connection: Connection, instruction_id: str, *, person: Person
+) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
+    """Open words about an instruction: one's own, those of others, and of people who left."""
+    words = decision_rows.open_verdicts_of(connection, instruction_id)
+    left = partial(has_left, declared=person.environment.settings.approvers)
+    gone = tuple(word for word in words if left(word.given_by))
+    own = tuple(word for word in words if person.is_same(word.given_by))
+    return own, tuple(word for word in words if word not in (*own, *gone)), gone
+
+
+def _agreeing(
+    others: Sequence[FirstVerdict], *, verdict: str, person: Person
+) -> FirstVerdict | None:
+    """Who said the same, so that the two decide it together."""
+    declared = person.environment.settings.approvers
+    for word in others:
+        other = declared[person_key(word.given_by, declared=declared)]
+        if word.verdict == verdict and not problem_of_two((other, person.declared)):
+            return word
+    return None
+
+
+def _undecided(
+    connection: Connection, instruction_id: str, *, verdict: str, at: datetime
+) -> tuple[Instruction, bool]:
+    """The instruction that somebody has to decide, and whether it is final and has a case."""
+    instruction = instruction_rows.of_id(connection, instruction_id)
+    has_case = instruction is not None and case_rows.has_case(
+        connection, instruction_id, open_only=True
+    )
+    if instruction is not None and not has_case and verdict == APPLIED:
+        has_case = _opened_case(connection, instruction, at=at)
+    if instruction is None or (instruction.state not in UNDECIDED and not has_case):
+        is_now = f"is {instruction.state}" if instruction else "does not exist"
+        msg = f"instruction {instruction_id} {is_now}: there is nothing to decide"
+        raise UsageError(msg)
+    return instruction, has_case
+
+
+def _opened_case(connection: Connection, instruction: Instruction, *, at: datetime) -> bool:
+    """Whether it is one that was refused and may be done elsewhere; it has a case then."""
+    refused = instruction.kind in DONE_ELSEWHERE and instruction.state in REJECTED_STATES
+    if not refused or case_rows.has_case(connection, instruction.instruction_id):
+        return False
+    case_rows.open_case(connection, instruction, reason=ELSEWHERE, at=at)
+    return True
+
+
+def _refuse_words(verdict: str, *, evidence: str) -> None:
+    if verdict not in STATES:
+        msg = f"a verdict is one of {', '.join(STATES)}"
+        raise UsageError(msg)
+    if len(evidence.strip()) < EVIDENCE_CHARACTERS_MIN:
+        msg = "say what you saw and where (--evidence), so that an auditor can follow it"
+        raise UsageError(msg)
+
+
+def _start_clock(instruction_id: str, *, environment: Environment) -> None:
+    """A doubt whose night ended before it started the clock that nobody can set: it starts now."""
+    with environment.store.writing() as connection:
+        instruction = instruction_rows.of_id(connection, instruction_id)
+        if instruction is not None and instruction.in_doubt_since is not None:
+            case_rows.note_clocks(
+                connection, [instruction_id], uptime=environment.uptime(), at=environment.clock()
+            )
+
+
+def _refuse_early(
+    connection: Connection, instruction: Instruction, *, environment: Environment
+) -> None:
+    """That nothing happened is nobody's to say while it may still happen."""
+    if instruction.in_doubt_since is None:
+        return
+    now = environment.clock()
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    readings = case_rows.readings(connection, instruction.instruction_id)
+    left = quarantine(deadline) - waited(environment.uptime(), readings=readings)
+    if left > timedelta():
+        ripe = now + left
+        msg = (
+            f"instruction {instruction.instruction_id} may still be carried out until "
+            f"{ripe:%Y-%m-%d %H:%M:%S} UTC, because the gateway may be late; nothing was noted: "
+            f"look it up again after that, and say {NOT_APPLIED} then"
+        )
+        raise UsageError(msg)
+
+
+def release(run_id: str, *, reason: str, person: Person) -> bool:
+    """One person lifts the hold of a NOT PROVEN night; True when it is the second.
+
+    Raises:
+        UsageError: no such run, its night is proven or released, or the word does not count
+            (`identity.agreed`).
+    """
+    environment = person.environment
+    with environment.store.writing() as connection:
+        night = next((run for run in runs.finished(connection) if run.run_id == run_id), None)
+        verdict = runs.get(connection, run_id).verdict if night else ""
+        if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
+            msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
+            raise UsageError(msg)
+        both = decision_rows.who_released(connection, run_id)
+        if both and not release_ended(connection, run_id, environment=environment):
+            msg = f"run {run_id} was released by {both[0]} and {both[1]}"
+            raise UsageError(msg)
+        return bool(agreed(connection, RELEASE, subject=run_id, reason=reason, person=person))
+
+
+def agree_write_off(answer_id: int, *, person: Person) -> str:
+    """The second person agrees to a write-off; the break it is about.
+
+    Raises:
+        UsageError: no write-off of that number waits, the person gave it, or neither of the two is
+            an approver who may give up as much as the write-offs of its workbook come to; nothing
+            was changed.
+    """
+    environment = person.environment
+    person.refuse_unproven()
+    with environment.store.writing() as connection:
+        waiting = {
+            answer.answer_id: answer for answer in resolution_rows.waiting_write_offs(connection)
+        }
+        if answer_id not in waiting:
+            known = ", ".join(map(str, sorted(waiting))) or "none"
+            msg = f"no write-off {answer_id} waits (waiting: {known})"
+            raise UsageError(msg)
+        wanted = waiting[answer_id]
+        # What was open at a close stays so there; a newer night's workbook takes the answer again.
+        night = runs.get(connection, wanted.run_id)
+        kept = "nothing was agreed to, answer the break in the workbook of a newer night"
+        refuse_closed(connection, night, kept=kept)
+        decides = _may_write_off(connection, wanted)
+        person.refuse_second(wanted.given_by, decides=decides)
+        resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
+        money = resolution_rows.write_off_of(connection, answer_id)
+        note_write_off(connection, wanted.break_id, money=money, person=person)
+    return wanted.break_id
+
+
+def note_write_off(
+    connection: Connection, break_id: str, *, money: tuple[str, int] | None, person: Person
+) -> None:
+    """The desk's signature under one person's word that this much of a break is written off."""
+    says = {} if money is None else endorsement_rows.money_stated(money)
+    person.endorse(connection, Kind.WRITE_OFF, break_id, says=says)
+
+
+def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:
+    """Who is the approver that a write-off needs: many small ones in one workbook are one large.
+
+    Raises:
+        UsageError: nobody knows any more what it comes to.
+    """
+    if resolution_rows.write_off_of(connection, answer.answer_id) is None:
+        msg = (
+            f"what break {answer.break_id} came to in run {answer.run_id} is not stored any "
+            "more, so nobody can agree to write it off; answer it in a newer workbook"
+        )
+        raise UsageError(msg)
+    sums = resolution_rows.write_offs_of_file(connection, answer.file_sha256)
+    what = "the write-offs of that workbook: it"
+
+    def problem(person: Approver) -> str:
+        beyond = (
+            beyond_limit(person, currency=currency, amount=amount, what=what)
+            for currency, amount in sums.items()
+        )
+        return problem_of_role(person) or next(filter(None, beyond), "")
+
+    return problem

@@ -1,0 +1,313 @@
+"""What people say of files that nights took or refused: read it again, or let it go.
+
+A file whose layout was corrected is the same bytes, so a night would call it known; a stray file
+that cannot be read would make its night INCOMPLETE for ever. A content that broke its reader is
+read by nobody. Name and reason stand in the history, and count as far as the desk signed them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recon.desk.endorsement import Kind
+from recon.files.formats.named_bytes import sha256_of
+from recon.model.errors import ReaderBrokenError, SourceUnreadableError, UsageError
+from recon.model.words import SourceFile, SourceKind
+from recon.privacy.shown_text import shown_name
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import Person
+from recon.store import Connection
+from recon.store.database.engine import Turn, join_turn
+from recon.store.database.history import ChainLink, Event, append, links_of
+from recon.store.money.endorsement_rows import Endorsed
+from recon.store.nights import order_rows, runs
+from recon.store.nights.order_rows import KnownFile
+from recon.store.nights.runs import Run
+from recon.store.schema import order_file
+from recon.store.schema.columns import REASON_CHARACTERS
+
+ENTITY = "file"
+AGAIN, DISMISSED = "read again", "dismissed"
+CONTENT = "file content"
+SET_ASIDE, TRIED_AGAIN, MET = "set aside", "read again", "met again"
+UNTIL = "no night tries it again, under whatever name, until somebody says `recon file --again`"
+REASON_WORDS_MIN = 2
+Place = tuple[str, str, str]
+"""Merchant, account, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDecision:
+    """One word as the desk signs it and the history keeps it."""
+
+    file: str
+    """Entity id: the version, or the content, that it is about."""
+    said: str
+    by: str
+    reason: str
+    sha256: str
+    """Of the file."""
+    account: str
+    name: str
+    turn: int = 0
+    """Of a content that was set aside: how often it was by then."""
+
+    @property
+    def says(self) -> dict[str, str]:
+        """As a word says it.
+
+        Bound to the file's hash, its account and name, what was said and why, and to the very
+        version: a word that was used, or of another file, is good for nothing.
+        """
+        names = ("file", "said", "by", "reason", "account", "name", "turn")
+        return {name: str(getattr(self, name)) for name in names}
+
+    def is_endorsed(self, connection: Connection, words: Endorsed) -> bool:
+        """Whether somebody said it at the desk."""
+        return words.is_said(connection, Kind.FILE, subject=self.sha256, says=self.says)
+
+
+_OF_WORD = ("by", "reason", "sha256", "account", "name")
+"""What the event of a word tells of it."""
+
+
+def files_of(account: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
+    """The newest version of each file of an account, by name."""
+    environment.settings.account(account[0], account_id=account[1])
+    with environment.store.reading() as connection:
+        return [
+            replace(file, word=_last_word(connection, file.file_id))
+            for file in order_rows.newest_versions(connection, account, whole_file=WHOLE_FILE)
+        ]
+
+
+def _last_word(connection: Connection, file_id: int) -> ChainLink | None:
+    links = links_of(connection, [_entity(file_id)], entity=ENTITY)
+    return links[-1] if links else None
+
+
+def _entity(file_id: int) -> str:
+    return f"{ENTITY}-{file_id}"
+
+
+def _file_word(link: ChainLink) -> FileDecision:
+    """A word as its event has it; of a forged one may be missing what no word lacks."""
+    cells = {name: link.data.get(name, "") for name in _OF_WORD}
+    return FileDecision(link.entity_id, link.event, **cells)
+
+
+def unendorsed_files(connection: Connection, words: Endorsed) -> Iterator[str]:
+    """Words about files that nobody said at the desk."""
+    for word in map(_file_word, links_of(connection, entity=ENTITY)):
+        if not word.is_endorsed(connection, words):
+            yield (
+                f"file {word.name} counts as {word.said} by {word.by}, but the desk did not "
+                "endorse it"
+            )
+
+
+def _stated(
+    connection: Connection, run: Run, *, name: str, decision: str, environment: Environment
+) -> ChainLink | None:
+    """The last word on the newest version of a name, where it is this and counts at the desk."""
+    newest = connection.scalar(order_rows.newest_files(run, order_file.c.name == name))
+    last = _last_word(connection, newest) if newest else None
+    if last is None or last.event != decision:
+        return None
+    counts = _file_word(last).is_endorsed(connection, Endorsed(environment.desk))
+    return last if counts else None
+
+
+def dismissed(connection: Connection, run: Run, *, name: str, environment: Environment) -> str:
+    """What told the version of a file from others that somebody let go; "" when nobody did.
+
+    Whatever came after it under that name counts again.
+    """
+    word = _stated(connection, run, name=name, decision=DISMISSED, environment=environment)
+    return word.data.get("identity", "") if word else ""
+
+
+def known_file(
+    connection: Connection, run: Run, *, name: str, sha256: str, environment: Environment
+) -> SourceFile | None:
+    """As `order_rows.known_file`, unless somebody said that this version is to be read again."""
+    known = order_rows.known_file(connection, run, name=name, sha256=sha256)
+    if known is None:
+        return None
+    word = _stated(connection, run, name=known.name, decision=AGAIN, environment=environment)
+    return None if word and word.data.get("sha256", "") == sha256 else known
+
+
+def say(connection: Connection, word: FileDecision, *, at: datetime, **more: str) -> FileDecision:
+    """Keep a word in the history; it counts once it is signed."""
+    details = {name: str(getattr(word, name)) for name in _OF_WORD}
+    append(connection, [Event(ENTITY, word.file, word.said, details | more)], at=at)
+    return word
+
+
+@contextmanager
+def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "") -> Iterator[str]:
+    """The content's hash, for a block that reads the file; one that broke its reader is not read.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it was set aside before, or is now.
+    """
+    sha256 = sha256 or sha256_of(path)
+    shown = shown_name(path.name)
+    name = (run.merchant_id, run.account_id, shown)
+
+    def note(event: str, **more: object) -> None:
+        with environment.store.writing() as connection:
+            details = {**more, "name": list(name)}
+            append(connection, [Event(CONTENT, sha256, event, details)], at=environment.clock())
+
+    with environment.store.reading() as connection:
+        words = Endorsed(environment.desk)
+        links = links_of(connection, [sha256], entity=CONTENT)
+        known = _folded(links, counts=lambda word: word.is_endorsed(connection, words))
+    if known is not None:
+        if name not in known.names:
+            note(MET)
+        msg = f"{shown} was not read: this content is set aside ({known.why}); {UNTIL}"
+        raise SourceUnreadableError(msg)
+    try:
+        yield sha256
+    except ReaderBrokenError as error:
+        if sha256_of(path) != sha256:
+            raise  # it was exchanged meanwhile: nobody knows which content it was
+        note(SET_ASIDE, why=str(error))
+        msg = f"{error}; its content is set aside: {UNTIL}"
+        raise SourceUnreadableError(msg) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _SetAside:
+    """Why a content is not read, and under which names it was met."""
+
+    why: str
+    names: frozenset[Place]
+
+
+def _folded(
+    links: Iterable[ChainLink], *, counts: Callable[[FileDecision], bool]
+) -> _SetAside | None:
+    """What some events of one content come to, oldest first; None when it may be read."""
+    now: _SetAside | None = None
+    turn = 0
+    for link in links:
+        name = _place(link.data)
+        if link.event == TRIED_AGAIN:
+            now = None if counts(_content_word(link.entity_id, link.data, turn=turn)) else now
+        elif link.event == SET_ASIDE:
+            turn += 1
+            now = _SetAside(str(link.data["why"]), frozenset([name]))
+        elif now is not None:
+            now = _SetAside(now.why, now.names | {name})
+    return now
+
+
+def _place(data: Mapping[str, Any]) -> Place:
+    merchant_id, account_id, name = map(str, data["name"])
+    return merchant_id, account_id, name
+
+
+def _content_word(sha256: str, data: Mapping[str, Any], *, turn: int) -> FileDecision:
+    merchant_id, account_id, name = _place(data)
+    by, reason, account = str(data["by"]), str(data["reason"]), f"{merchant_id}/{account_id}"
+    return FileDecision(sha256, TRIED_AGAIN, by, reason, sha256, account, name, turn=turn)
+
+
+def read_again(name: str, *, account: tuple[str, str], person: Person, reason: str) -> None:
+    """Let the next night read a file once more, though its content is known or was set aside.
+
+    Raises:
+        UsageError: there is no such file, or the reason is missing.
+    """
+    environment, by = person.environment, person.declared.name
+    reason = _stated_why(reason)
+    known = {file.source.name: file for file in files_of(account, environment=environment)}
+    place = (*account, name)
+    with environment.store.reading() as connection:
+        of_content: dict[str, list[ChainLink]] = {}
+        for link in links_of(connection, entity=CONTENT):
+            of_content.setdefault(link.entity_id, []).append(link)
+    # By every name under which a content was met.
+    folded = {sha256: _folded(links, counts=bool) for sha256, links in of_content.items()}
+    set_aside = [sha256 for sha256, content in folded.items() if content and place in content.names]
+    if name not in known and not set_aside:
+        raise _unknown(name, account=account)
+    with environment.store.writing() as connection:
+        at, words = environment.clock(), []
+        for sha256 in set_aside:
+            details = {"by": by, "reason": reason, "name": list(place)}
+            turn = len(links_of(connection, [sha256], entity=CONTENT, event=SET_ASIDE))
+            words.append(_content_word(sha256, details, turn=turn))
+            append(connection, [Event(CONTENT, sha256, TRIED_AGAIN, details)], at=at)
+        if name in known:
+            file = known[name]
+            about = (file.source.sha256, "/".join(account), name)
+            word = FileDecision(_entity(file.file_id), AGAIN, by, reason, *about)
+            words.append(say(connection, word, at=at))
+        for word in words:
+            person.endorse(connection, Kind.FILE, word.sha256, says=word.says)
+
+
+def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str) -> KnownFile:
+    """Let go of a file that could not be read, or that was expected and never came.
+
+    A version without rows takes its place.
+
+    Raises:
+        UsageError: there is no such file, rows of it were taken, or the reason is missing.
+    """
+    environment, by = person.environment, person.declared.name
+    reason = _stated_why(reason)
+    known = {file.source.name: file for file in files_of(account, environment=environment)}
+    if name not in known:
+        raise _unknown(name, account=account)
+    file = known[name]
+    if file.source.kind is SourceKind.SETTLEMENT:
+        msg = (
+            f"{name} is a settlement file: without it nobody knows what was settled on its days; "
+            "nothing was changed: ask the gateway for a correct one"
+        )
+        raise UsageError(msg)
+    if not file.refused:
+        msg = (
+            f"{name} was read ({file.source.rows_accepted} rows taken): only a file that was "
+            "refused whole, or never came, can be let go; nothing was changed: let a corrected "
+            "version of the same name arrive"
+        )
+        raise UsageError(msg)
+    with environment.store.writing(turn=Turn.ORDERS) as connection:
+        at = environment.clock()
+        nothing = unread(
+            file.source.kind, name, sha256=absent_sha256(name, str(at), by, reason), rejected=0
+        )
+        run = runs.get(connection, file.run_id)
+        file_id = order_rows.insert_file(connection, run, source=nothing, at=at)
+        about = (file.source.sha256, "/".join(run.account), name)
+        word = FileDecision(_entity(file_id), DISMISSED, by, reason, *about)
+        # Within the turn of files; the history grows in the journal's.
+        join_turn(connection, Turn.JOURNAL)
+        say(connection, word, at=at, identity=file.source.sha256)
+        person.endorse(connection, Kind.FILE, word.sha256, says=word.says)
+    return file
+
+
+def _unknown(name: str, *, account: tuple[str, str]) -> UsageError:
+    return UsageError(
+        f"no night of {'/'.join(account)} has met a file {name} (`recon file` names them)"
+    )
+
+
+def _stated_why(reason: str) -> str:
+    if len(reason.split()) < REASON_WORDS_MIN or len(reason) > REASON_CHARACTERS:
+        msg = f"say why in words (--reason): {REASON_WORDS_MIN} at least; kept in the history"
+        raise UsageError(msg)
+    return reason.strip()

@@ -1,0 +1,421 @@
+"""Who is it, and what did they agree to? A declared person, proven by a current one-time code.
+
+A code counts once, also within its thirty seconds; after some wrong ones whoever gave them waits,
+and nobody else. Secrets come from the environment or a file of mode 0600 and are never stored,
+printed or logged. A word gets the desk's signature in the transaction that notes it.
+
+Overrides of a stop: two different people say the same, in any order, one of them an approver.
+
+The first word holds until the end of the next business day, as an approval does, or as long as its
+caller says; until the second is said its person may take it back. Towards a gateway
+that moves real money each word needs a current one-time code.
+"""
+
+import hmac
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+
+import pyotp
+from pydantic import SecretStr
+
+from recon.config.approvers import Approver, has_left, person_key
+from recon.config.keys import key_of_file
+from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
+from recon.desk.held_keys import SET_UP
+from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
+from recon.instructions.instruction import Instruction, terms_of
+from recon.instructions.money_requests import InstructionWords, WordsOf
+from recon.model.business_date import Grace
+from recon.model.errors import ConfigurationError, UsageError
+from recon.steps.runtime.environment import Environment, is_on_this_machine
+from recon.store import Connection
+from recon.store.money import endorsement_rows
+from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.people import closed_months, decision_rows
+from recon.store.people.decision_rows import FirstDecision, PersonsDecision, code_turn
+
+CODE_SECONDS = 30
+CODE_WINDOW_STEPS = 1
+"""A code of the step before or after still counts: clocks differ."""
+WRONG_CODES_MAX = 5
+"""Of one person from one login; after that each try waits, longer and longer."""
+WRONG_CODES_WITHIN = timedelta(hours=1)
+WAIT_FIRST = timedelta(minutes=1)
+WAIT_MAX = timedelta(minutes=15)
+NAME_CHARACTERS_MAX = 100
+NONCE_BITS = 128
+VALID = Grace.parse("1bd")
+REASON_CHARACTERS_MIN = 10
+REASON_CHARACTERS_MAX = 300
+ACCEPT_RESTORE = "accept restore"
+SET_ASIDE = "set file aside"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who speaks now."""
+
+    short: str
+    declared: Approver
+    word: PersonsDecision
+    environment: Environment = field(repr=False)
+    """Of the process that hears them."""
+    before: str = ""
+    """What wrong codes were given in this name since they last spoke; "" for none."""
+
+    def is_same(self, other: str) -> bool:
+        """Whether a name that was noted is that of this person."""
+        declared = self.environment.settings.approvers
+        own = person_key(self.declared.name, declared=declared)
+        return own == person_key(other, declared=declared)
+
+    def refuse_unproven(self) -> None:
+        """A name that no code proved decides nothing about real money.
+
+        Raises:
+            UsageError: the gateway is not on this machine, and no one-time code is set up for them.
+        """
+        if not self.word.authenticated and not is_on_this_machine(self.environment.settings):
+            msg = (
+                f"this counts with a current one-time code only, and none is set up for "
+                f"{self.short} (`recon enrol {self.short}`); nothing was changed"
+            )
+            raise UsageError(msg)
+
+    def refuse_second(self, first: str, *, decides: Decides = problem_of_role) -> None:
+        """Look at both people before the word of the second is noted.
+
+        Raises:
+            UsageError: they are one person, or neither is the approver whom it needs.
+        """
+        if self.is_same(first):
+            msg = f"{first} said so already; a second person must say the same"
+            raise UsageError(msg)
+        declared = self.environment.settings.approvers
+        other = declared.get(person_key(first, declared=declared)) or self.declared
+        if problem := problem_of_two((other, self.declared), decides=decides):
+            msg = f"{problem}; nothing was changed"
+            raise UsageError(msg)
+
+    def refuse_alone(self, *, decides: Decides = problem_of_role) -> None:
+        """Look who could say the same before the word of the first is noted.
+
+        Raises:
+            UsageError: nobody who is declared could.
+        """
+        declared = self.environment.settings.approvers.values()
+        if problem := problem_of_rest(self.declared, declared=declared, decides=decides):
+            msg = f"{problem}; nothing was changed"
+            raise UsageError(msg)
+
+    def endorse(
+        self,
+        connection: Connection,
+        kind: Kind,
+        subject: str,
+        *,
+        items: Iterable[Instruction] = (),
+        says: Mapping[str, str] | None = None,
+        valid_until: datetime | None = None,
+    ) -> None:
+        """Sign and store what they agree to now, as the desk.
+
+        Raises:
+            UsageError: this process is not the desk, so nobody's word counts here.
+        """
+        desk = self.environment.desk
+        if desk.private is None:
+            msg = (
+                "this process is not the desk, so nobody's word counts here: say it through "
+                "`recon desk` (RECON_DESK_SOCKET)"
+                if desk.public
+                else f"there is no desk, so nobody's word counts: {SET_UP}"
+            )
+            raise UsageError(f"{msg}; nothing was changed")
+        nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.word.at
+        word = Endorsement(
+            kind=kind,
+            subject=subject,
+            items={item.instruction_id: terms_digest(terms_of(item)) for item in items},
+            says=says or {},
+            person=self.short,
+            name=self.declared.name,
+            role=self.declared.role,
+            proven=self.word.authenticated,
+            at=instant(at),
+            valid_until=instant(valid_until) if valid_until else "",
+            sequence=endorsement_rows.next_sequence(connection),
+            nonce=nonce,
+            database=endorsement_rows.named_database(connection, chance=nonce, at=at),
+        )
+        endorsement_rows.save(connection, endorse(word, key=desk.private), word=word, at=at)
+
+    def endorse_taken_back(
+        self, connection: Connection, kind: Kind, subject: str, *, items: Iterable[Instruction] = ()
+    ) -> None:
+        """The desk's signature under one's word that what they said counts no more."""
+        self.endorse(connection, Kind.TAKEN_BACK, subject, items=items, says={"of": kind.value})
+
+
+def identify(
+    short: str, *, code: SecretStr | None, environment: Environment, origin: str = ""
+) -> Person:
+    """The declared person behind a name, authenticated where a secret is configured.
+
+    `origin` is whose login gave the code, as the socket tells it; "" is this process's own.
+
+    Raises:
+        UsageError: nobody of that name, no code or a wrong, used or late one, or too many wrong
+            ones.
+        ConfigurationError: the person's secret is named but not there, or also another person's.
+    """
+    every = environment.settings.approvers
+    known_as = person_key(short, declared=every)
+    declared = every.get(known_as)
+    if declared is None:
+        known = ", ".join(sorted(every)) or "nobody"
+        msg = f"approvers.toml declares no {short!r} (declared: {known}); nothing was changed"
+        raise UsageError(msg)
+    short = known_as
+    secret = _secret_of(declared, short=short, environment=environment)
+    before = ""
+    if secret is not None:
+        _refuse_shared(secret, short=short, environment=environment)
+        who = (short, origin or f"login {os.geteuid()}")
+        before = _check_code(who, secret=secret, code=code, environment=environment)
+    word = PersonsDecision(declared.name, authenticated=secret is not None, at=environment.clock())
+    return Person(short, declared, word, environment, before)
+
+
+def speaker(
+    name: str, *, code: SecretStr | None, environment: Environment, origin: str = ""
+) -> Person:
+    """Who decides what moves no money.
+
+    Where people are declared it is one of them, who proves it as everywhere; a gateway on this
+    machine, without any of them, is played with under any name.
+
+    Raises:
+        UsageError: no name, nobody of that name is declared, or as `identify` says.
+    """
+    free = " ".join(name.split())
+    if not free or len(free) > NAME_CHARACTERS_MAX:
+        msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
+        raise UsageError(msg)
+    if not environment.settings.approvers and is_on_this_machine(environment.settings):
+        word = PersonsDecision(free, authenticated=False, at=environment.clock())
+        return Person(free, Approver.model_construct(name=free), word, environment)
+    return identify(name, code=code, environment=environment, origin=origin)
+
+
+def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:
+    if declared.code_secret_file is not None:
+        return SecretStr(key_of_file(declared.code_secret_file))
+    if not declared.code_secret_env:
+        return None
+    secret = environment.variables.get(declared.code_secret_env, "").strip()
+    if not secret:
+        msg = (
+            f"the environment variable {declared.code_secret_env} with the secret of {short} is "
+            "not set; without it nobody can prove to be that person"
+        )
+        raise ConfigurationError(msg)
+    return SecretStr(secret)
+
+
+def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -> None:
+    """One secret under two names would let one person be two, wherever it is written."""
+    mine = _bare(secret)
+    for other, declared in environment.settings.approvers.items():
+        if other == short:
+            continue
+        try:
+            theirs = _secret_of(declared, short=other, environment=environment)
+        except ConfigurationError:
+            # Missing here or not readable by this login: then it proves nobody here either.
+            continue
+        if theirs is not None and hmac.compare_digest(_bare(theirs), mine):
+            msg = (
+                f"{short} and {other} have the same secret of one-time codes: each person needs "
+                "their own (`recon enrol`); nothing was changed"
+            )
+            raise ConfigurationError(msg)
+
+
+def _bare(secret: SecretStr) -> bytes:
+    """The secret as codes are made of it: base32 knows no case, blanks or padding."""
+    return "".join(secret.get_secret_value().split()).rstrip("=").casefold().encode()
+
+
+def _check_code(
+    who: tuple[str, str], *, secret: SecretStr, code: SecretStr | None, environment: Environment
+) -> str:
+    """Take a right code once; what wrong ones were given in this name before, in words."""
+    short, origin = who
+    if code is None:
+        msg = f"{short} proves to be {short} with the current one-time code (--code)"
+        raise UsageError(msg)
+    problem = before = ""
+    is_wrong = False
+    # One transaction counts, judges and notes: tries at the same time are counted one by one, each
+    # at the instant of its turn and never before the one it waited for. It is kept although the
+    # call fails.
+    with code_turn(environment.desk.codes, store=environment.store) as connection:
+        now = environment.wall_clock()
+        step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
+        wrong = decision_rows.wrong_codes(
+            connection, short, origin=origin, since=now - WRONG_CODES_WITHIN
+        )
+        if wrong and (until := waits_until(wrong)) > now:
+            problem = (
+                f"{len(wrong)} wrong codes for {short} came from here ({origin}): wait, then try "
+                f"again at {until:%H:%M:%S} UTC; {short} may speak from elsewhere meanwhile"
+            )
+        elif step is None:
+            decision_rows.note_wrong_code(connection, short, origin=origin, at=now)
+            problem, is_wrong = f"the code of {short} is not right; nothing was changed", True
+        else:
+            before = _reported_before(connection, short)
+            if not decision_rows.use_code(connection, short, time_step=step, at=now):
+                problem = f"the code of {short} was used before; wait for the next one"
+    if is_wrong:
+        with environment.store.writing() as connection:
+            at = environment.clock()
+            decision_rows.notify_wrong_code(connection, short, origin=origin, at=at)
+    if problem:
+        raise UsageError(problem)
+    return before
+
+
+def waits_until(wrong: Sequence[datetime]) -> datetime:
+    """When the next try counts, after wrong codes at these instants, oldest first.
+
+    Some are free; each further one doubles the wait, up to `WAIT_MAX`.
+    """
+    beyond = len(wrong) - WRONG_CODES_MAX
+    if beyond < 0:
+        return wrong[-1]
+    return wrong[-1] + min(WAIT_FIRST * (1 << beyond), WAIT_MAX)
+
+
+def _reported_before(connection: Connection, short: str) -> str:
+    """What was tried in somebody's name since they last spoke, so that they hear of it."""
+    tried = decision_rows.wrong_since_last_word(connection, short)
+    return "; ".join(
+        f"{count} wrong codes were given in your name ({origin})"
+        for origin, count in sorted(tried.items())
+    )
+
+
+def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
+    """The time step that a code belongs to; None when it is wrong."""
+    try:
+        codes = pyotp.TOTP(secret.get_secret_value(), interval=CODE_SECONDS)
+        for offset in range(-CODE_WINDOW_STEPS, CODE_WINDOW_STEPS + 1):
+            moment = at + offset * CODE_SECONDS
+            if codes.verify(code.strip(), for_time=moment):
+                return moment // CODE_SECONDS
+    except (ValueError, TypeError) as error:
+        msg = "the secret of the one-time codes is not base32 of 128 bits or more; enrol again"
+        raise ConfigurationError(msg) from error
+    return None
+
+
+def words_for_signer(environment: Environment) -> WordsOf:
+    """What a signing process is handed with a batch, so that it can check the rows by itself."""
+    known = Endorsed(environment.desk)
+
+    def words(instruction_ids: Sequence[str]) -> InstructionWords:
+        with environment.store.reading() as connection:
+            seen, signed = known.handed_on(connection, instruction_ids)
+        return InstructionWords(seen, [asdict(endorsement) for endorsement in signed])
+
+    return words
+
+
+def agreed(
+    connection: Connection,
+    what: str,
+    *,
+    subject: str,
+    reason: str,
+    person: Person,
+    says: Mapping[str, str] | None = None,
+    valid: Grace = VALID,
+) -> str:
+    """One person's word for an override; both names when it is the second, "" when the first.
+
+    `says` is what the desk signs beside the reason, `valid` how long the first word stands.
+
+    Raises:
+        UsageError: no reason, an identity that no code proves, the first person again, no approver
+            among them, or nobody who could be the second.
+    """
+    why = reason.strip()
+    if not REASON_CHARACTERS_MIN <= len(why) <= REASON_CHARACTERS_MAX:
+        msg = (
+            "say why (--reason), so that somebody can understand it next year: "
+            f"{REASON_CHARACTERS_MIN} to {REASON_CHARACTERS_MAX} characters; nothing was changed"
+        )
+        raise UsageError(msg)
+    person.refuse_unproven()
+    environment, now = person.environment, person.environment.clock()
+    first = decision_rows.open_word(connection, what, subject=subject)
+    if first is not None and (why_not := ended(first, environment=environment)):
+        decision_rows.void(connection, first, why=why_not, at=now)
+        first = None
+    if first is None:
+        person.refuse_alone()
+        until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
+        decision_rows.save_first(
+            connection, what, subject=subject, reason=why, word=person.word, valid_until=until
+        )
+    else:
+        until = first.valid_until
+        person.refuse_second(first.by.by)
+        decision_rows.save_second(connection, first, reason=why, word=person.word)
+    meaning = override(what, subject=subject)
+    spoken = {"reason": why, **(says or {})}
+    person.endorse(connection, Kind.OVERRIDE, meaning, says=spoken, valid_until=until)
+    if first is None:
+        return ""
+    return f"{first.by.in_words} and {person.word.in_words}"
+
+
+def waiting_words(environment: Environment) -> list[FirstDecision]:
+    """Overrides that wait for their second person, oldest first."""
+    with environment.store.reading() as connection:
+        words = decision_rows.open_words(connection)
+    return [word for word in words if not ended(word, environment=environment)]
+
+
+def ended(first: FirstDecision, *, environment: Environment) -> str:
+    """Why a first word counts no more; "" while it does."""
+    if first.valid_until < environment.clock():
+        return "no second person said the same in time"
+    if has_left(first.by.by, declared=environment.settings.approvers):
+        return f"approvers.toml does not declare {first.by.by} any more"
+    return ""
+
+
+def take_back(connection: Connection, subject: str, *, person: Person) -> str:
+    """Take back one's first words for an override; what they were, "" for none.
+
+    The subject is what was to be allowed, such as `allow-sending`, or what the word was about.
+    """
+    words = [
+        word
+        for word in decision_rows.open_words(connection)
+        if {subject, subject.replace("-", " ")} & {word.what, word.subject}
+        and person.is_same(word.by.by)
+    ]
+    for word in words:
+        why = f"{person.word.in_words} took it back"
+        decision_rows.void(connection, word, why=why, at=person.word.at)
+        if word.what == closed_months.CLOSE:
+            closed_months.note_taken_back(connection, word.subject, why=why, at=person.word.at)
+        meaning = override(word.what, subject=word.subject)
+        person.endorse_taken_back(connection, Kind.OVERRIDE, meaning)
+    return " and ".join(f"the word for {word.what!r}" for word in words)

@@ -1,0 +1,548 @@
+"""The folder of a run in the archive of nights, and the links of the history that bind it.
+
+Each step's files are written first, its manifest last; then the manifest's hash becomes a link of
+the history, in the transaction that ends the step. A step without its link counts for nothing.
+"""
+
+import gzip
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import BinaryIO
+
+import pandas as pd
+import pyarrow as pa
+
+from recon import __version__
+from recon.archive.rows_file import read_rows, row_batches
+from recon.archive.schemas import SCHEMAS, FileSchema
+from recon.archive.step_folder import (
+    ASIDE,
+    MANIFEST,
+    About,
+    FileEntry,
+    Part,
+    Rows,
+    Sealed,
+    entry_of,
+    find_sealed,
+    opened_file,
+    whole_file,
+    write_step,
+)
+from recon.archive.storage import MAKE_WRITABLE, Storage, open_storage, reachable
+from recon.config.night_archive import BESIDE, ArchiveSettings
+from recon.model.errors import ArchiveBrokenError, NightLetGoError
+from recon.model.nights import Mode
+from recon.model.words import ControlTotal
+from recon.proof.night_tables import frame_of_table, totals_of
+from recon.steps.runtime.environment import Environment
+from recon.store import Connection
+from recon.store.database import history
+from recon.store.database.record import SUMMARY, changed
+from recon.store.nights import results
+from recon.store.nights.facts_rows import StorageOf
+from recon.store.nights.runs import LetGo, Run, let_go_of
+
+DECISIONS, WORKBOOK = "decisions.jsonl.gz", "workbook.xlsx"
+"""Of the proof: what people decided, and the workbook as it was written that night."""
+RULES = "rules.json"
+"""The rules that judged, with every default."""
+
+
+def packed_lines(lines: str) -> bytes:
+    """The file of these lines: without a time of packing, so that the same lines are the same."""
+    return gzip.compress(lines.encode(), mtime=0)
+
+
+def stored_decisions(packed: bytes) -> list[str]:
+    """The decisions of a night, one a line, of the content of DECISIONS in its proof."""
+    return gzip.decompress(packed).decode().splitlines()
+
+
+SEALED = "sealed"
+"""The event that binds a manifest."""
+INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "proof")
+"""Steps of a night in their order."""
+SIGNED = "signed-"
+"""Before a role: the step of a signature, which comes after all of the night's own."""
+ANSWERS = "answers-"
+"""Before a number: steps with what the gateway answered before money and after it."""
+IN_PARTS = "in-parts"
+"""Where the parts of a comparison lie until its results are sealed; no link binds it."""
+BOOKS = "books"
+"""The step before them: the whole ledger as the night read it."""
+NOT_READ = (
+    "could not be read; money and answers of the night are kept as they are: put the archive back, "
+    "then start the night again, or, where money has moved, bring it to its end with `recon "
+    "nightly --only finish --merchant M --account A --business-date D`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of the history that binds a step."""
+
+    step: str
+    folder: str
+    """Below the archive."""
+    sha256: str
+    """Of the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a manifest says of its night, beside whose it is."""
+
+    predecessor: str
+    rules_digest: str
+    absent: Sequence[str] = ()
+
+
+def storage_of(run: Run, *, environment: Environment) -> Storage:
+    """The archive in which a run's night lies; see `storage_at`."""
+    return storage_at(run.account, environment=environment)
+
+
+def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage:
+    """The archive of an account's nights.
+
+    Raises:
+        ConfigurationError: the account is not declared, or a key of the storage is missing.
+    """
+    archive = archive_of_account(account, environment=environment)
+    patience = environment.archive_patience
+    return open_storage(archive, variables=environment.variables, patience=patience)
+
+
+def archive_of_account(account: tuple[str, str], *, environment: Environment) -> ArchiveSettings:
+    """Where an account's nights lie, with a path also where archive.toml names none.
+
+    Raises:
+        ConfigurationError: the account is not declared.
+    """
+    settings, database = environment.settings, environment.store.path
+    if settings.archive.path:
+        return settings.archive
+    beside = (
+        settings.account(account[0], account_id=account[1]).reports
+        if database is None
+        else database.parent
+    )
+    return settings.archive.model_copy(update={"path": str(beside / BESIDE)})
+
+
+def storages_of(environment: Environment) -> StorageOf:
+    """The archives of accounts, each by its merchant and account."""
+    return partial(storage_at, environment=environment)
+
+
+def folder_of(run: Run) -> str:
+    """Where a run's steps lie, below the archive."""
+    return f"nights/{run.merchant_id}/{run.account_id}/{run.business_date}/{run.run_id}"
+
+
+def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
+    """Tables by the names of their schemas as the files of a step, each made when it is asked."""
+
+    def as_rows(named: tuple[str, pa.Table]) -> Rows:
+        return Rows.of(named[1], schema=SCHEMAS[named[0]])
+
+    # A map holds no table while its rows are written, as a loop would.
+    return map(as_rows, tables)
+
+
+def write(
+    run: Run,
+    step: str,
+    *,
+    parts: Iterable[Part],
+    terms: Terms,
+    after: Mapping[str, str],
+    environment: Environment,
+) -> Sealed:
+    """Write a step of a run's night; `after` has the manifests of the steps before it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    about = about_of(run, step, terms=terms, after=after, environment=environment)
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=_not_done(run, step=step)):
+        return write_step(
+            storage,
+            night=folder_of(run),
+            about=about,
+            parts=parts,
+            crash_point=environment.crash_point,
+        )
+
+
+def about_of(
+    run: Run, step: str, *, terms: Terms, after: Mapping[str, str], environment: Environment
+) -> About:
+    """What the manifest of a step says of its night."""
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+    return About(
+        run_id=run.run_id,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        business_date=run.business_date.isoformat(),
+        mode=run.mode.value,
+        step=step,
+        predecessor=terms.predecessor,
+        rules_digest=terms.rules_digest,
+        product_version=__version__,
+        history_before=f"{head.sequence}:{head.hash}",
+        after=dict(after),
+        absent=tuple(terms.absent),
+    )
+
+
+def bind(
+    connection: Connection, run: Run, *, sealed: Sequence[Sealed], environment: Environment
+) -> None:
+    """Make the manifests links of the history; one that is its step's newest already stays it."""
+    bound = newest(links(connection, run.run_id))
+    events = [
+        history.Event(
+            "run",
+            run.run_id,
+            SEALED,
+            {"step": each.manifest.about.step, "folder": each.folder, "manifest": each.sha256},
+        )
+        for each in sealed
+        if bound.get(each.manifest.about.step) != each.sha256
+    ]
+    if events:
+        history.append(connection, events, at=environment.clock())
+
+
+def links(connection: Connection, run_id: str) -> list[Link]:
+    """The links that bind steps of a run, oldest first."""
+    bound = [link.data for link in history.links_of(connection, [run_id], event=SEALED)]
+    return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
+
+
+def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
+    """The step that a link binds, set aside or not; `doing` says what was not done and kept.
+
+    Raises:
+        ArchiveError: the archive cannot be read, or does not have it.
+    """
+    night = link.folder.rpartition("/")[0]
+    with reachable(storage, doing=doing):
+        sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+    if sealed is None:
+        msg = (
+            f"{doing}: {link.folder} is not in the archive {storage.shown}, or is not what the "
+            "history binds: put the night's folder back from a backup of the archive, or from the "
+            "archive that archive.toml named before"
+        )
+        raise ArchiveBrokenError(msg)
+    return sealed
+
+
+def is_attempt(path: str) -> bool:
+    """Whether a file that nobody sealed was left by an attempt; `path` is from the night's folder.
+
+    A step that was moved aside, parts of a comparison, or a signature that was ended before it
+    counted.
+    """
+    step = path.partition("/")[0]
+    return ASIDE in step or step == IN_PARTS or step.startswith(SIGNED)
+
+
+def newest(bound: Sequence[Link]) -> dict[str, str]:
+    """Step -> the hash of its newest manifest."""
+    return {link.step: link.sha256 for link in bound}
+
+
+def answer_steps(steps: Iterable[str]) -> list[str]:
+    """Those of some steps that are answers of the gateway, as they came."""
+    numbers = [step.removeprefix(ANSWERS) for step in steps if step.startswith(ANSWERS)]
+    return [f"{ANSWERS}{number}" for number in sorted(numbers, key=int)]
+
+
+def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
+    """The manifests of the steps that come before one of a night."""
+    return {name: bound[name] for name in STEPS[: STEPS.index(step)] if name in bound}
+
+
+def _not_done(run: Run, *, step: str) -> str:
+    """What becomes of the night when its archive fails, and what to do."""
+    if step in {BOOKS, INPUTS}:
+        return f"what the night read could not be kept, so nothing was sent: {MAKE_WRITABLE}"
+    if step not in STEPS:
+        return "nobody's name was put under the night: make the archive writable, then sign again"
+    if run.status == "finished":
+        again = f"recon workbook {run.run_id}"
+    elif run.mode is Mode.LIVE:
+        options = f"--merchant {run.merchant_id} --account {run.account_id}"
+        again = f"recon nightly --only finish {options} --business-date {run.business_date}"
+    else:
+        again = "the same dry run again"
+    return (
+        "money and answers of the night are kept in the database, only its folder could not be "
+        f"written: make the archive writable, then run `{again}`"
+    )
+
+
+STORED_FILES = frozenset(
+    {"results/breaks.parquet", "proof/totals.parquet", f"proof/{DECISIONS}", f"proof/{RULES}"}
+)
+"""Of a night that is let go, beside every manifest and what people put their names under."""
+SIGNED_FILES = (f"proof/{WORKBOOK}", SIGNED)
+"""Beginnings of what is kept too, where somebody signed the night."""
+
+
+def is_kept(path: str, *, is_signed: bool = False) -> bool:
+    """Whether a file stays when its night goes; `path` is from the night's folder."""
+    name = path.rpartition("/")[2]
+    return name == MANIFEST or path in STORED_FILES or (is_signed and path.startswith(SIGNED_FILES))
+
+
+def refuse_let_go(connection: Connection, run_id: str) -> None:
+    """Refuse to read what went with the folder of a night.
+
+    Raises:
+        NightLetGoError: it was let go; the sentence says when and by whom.
+    """
+    going = let_go_of(connection, run_id)
+    if going is not None:
+        raise NightLetGoError(str(going))
+
+
+UNREAD = "the folder of a night could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class SealedNight:
+    """The steps of one run that the history binds, each by its newest link.
+
+    What is asked of it raises ArchiveError where the archive cannot be reached, lacks a step, or
+    has a file otherwise than it was sealed.
+    """
+
+    run_id: str
+    storage: Storage
+    steps: Mapping[str, Sealed]
+    let_go: LetGo | None = None
+    """How its folder was let go; None while it is kept."""
+
+    @property
+    def moved(self) -> dict[str, str]:
+        """Files that lie elsewhere than their schema says: path -> path, from the night's folder.
+
+        A later step has them as well, or their step was written anew.
+        """
+        return self._elsewhere(lambda schema: schema.path)
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Files whose step was set aside since: path as the sealed statements have it -> path now.
+
+        A step that was written anew takes the place of the one that this night compared.
+        """
+
+        def as_named(schema: FileSchema) -> str:
+            sealed, file = self._place(schema.name)
+            return f"{sealed.manifest.about.step}/{file}"
+
+        return self._elsewhere(as_named)
+
+    def has(self, name: str) -> bool:
+        """Whether the night sealed such a table; not every night has every one."""
+        sealed, file = self._place(name)
+        return any(entry.name == file for entry in sealed.manifest.files)
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, by its manifest alone; 0 for one that was not sealed."""
+        sealed, file = self._place(name)
+        return sum(entry.rows for entry in sealed.manifest.files if entry.name == file)
+
+    def entry(self, name: str) -> tuple[str, FileEntry]:
+        """The step of a table that was sealed, and what its manifest says of it."""
+        sealed, file = self._place(name)
+        entry = next(entry for entry in sealed.manifest.files if entry.name == file)
+        return sealed.manifest.about.step, entry
+
+    def content(self, name: str) -> tuple[bytes, str]:
+        """The bytes of a table as they were sealed, and the file's name for sentences.
+
+        Raises:
+            NightLetGoError: it was let go.
+        """
+        sealed, file = self._kept(name)
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[tuple[BinaryIO, str]]:
+        """As `content`, of a table of which only parts are read."""
+        sealed, file = self._kept(name)
+        with (
+            reachable(self.storage, doing=UNREAD),
+            opened_file(self.storage, sealed, name=file) as opened,
+        ):
+            yield opened, f"{sealed.folder}/{file}"
+
+    def table(self, name: str) -> pa.Table:
+        """A table by the name of its schema; see `content`."""
+        content, path = self.content(name)
+        return read_rows(content, name=path)
+
+    def batches(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of a file as it lies there, some rows at a time; see `content`."""
+        content, path = self.content(name)
+        yield from row_batches(content, name=path, columns=columns)
+
+    def as_sealed(self, file: str) -> bytes:
+        """The bytes of a file by its place in the night's folder; see `content`."""
+        step, _, name = file.partition("/")
+        sealed = self._step(step)
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, sealed, name=name)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A table as the frame that it was made of, its rows by key; see `content`."""
+        return frame_of_table(self.table(name))
+
+    def statements(self) -> dict[str, str]:
+        """The SQL that was sealed with the night, by name, byte for byte as it was."""
+        sealed = self.steps[PROOF]
+        names = [entry.name for entry in sealed.manifest.files if entry.name.endswith(".sql")]
+        with reachable(self.storage, doing=UNREAD):
+            return {name: whole_file(self.storage, sealed, name=name).decode() for name in names}
+
+    def _place(self, name: str) -> tuple[Sealed, str]:
+        """Where a table lies: of its own step and those after it, the newest that has one.
+
+        Inputs that no later step has, and inputs do not, are the books as they were read.
+        """
+        folder, file = SCHEMAS[name].folder, f"{name}.parquet"
+        own = self._step(folder)
+        if folder == INPUTS and RESULTS in self.steps:
+            self._step(COMPARED)  # one that is lost may have had it
+        order = (*STEPS[: STEPS.index(folder) : -1], folder, *([BOOKS] if folder == INPUTS else []))
+        for sealed in (self.steps[step] for step in order if step in self.steps):
+            if entry_of(sealed, name=file) is not None:
+                return sealed, file
+        return own, file
+
+    def _kept(self, name: str) -> tuple[Sealed, str]:
+        sealed, file = self._place(name)
+        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+            raise NightLetGoError(str(self.let_go))
+        return sealed, file
+
+    def _step(self, step: str) -> Sealed:
+        if step not in self.steps:
+            msg = (
+                f"the step {step} of run {self.run_id} is not in the archive {self.storage.shown}, "
+                "or is not the one whose hash the history keeps: put the night's folder back from "
+                "a backup of the archive"
+            )
+            raise ArchiveBrokenError(msg)
+        return self.steps[step]
+
+    def _elsewhere(self, named: Callable[[FileSchema], str]) -> dict[str, str]:
+        """Path as files are named -> path now, of those that lie elsewhere."""
+        lies = {}
+        for schema in SCHEMAS.values():
+            if schema.folder in self.steps:
+                sealed, file = self._place(schema.name)
+                lies[named(schema)] = f"{sealed.folder.rpartition('/')[2]}/{file}"
+        return {path: other for path, other in lies.items() if other != path}
+
+
+def sealed_night(connection: Connection, run: Run, *, environment: Environment) -> SealedNight:
+    """The sealed steps of a run; one that is gone from the archive is not among them.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a manifest is none.
+    """
+    storage = storage_of(run, environment=environment)
+    bound = {link.step: link for link in links(connection, run.run_id)}
+    with reachable(storage, doing=UNREAD):
+        each_step = {
+            step: find_sealed(
+                storage, night=link.folder.rpartition("/")[0], step=step, sha256=link.sha256
+            )
+            for step, link in bound.items()
+        }
+        inputs = each_step.get(INPUTS)
+        meant = inputs.manifest.about.after.get(BOOKS) if inputs else None
+        if meant is not None:
+            # Books that were read anew since, in a run that was started again, say nothing of it.
+            each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
+    steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
+    return SealedNight(run.run_id, storage, steps, let_go_of(connection, run.run_id))
+
+
+def sealed_totals(
+    connection: Connection, run: Run, *, environment: Environment
+) -> tuple[ControlTotal, ...] | None:
+    """The totals that a run sealed, by their key; None where the archive has no proof of it.
+
+    Raises:
+        ArchiveError: its folder cannot be reached, or they are not as they were sealed.
+    """
+    night = sealed_night(connection, run, environment=environment)
+    return totals_of(night.table("totals")) if PROOF in night.steps else None
+
+
+def changed_totals(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
+    """Every control total of a run that the database has otherwise than its folder, in words.
+
+    Raises:
+        ArchiveError: see `sealed_totals`.
+    """
+    sealed = sealed_totals(connection, run, environment=environment)
+    if sealed is None:
+        return  # it was never sealed, or what is gone is named of the folder
+    kept = results.load_totals(connection, run.run_id)
+    more, fewer = Counter(kept) - Counter(sealed), Counter(sealed) - Counter(kept)
+    for total in sorted({*map(_which, more), *map(_which, fewer)}, key=str):
+        yield (
+            f"run {run.run_id}: the database says {_sides(more, of=total)} of {_shown(total)}, "
+            f"the night sealed {_sides(fewer, of=total)}; it was changed past the code"
+        )
+
+
+def changed_summary(connection: Connection, run_id: str) -> Iterator[str]:
+    """What the database says of a run's verdict, rows and exposure that the night did not bind."""
+    return changed(connection, SUMMARY, of=run_id)
+
+
+def refuse_changed_result(connection: Connection, run: Run, *, environment: Environment) -> None:
+    """Refuse to go on from totals that the run did not seal, or from a summary it did not bind.
+
+    Raises:
+        ArchiveError: see `sealed_totals`; or the database has others, and which.
+    """
+    changed = next(changed_totals(connection, run, environment=environment), "")
+    if changed:
+        msg = f"a control total was changed past the code, so no workbook is made of it: {changed}"
+        raise ArchiveBrokenError(msg)
+    if changed := next(changed_summary(connection, run.run_id), ""):
+        msg = f"a result was changed past the code, so no workbook is made of it: {changed}"
+        raise ArchiveBrokenError(msg)
+
+
+def _which(total: ControlTotal) -> ControlTotal:
+    """Which equation it is, whatever its sides."""
+    return replace(total, left=0, right=0)
+
+
+def _sides(totals: Iterable[ControlTotal], *, of: ControlTotal) -> str:
+    sides = sorted(f"{each.left} = {each.right}" for each in totals if _which(each) == of)
+    return " and ".join(sides) or "nothing"
+
+
+def _shown(total: ControlTotal) -> str:
+    words = (total.id, total.name, total.merchant_id, total.account_id, total.currency)
+    return " ".join(word for word in (*words, total.measure) if word)

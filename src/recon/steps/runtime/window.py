@@ -1,0 +1,185 @@
+"""How far back a night looks, and which older orders it asks about again.
+
+What is older than the window and asked about by nobody is opening balance: it is told, never a
+break. Orders that are asked about for another reason are compared however old they are.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+
+from recon.config.rules import Rules
+from recon.matching.frames.coding import equals, is_among
+from recon.matching.frames.grouping import Ints
+from recon.matching.frames.sources import LeftOut
+from recon.matching.sides.ledger_side import CLOSERS, is_base_type
+from recon.matching.sides.settlement_side import as_earlier
+from recon.model.business_date import midnight
+from recon.model.words import (
+    CONFIRMED_STATES,
+    REJECTED_STATES,
+    EntryType,
+    InstructionKind,
+)
+from recon.store.nights.runs import Run
+
+LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
+"""Ages at which an order is asked about again, wherever it stood: what changed opens a break."""
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+"""Where a look goes back as far as there is anything."""
+ENTRIES, PAYMENTS = "ledger entries", "payments"
+OF_WINDOW = (
+    *("merchant_id", "account_id", "order_no"),
+    *("transaction_id", "entry_type", "booked_at"),
+)
+"""What says of an entry of the books whose it is, and whether it is of the window."""
+_OF_GATEWAY = (EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT)
+
+
+def window_start(run: Run, *, rules: Rules) -> datetime:
+    """Orders before this instant are not looked at unless somebody asks about them."""
+    return _start(run, days=rules.window.orders_days, rules=rules)
+
+
+def ledger_start(run: Run, *, rules: Rules) -> datetime:
+    """Ledger entries before this instant ask about nothing."""
+    return _start(run, days=rules.window.ledger_days, rules=rules)
+
+
+def _start(run: Run, *, days: int, rules: Rules) -> datetime:
+    first = opening(rules)
+    start = run.as_of - timedelta(days=days)
+    return start if first is None else max(start, first)
+
+
+def opening(rules: Rules) -> datetime | None:
+    """The first instant that is reconciled; None when the rules name no opening date."""
+    day = rules.window.opening_date
+    return None if day is None else midnight(day, zone=rules.business_calendar.zone).astimezone(UTC)
+
+
+def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, datetime]]:
+    """Spans (after, up to) of order instants that come of age tonight, skipped nights included."""
+    since = run.as_of - timedelta(days=1) if before is None else before.as_of
+    for days in LOOK_BACK_DAYS:
+        age = timedelta(days=days)
+        yield since - age, run.as_of - age
+
+
+def in_window(
+    parts: Iterable[pd.DataFrame],
+    *,
+    since: datetime,
+    asked: "Iterable[str] | pd.Series[str]",
+    settled_from: datetime | None = None,
+) -> Iterator[pd.DataFrame]:
+    """The entries booked since an instant, and older ones of keys that are asked about.
+
+    Fees, reserves and payouts are compared with all that was ever settled: since its first day
+    began (`settled_from`, None without a settlement) all of them are there, and none from before.
+    What arrived at the bank is compared with every statement since the opening, and never leaves;
+    nor does what closes a group of these by its name, and is of no payment.
+
+    `parts` are the books; what was booked before comes last.
+    """
+    old: list[pd.DataFrame] = []
+    for part in parts:
+        # Of what was booked since, nobody has to look whether anybody asked for it.
+        is_recent = part["booked_at"] >= since
+        yield _of_window(part[is_recent], kept=is_recent[is_recent], settled_from=settled_from)
+        old.append(part[~is_recent])
+    if any(map(len, old)):
+        before = pd.concat(old, ignore_index=True)
+        is_asked = is_among(before["order_no"], asked) & (before["order_no"] != "")
+        yield _of_window(before, kept=is_asked, settled_from=settled_from)
+
+
+def _of_window(
+    ledger: pd.DataFrame, *, kept: "pd.Series[bool]", settled_from: datetime | None
+) -> pd.DataFrame:
+    if settled_from is not None:
+        of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
+    kept = kept | is_base_type(ledger["entry_type"], EntryType.BANK)
+    closes = is_base_type(ledger["entry_type"], *CLOSERS)
+    kept |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
+    return ledger[kept].reset_index(drop=True)
+
+
+def in_question(
+    instructions: pd.DataFrame, *, asked: "Iterable[str] | pd.Series[str]"
+) -> pd.DataFrame:
+    """Those of orders that are asked about, those that have not ended, and those of no payment.
+
+    Of the others no answer of tonight could confirm or deny what they did. Payouts are judged by
+    what was settled and booked, ends of subscriptions by themselves.
+    """
+    ended = equals(instructions["state"], *CONFIRMED_STATES, *REJECTED_STATES)
+    of_none = equals(
+        instructions["kind"], InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION
+    )
+    kept = is_among(instructions["order_no"], asked) | ~ended | of_none
+    return instructions[kept].reset_index(drop=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeOpening:
+    """Orders of payments from before the opening date of which nobody knows anything here."""
+
+    order_nos: frozenset[str] = frozenset()
+    payments: frozenset[str] = frozenset()
+    """What the gateway shows of them."""
+
+    def without(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Rows of all other orders."""
+        if not self.order_nos:
+            return frame
+        return frame[~is_among(frame["order_no"], self.order_nos)].reset_index(drop=True)
+
+    def lines(self, settlement: pd.DataFrame) -> pd.DataFrame:
+        """Settlement lines, what was settled of these orders told as of no payment here."""
+        if not self.order_nos:
+            return settlement
+        old = self._are_named(settlement)
+        return as_earlier(_naming_none(settlement, rows=old), rows=old.to_numpy(dtype=bool))
+
+    def entries(self, ledger: pd.DataFrame, *, is_settled: bool) -> pd.DataFrame:
+        """Entries of the books without those of these orders.
+
+        What the gateway settled stays (see `lines`), and with it what the books say of that: the
+        fees, as of no payment on both sides, the reserves and the payouts.
+        """
+        if not self.order_nos:
+            return ledger
+        gone = is_among(ledger["order_no"], self.order_nos)
+        if is_settled:
+            gone &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+            is_fee = is_base_type(ledger["entry_type"], EntryType.FEE)
+            ledger = _naming_none(ledger, rows=self._are_named(ledger) & is_fee)
+        return ledger[~gone].reset_index(drop=True)
+
+    def _are_named(self, rows: pd.DataFrame) -> "pd.Series[bool]":
+        """Which rows name one of these orders, or a payment of one."""
+        by_order = is_among(rows["order_no"], self.order_nos)
+        return by_order | is_among(rows["transaction_id"], self.payments)
+
+
+NOTHING_BEFORE = BeforeOpening()
+
+
+def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftOut, ...]:
+    """Records that are left out, by currency (grain of both columns: record)."""
+    frame = pd.DataFrame({"currency": currency.to_numpy(), "net": net})
+    sums = frame.groupby("currency")["net"].agg(["size", "sum"])
+    return tuple(
+        LeftOut(what, str(currency), int(n), int(worth)) for currency, n, worth in sums.itertuples()
+    )
+
+
+def _naming_none(frame: pd.DataFrame, *, rows: "pd.Series[bool]") -> pd.DataFrame:
+    """The frame, some rows of which name neither an order nor a payment any more."""
+    return frame.assign(
+        **{name: frame[name].where(~rows, "") for name in ("order_no", "transaction_id")}
+    )

@@ -1,0 +1,115 @@
+"""One SELECT is asked over the folders of all nights."""
+
+from typing import Any
+
+import pytest
+
+from recon.model.errors import UsageError
+from recon.steps.admin.answered_workbook import WantedAnswer, answered_workbook
+from recon.steps.admin.sql_questions import answer
+from recon.steps.approvals.returned_answers import import_resolutions
+from recon.steps.runtime.identity import identify
+from recon.store.nights import runs
+from recon.store.people import resolution_rows
+from reports.handed import form, returned_answers, workbooks
+from tests.recon.steps.approvals.test_returned_answers import wrong_amounts
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture, run_folder
+
+ASKED = WantedAnswer("Dan Orr", "asked the gateway")
+
+
+@pytest.fixture
+def answered(begun: Any) -> Any:
+    """A merchant with a night whose workbook nobody answered yet."""
+    return begun(wrong_amounts)
+
+
+def filled(merchant: Any, wanted: WantedAnswer) -> Any:
+    """The workbook with these answers, and how many."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run_id = runs.finished(connection)[-1].run_id
+        path = merchant.folder / "answers.xlsx"
+        return answered_workbook(
+            run_id, wanted, path=path, environment=environment, workbooks=workbooks()
+        )
+
+
+def kept(merchant: Any) -> Any:
+    """What was answered so far."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return resolution_rows.stored_answers(connection, (MERCHANT, ACCOUNT))
+
+
+def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: Any) -> None:
+    """The named break alone has owner and comment; an import takes them, the file changes none."""
+    break_id = str(answered.result().breaks["break_id"].iloc[0])
+
+    path, count = filled(answered, WantedAnswer("Dan Orr", "asked", [break_id]))
+
+    assert count == 1
+    read = returned_answers(path)
+    given = {row.break_id: row.answer for row in read.rows if not row.answer.is_blank}
+    assert {key: (each.owner, each.comment) for key, each in given.items()} == {
+        break_id: ("Dan Orr", "asked")
+    }
+    assert kept(answered) == {}
+    with answered.environment() as environment:
+        person = identify("jo", code=None, environment=environment)
+        done = import_resolutions(path, person=person, form=form())
+    assert [taken.break_id for taken in done.taken] == [break_id]
+    assert not done.refusals
+    assert kept(answered)[break_id].answer.owner == "Dan Orr"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        (WantedAnswer("", "asked"), "--owner is a text"),
+        (WantedAnswer("Dan Orr", " "), "--comment is a text"),
+        (WantedAnswer("D" * 61, "asked"), "at most 60"),
+        (WantedAnswer("Dan Orr", "asked", ["nobody"]), "nobody is no open break"),
+    ],
+)
+def test_what_says_nothing_is_refused(answered: Any, wanted: WantedAnswer, sentence: str) -> None:
+    """A blank or long answer, or a break that is not there: refused, and no file is written."""
+    with pytest.raises(UsageError, match=sentence):
+        filled(answered, wanted)
+
+    assert not (answered.folder / "answers.xlsx").exists()
+
+
+def test_where_every_grave_break_is_looked_after_it_says_so(answered: Any) -> None:
+    """Breaks of a lower severity are not answered by themselves."""
+    severe = answered.result().breaks["severity"].isin(("HIGH", "CRITICAL"))
+    assert not severe.any()
+
+    with pytest.raises(UsageError, match="has an owner and a comment; nothing was written"):
+        filled(answered, ASKED)
+
+
+def test_every_night_answers_with_its_files(merchant: Merchant) -> None:
+    """Rows come from the sealed files of the night, with its run, date and verdict beside them."""
+    capture(merchant)
+    merchant.night()
+    run_id = run_folder(merchant).name
+    counted = (
+        "SELECT n.run_id, n.verdict, n.is_newest, count(DISTINCT o.order_no) AS orders, "
+        "count(DISTINCT d.what) AS decisions FROM nights n JOIN orders o USING (run_id) "
+        "LEFT JOIN decisions d USING (run_id) GROUP BY ALL"
+    )
+    with merchant.environment() as environment:
+        (row,) = answer(counted, environment=environment).rows.to_pylist()
+        assert row["run_id"] == run_id
+        assert row["verdict"]
+        assert row["is_newest"]
+        assert row["orders"] == 1
+        assert row["decisions"] > 0
+        with pytest.raises(UsageError):
+            answer("DROP VIEW breaks", environment=environment)
+
+
+def test_no_night_is_an_answer_without_rows(merchant: Merchant) -> None:
+    """Before the first night is sealed a question has no row."""
+    with merchant.environment() as environment:
+        assert answer("SELECT * FROM breaks", environment=environment).rows.num_rows == 0

@@ -1,0 +1,260 @@
+import http.client
+import json
+import sqlite3
+import threading
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from recon.config.settings import load_settings
+from recon.gateway_client import GatewayInterface
+from recon.steps.admin.doctor import Check
+from recon.steps.admin.gateway_doctor import (
+    MATCHES_FOR_ENFORCE,
+    _amounts,
+    gateway_checks,
+)
+
+ACCOUNT = ("100042", "100042001")
+
+
+def found(
+    merchant: Any, *orders: str, refunded: tuple[str, ...] = (), **variables: str
+) -> dict[str, Check]:
+    """The doctor's lines by name, of some orders."""
+    settings = load_settings(merchant.variables | variables)
+    checks = gateway_checks(
+        settings,
+        account=ACCOUNT,
+        clock=lambda: datetime.now(UTC),
+        orders=orders,
+        refunded=refunded,
+    )
+    return {check.name: check for check in checks}
+
+
+def test_a_right_gateway_passes_every_line(merchant: Any) -> None:
+    """What was not looked at is told, too; a read moves and stores nothing."""
+    checks = found(merchant)
+
+    assert {"profile", "connection", "query", "signature rule", "replies", "codes"} <= set(checks)
+    assert all(check.ok for check in checks.values()), checks
+    assert "no TLS" in checks["connection"].sentence
+    assert checks["signature rule"].sentence == "accepted as configured"
+    assert "not looked at; name orders with --order" in checks["amounts"].sentence
+    assert "is refused with code I0013" in checks["refusals"].sentence
+    assert checks["further fields"].sentence.endswith("is ignored")
+    assert merchant.effects() == []
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        assert connection.execute("SELECT count(*) FROM answer_part").fetchone() == (0,)
+
+
+def test_another_signature_rule_is_found_and_written_out(merchant: Any) -> None:
+    """Ours refused, another accepted: its lines stand there, ready to be pasted."""
+    config = merchant.folder / "config" / "signature.toml"
+    config.write_text('[user]\nalgorithm = "hmac-sha256"\n')
+
+    rule = found(merchant)["signature rule"]
+
+    assert not rule.ok
+    assert "sha256 over merchant_id + account_id" in rule.sentence
+    config.write_text("\n".join(rule.sentence.splitlines()[1:]))
+    assert found(merchant)["signature rule"].ok
+
+
+def test_a_wrong_key_is_no_wrong_rule(merchant: Any) -> None:
+    """All rules refused: the sentence says to check the key."""
+    rule = found(merchant, RECON_SIGN_KEY="wrong")["signature rule"]
+
+    assert not rule.ok
+    assert "check the sign key" in rule.sentence
+    assert "wrong" not in rule.sentence
+
+
+def test_an_address_that_is_not_registered_says_what_to_register(merchant: Any) -> None:
+    """Status 7 is not a question of signatures."""
+    with merchant.unregistered():
+        checks = found(merchant)
+
+    assert not checks["query"].ok
+    assert "register the outgoing IP address" in checks["query"].sentence
+    assert "signature rule" not in checks
+
+
+def test_a_code_that_nobody_mapped_is_named_with_the_line_to_paste(merchant: Any) -> None:
+    """A code of a stored answer that rules.toml does not have is counted and written out."""
+    payment = merchant.payments("authorised")[0]
+    merchant.drop("orders.csv", merchant.order(payment))
+    merchant.night()
+    rules = merchant.folder / "config" / "rules.toml"
+    rules.write_text(
+        "\n".join(line for line in rules.read_text().splitlines() if "2000" not in line)
+    )
+
+    codes = found(merchant)["codes"]
+
+    assert not codes.ok
+    assert "payment_status 2000 (1 answers" in codes.sentence
+    assert payment.order_no in codes.sentence
+    assert '2000 = "?"' in codes.sentence
+
+
+def test_after_enough_right_replies_enforce_is_proposed(merchant: Any) -> None:
+    """Under warn the doctor proposes what the replies have earned."""
+    path = merchant.folder / "config" / "gateway.toml"
+    with path.open("a") as file:
+        file.write('reply_signatures = "warn"\n')
+
+    with played(merchant, skew=timedelta(), tamper=False) as base_url:
+        replies = found(merchant, RECON_GATEWAY_BASE_URL=base_url)["replies"]
+
+    assert replies.ok
+    assert f"{MATCHES_FOR_ENFORCE} replies in a row" in replies.sentence
+    assert 'reply_signatures = "enforce"' in replies.sentence
+
+
+def test_a_wrong_signature_under_enforce_is_a_fault(merchant: Any) -> None:
+    """A reply whose signature is not the request's will never be believed: said before a night."""
+    with played(merchant, skew=timedelta(), tamper=True) as base_url:
+        replies = found(merchant, RECON_GATEWAY_BASE_URL=base_url)["replies"]
+
+    assert not replies.ok
+    assert "wrong signature" in replies.sentence
+
+
+@pytest.mark.parametrize(("skew", "ok"), [(0, True), (20, True), (-600, False), (600, False)])
+def test_a_clock_that_differs_is_told(merchant: Any, skew: int, *, ok: bool) -> None:
+    """The gateway's Date header beside our clock; a minute is too much."""
+    with played(merchant, skew=timedelta(seconds=skew), tamper=False) as base_url:
+        clock = found(merchant, RECON_GATEWAY_BASE_URL=base_url)["clock"]
+
+    assert clock.ok is ok
+    assert ("NTP" in clock.sentence) is not ok
+
+
+@contextmanager
+def played(merchant: Any, *, skew: timedelta, tamper: bool) -> Iterator[str]:
+    """A gateway in front of the sandbox with a clock of its own, perhaps with wrong signatures."""
+    host, port = merchant.sandbox.base_url.removeprefix("http://").split(":")
+
+    class Front(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            behind = http.client.HTTPConnection(host, int(port), timeout=5)
+            behind.request("POST", self.path, body, {"Content-Type": self.headers["Content-Type"]})
+            reply = json.loads(behind.getresponse().read())
+            behind.close()
+            asked = parse_qs(body.decode())["encryption_data"][0]
+            reply["encryption_data"] = "0" * 64 if tamper else asked
+            self.send_response(200)
+            text = json.dumps(reply).encode()
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            shifted = datetime.now(UTC) + skew
+            return super().date_time_string((timestamp or 0) or shifted.timestamp())
+
+        def log_message(self, *_words: Any) -> None:
+            """A test says nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Front)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def order_of(merchant: Any, currency: str) -> str:
+    """An order of the sandbox's in a currency."""
+    wanted = (one for one in merchant.effects(origin="seed") if one["currency"] == currency)
+    return str(next(one["order_no"] for one in wanted if one["account_id"] == ACCOUNT[1]))
+
+
+def refunded_order(merchant: Any) -> str:
+    """An order of which the sandbox gave money back."""
+    effects = merchant.effects(origin="seed")
+    mine = (one for one in effects if one["account_id"] == ACCOUNT[1])
+    return str(next(one["order_no"] for one in mine if one["operation"] == "refund"))
+
+
+def test_decimals_that_differ_from_ours_are_written_out(merchant: Any) -> None:
+    """Amounts that we would write otherwise: the line to paste makes the next look right."""
+    yen, dinar = order_of(merchant, "JPY"), order_of(merchant, "KWD")
+    profiles = merchant.folder / "config" / "profiles.toml"
+    profiles.write_text("[user.amounts]\nown_decimals_if_more = false\nof_currency = { JPY = 0 }\n")
+
+    wrong = found(merchant, yen, dinar)
+
+    assert not wrong["amounts of JPY"].ok
+    assert not wrong["amounts of KWD"].ok
+    assert "ours has 0; put into profiles.toml:" in wrong["amounts of JPY"].sentence
+    pasted = [
+        "\n".join(wrong[f"amounts of {currency}"].sentence.splitlines()[1:])
+        for currency in ("JPY", "KWD")
+    ]
+    assert pasted[1] == "[user.amounts.of_currency]\nKWD = 3"
+    profiles.write_text(f"{pasted[0]}\n{pasted[1].splitlines()[1]}\n")
+    assert all(check.ok for check in found(merchant, yen, dinar).values())
+
+
+def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant: Any) -> None:
+    """The sandbox shows them; an order without one stands for a gateway that does not.
+
+    What rules.toml declares is held against an order that is shown as refunded.
+    """
+    back, kept = refunded_order(merchant), merchant.payments("captured")[0].order_no
+
+    shown = found(merchant, refunded=(back,))["refunds"]
+    hidden = found(merchant, refunded=(back, kept))["refunds"]
+
+    assert shown.ok
+    assert not hidden.ok
+    assert f"shown otherwise: {kept} as 3000" in hidden.sentence
+    assert back not in hidden.sentence
+    merchant.configure("rules.toml", "[gateway]\nshows_refunds = false", instead_of="[gateway]")
+    refuted = found(merchant, refunded=(back,))["refunds"]
+    assert not refuted.ok
+    assert f"yet the gateway shows {back} as 4" in refuted.sentence
+
+
+@pytest.mark.parametrize(
+    ("currency", "texts", "advice"),
+    [
+        ("EUR", ["12.5", "30.00"], "as_written"),
+        ("EUR", ["12", "30"], "as_written"),
+        ("KWD", ["12.5", "1.250"], "as_written"),
+        ("KWD", ["12.50", "1.25"], "own_decimals_if_more = false"),
+        ("JPY", ["1200", "30"], "JPY = 0"),
+        ("EUR", ["12.505"], "nothing yet"),
+    ],
+)
+def test_the_advice_on_decimals_breaks_no_amount_that_needs_more(
+    currency: str, texts: list[str], advice: str
+) -> None:
+    """Zeros left out of replies are read as written; captures of 12.51 EUR go out all the same."""
+    amounts = GatewayInterface.bundled().profile.amounts
+    rows = [{"currency": currency, "amount": text} for text in texts]
+    (check,) = _amounts(rows, amounts=amounts)
+
+    assert not check.ok
+    assert advice in check.sentence
+    if advice == "as_written":
+        pasted = tomllib.loads("\n".join(check.sentence.splitlines()[1:]))
+        interface = GatewayInterface.bundled(user={"profiles": pasted["user"]})
+        (again,) = _amounts(rows, amounts=interface.profile.amounts)
+        assert again.ok
+        assert not interface.profile.amounts.problem(Decimal("12.510"), currency="KWD")
+        assert not interface.profile.amounts.problem(Decimal("12.51"), currency="EUR")

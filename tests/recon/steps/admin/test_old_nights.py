@@ -1,0 +1,576 @@
+"""The folder of a night goes when its month is closed, nothing of it is open, and it is whole."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, insert, select, update
+
+from recon.archive.step_folder import MANIFEST, SeenFile, look_through
+from recon.files.formats.named_bytes import sha256_of
+from recon.model.errors import NightLetGoError
+from recon.model.words import InstructionState, Verdict
+from recon.steps.admin import housekeeping as keeping
+from recon.steps.admin import verify
+from recon.steps.admin.housekeeping import NIGHTS, Spared, _Nights
+from recon.steps.admin.sql_questions import answer
+from recon.steps.approvals.sign_off import write_signature
+from recon.steps.compare.rebuild import rebuild_night
+from recon.steps.compare.what_if import difference, what_if
+from recon.steps.night.report import rebuild
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import STORED_FILES, bind
+from recon.steps.runtime.shown_answers import still_stored
+from recon.steps.runtime.stored_results import StoredResult
+from recon.store.database import history
+from recon.store.database.night_lock import account_lock
+from recon.store.nights import answer_parts, runs, sign_off_rows
+from recon.store.nights.runs import all_let_go, half_gone
+from recon.store.nights.sign_off_rows import Signature
+from recon.store.people.decision_rows import PersonsDecision
+from recon.store.schema import (
+    answer_part,
+    contradiction,
+    exported_journal,
+    instruction,
+    run_source,
+)
+from tests.recon.steps.admin.test_housekeeping import case_of
+from tests.recon.steps.approvals.test_sign_off import PEOPLE
+from tests.recon.steps.approvals.test_sign_off import signed as signed_as
+from tests.recon.steps.conftest import (
+    ACCOUNT,
+    BUSINESS_DATE,
+    MERCHANT,
+    ON_POSTGRESQL,
+    Merchant,
+    archive_of,
+    capture,
+    checked,
+    plain_workbooks,
+)
+from tests.recon.steps.month.test_signed_closes import close, reopened
+
+pytestmark = pytest.mark.xdist_group("closes")
+DAYS_STORED = 400
+BROKEN, LAST, NEWEST = "2026-11-27", "2026-11-30", "2026-12-01"
+"""Nights after BUSINESS_DATE: one with a break that stays open, the month's last, the newest."""
+
+
+def play_year(merchant: Merchant) -> None:
+    """Three nights of November, which two people close; one of December; then more than a year."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    capture(merchant)
+    merchant.night()
+    merchant.wait(hours=24 * 7)
+    merchant.night(date=BROKEN, skip="the cluster was down")
+    merchant.wait(hours=24 * 3)
+    merchant.night(date=LAST)
+    close(merchant)
+    merchant.wait(hours=24)
+    merchant.night(date=NEWEST)
+    merchant.wait(hours=24 * (DAYS_STORED + 30))
+    keep_nights(merchant, days=DAYS_STORED)
+
+
+def keep_nights(merchant: Merchant, *, days: int) -> None:
+    """What retention.toml says."""
+    file = merchant.folder / "config" / "retention.toml"
+    file.write_text(f"[retention]\nnights_days = {days}\n")
+
+
+@pytest.fixture
+def aged(begun: Callable[[Any], Merchant]) -> Merchant:
+    """Nights that are older than they are kept."""
+    return begun(play_year)
+
+
+def spared(merchant: Merchant) -> Spared:
+    """`recon housekeeping`."""
+    with merchant.environment() as environment:
+        ((of_nights,), _) = keeping.housekeeping(environment)
+    assert of_nights.kind == NIGHTS
+    return of_nights
+
+
+def dates(merchant: Merchant) -> list[str]:
+    """The nights that may go."""
+    return [str(run.business_date) for run in spared(merchant).nights]
+
+
+def deleted(
+    merchant: Merchant, *, crash_point: Callable[[str], None] | None = None
+) -> tuple[str, ...]:
+    """`recon housekeeping --delete --as "Otto Ops"`; a sentence for each that could not go."""
+    with merchant.environment() as environment:
+        passes = crash_point or environment.crash_point
+        own = replace(environment, crash_point=passes)
+        return keeping.housekeeping(own, by="Otto Ops")[1]
+
+
+def said(merchant: Merchant) -> str:
+    """What `--delete` says of what stays."""
+    with merchant.environment() as environment:
+        (of_nights,), stayed = keeping.housekeeping(environment, by="Otto Ops")
+    return "\n".join((*of_nights.notes, *stayed))
+
+
+def night_folder(merchant: Merchant, business_date: str = BUSINESS_DATE) -> Path:
+    """Of the newest run of a night."""
+    root = Path(archive_of(merchant).shown)
+    found = [*root.glob(f"nights/{MERCHANT}/{ACCOUNT}/{business_date}/*")]
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
+
+
+def files_of(folder: Path) -> set[str]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def is_what_is_stored(files: set[str]) -> bool:
+    """Whether these are the manifests and what stays beside them, and nothing else."""
+    manifests = {name for name in files if name.endswith(f"/{MANIFEST}")}
+    return files - manifests == STORED_FILES and len(manifests) >= 5
+
+
+def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(
+    aged: Merchant,
+) -> None:
+    """The closed, whole one may go; an open break, the month's last and the newest keep theirs."""
+    root = Path(archive_of(aged).shown)
+    before = files_of(root)
+
+    assert dates(aged) == [BUSINESS_DATE]
+    told = "\n".join(spared(aged).notes)
+    assert f"({BROKEN}): a break that it shows is still open" in told
+    assert f"({LAST}): nights of {MERCHANT}/{ACCOUNT} from {LAST} on are read" in told
+    assert f"({NEWEST}): 2026-12 of {MERCHANT}/{ACCOUNT} is not closed" in told
+    assert files_of(root) == before
+
+    keep_nights(aged, days=DAYS_STORED + 100)
+    assert (dates(aged), spared(aged).notes) == ([], ())
+
+
+def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
+    aged: Merchant,
+) -> None:
+    """Who, when, how many, bytes and the hash of the list; what stays still verifies."""
+    folder, others = night_folder(aged), files_of(night_folder(aged, BROKEN))
+    went = {name: (folder / name).stat().st_size for name in files_of(folder)}
+
+    assert deleted(aged) == ()
+
+    assert is_what_is_stored(files_of(folder))
+    assert files_of(night_folder(aged, BROKEN)) == others
+    for name in files_of(folder):
+        went.pop(name)
+    with aged.environment() as environment, environment.store.reading() as connection:
+        first, last = history.links_of(connection, [folder.name])[-2:]
+        breaks = StoredResult(connection, folder.name, environment).open_breaks()
+    said = first.data
+    assert (first.event, last.event) == ("lets a night go", "let a night go")
+    assert (said["by"], said["count"], said["bytes"]) == ("Otto Ops", len(went), sum(went.values()))
+    assert (len(said["list_sha256"]), said["days"]) == (64, DAYS_STORED)
+    assert breaks is not None
+    for found in (checked(aged), checked(aged, folder.name)):
+        assert found.problems == ()
+        assert "was let go on 2028-" in "".join(found.let_go)
+    assert dates(aged) == []
+
+
+def unchanged(content: bytes, **_: object) -> bytes:
+    """A signed copy that is the workbook itself."""
+    return content
+
+
+def signed(merchant: Merchant, folder: Path) -> None:
+    """The reviewer's name under a night."""
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        word = PersonsDecision(by="Anna", authenticated=True, at=environment.clock())
+        run = runs.get(connection, folder.name)
+        digest = sha256_of(Path(run.workbook))
+        names = [Signature("reviewer", word.by, word.authenticated, word.at, digest)]
+        sealed = write_signature(
+            run, signatures=names, answers={}, copy=unchanged, environment=environment
+        )
+        sign_off_rows.save(connection, run.run_id, role="reviewer", word=word, workbook_sha256="0")
+        bind(connection, run, sealed=[sealed], environment=environment)
+
+
+def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
+    aged: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a folder holds nobody up who writes, and what they said meanwhile counts."""
+    folder = night_folder(aged)
+
+    def read_and_signed(*args: Any, **named: Any) -> Iterator[SeenFile]:
+        monkeypatch.setattr(verify, "look_through", look_through)
+        signed(aged, folder)
+        return look_through(*args, **named)
+
+    monkeypatch.setattr(verify, "look_through", read_and_signed)
+
+    assert "somebody signed it meanwhile" in said(aged)
+    assert checked(aged, folder.name).let_go == ()
+
+
+def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
+    """Their name is under that very file."""
+    folder = night_folder(aged)
+    signed(aged, folder)
+    deleted(aged)
+
+    assert (folder / "proof" / "workbook.xlsx").is_file()
+    files = ("answers.jsonl", "signatures.json", "workbook.xlsx")
+    of_signature = {f"signed-reviewer/{name}" for name in files}
+    assert of_signature < files_of(folder)
+    assert is_what_is_stored(files_of(folder) - {"proof/workbook.xlsx"} - of_signature)
+    assert checked(aged, folder.name).problems == ()
+    (folder / "signed-reviewer" / "answers.jsonl").write_text("another")
+    assert "signed-reviewer/answers.jsonl has" in "".join(checked(aged, folder.name).problems)
+    (folder / "proof" / "workbook.xlsx").write_text("another")
+    assert "proof/workbook.xlsx has" in checked(aged, folder.name).problems[0]
+
+
+def asked(environment: Environment, run_id: str) -> Iterator[Callable[[], object]]:
+    """Everything that reads a night."""
+    november = (date(2026, 11, 20), date(2026, 11, 30))
+    yield lambda: rebuild(run_id, environment=environment, workbooks=plain_workbooks())
+    yield lambda: rebuild_night(run_id, out=None, environment=environment)
+    yield lambda: difference(run_id, BROKEN, environment=environment)
+    yield lambda: what_if(
+        environment.settings.rules,
+        account=(MERCHANT, ACCOUNT),
+        first=november[0],
+        last=november[1],
+        environment=environment,
+    )
+
+
+def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Merchant) -> None:
+    """Workbook, compare-again, diff, what-if, sql and statement; none calls it lost."""
+    run_id = night_folder(aged).name
+    deleted(aged)
+    sentence = (
+        r"^run \S+ of 2026-11-20: the folder of this night was let go on 2028-\d\d-\d\d "
+        "by Otto Ops under retention; its totals and manifests are kept: "
+        "look at a later night, or the close of its month$"
+    )
+    with aged.environment() as environment:
+        for question in asked(environment, run_id):
+            with pytest.raises(NightLetGoError, match=sentence):
+                question()
+        answered = answer("SELECT DISTINCT run_id FROM totals", environment=environment)
+        assert run_id in answered.rows["run_id"].to_pylist()
+        assert [run_id in each for each in answered.let_go] == [True]
+        orders = answer("SELECT DISTINCT run_id FROM orders", environment=environment)
+        assert run_id not in orders.rows["run_id"].to_pylist()
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+            parts = answer_parts.of_account(connection, run)
+            kept = still_stored(connection, parts)
+        assert {run_id in part.path for part in parts} == {True, False}
+        assert {run_id in part.path for part in kept} == {False}
+
+
+def test_a_folder_that_is_only_missing_is_lost(aged: Merchant) -> None:
+    """Nothing in the history lets it go, so it is no retention; of one that went the same holds."""
+    shutil.rmtree(night_folder(aged, BROKEN))
+    deleted(aged)
+    problems = "\n".join(checked(aged).problems)
+    assert f"{BROKEN}/" in problems
+    assert BUSINESS_DATE not in problems
+
+    (night_folder(aged) / "proof" / "totals.parquet").unlink()
+    assert "is gone from the archive" in checked(aged, night_folder(aged).name).problems[0]
+    shutil.rmtree(night_folder(aged))
+    assert any(BUSINESS_DATE in each for each in checked(aged).problems)
+
+
+@pytest.mark.parametrize("file", ["inputs/orders.parquet", "answers-1/replies-00001.parquet"])
+def test_a_night_that_is_not_whole_stays_and_is_named(file: str, aged: Merchant) -> None:
+    """Every byte is looked at before the first goes: one that was changed is evidence."""
+    path = next(night_folder(aged).glob(file.replace("00001", "*")))
+    path.write_bytes(path.read_bytes() + b"x")
+
+    assert dates(aged) == []
+    assert f"{path.name} has" in "\n".join(spared(aged).notes)
+    deleted(aged)
+    assert path.is_file()
+
+
+def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
+    """Its statement reads them."""
+    reopened(aged, name="dan")
+    reopened(aged, name="anna")
+    assert dates(aged) == []
+
+    assert f"({BUSINESS_DATE} to {LAST}): 2026-11 of {MERCHANT}/{ACCOUNT} is not clos" in said(aged)
+    assert checked(aged, BUSINESS_DATE).let_go == ()
+
+
+class EndedError(Exception):
+    """The process ends here."""
+
+
+def ending(point: str, *, count: int) -> Callable[[str], None]:
+    """Ends at some pass of a point."""
+    passes = iter(range(1, 1_000))
+
+    def pass_by(at: str) -> None:
+        if at == point and next(passes) == count:
+            raise EndedError
+
+    return pass_by
+
+
+@pytest.mark.parametrize(
+    ("point", "count"),
+    [("let a night go", 1), ("removed a file of a night", 1), ("removed a file of a night", 9)],
+)
+def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
+    point: str, count: int, aged: Merchant
+) -> None:
+    """The word stands before the first byte goes; the night counts as let go from there on."""
+    with pytest.raises(EndedError):
+        deleted(aged, crash_point=ending(point, count=count))
+    assert not is_what_is_stored(files_of(night_folder(aged)))
+    assert checked(aged).problems == checked(aged, BUSINESS_DATE).problems == ()
+    assert "files of it are left" in spared(aged).notes[0]
+
+    assert deleted(aged) == ()
+
+    assert is_what_is_stored(files_of(night_folder(aged)))
+    with aged.environment() as environment, environment.store.reading() as connection:
+        assert (len(all_let_go(connection)), half_gone(connection)) == (1, [])
+
+
+def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
+    """No step of a night reads what went: it asks, compares, is proven by SQL, and verifies."""
+    assert deleted(aged) == ()
+    kept = files_of(night_folder(aged))
+    paid = aged.payments("captured")[0]
+    aged.drop("later.csv", aged.order(paid))
+    day = aged.now.date() - timedelta(days=1)
+
+    verdict = aged.night(date=day.isoformat(), skip="nobody sold anything for a year")
+
+    totals = aged.result().control_totals
+    assert verdict is not Verdict.NOT_PROVEN
+    assert [total for total in totals if not total.passed] == []
+    assert any(total.id == "T14" for total in totals)
+    assert checked(aged).problems == checked(aged, day.isoformat()).problems == ()
+    assert files_of(night_folder(aged)) == kept
+
+
+SIBLING = "100042002"
+Change = Callable[[Merchant], None]
+
+
+def notes(merchant: Merchant) -> str:
+    """Why nights stay."""
+    return "\n".join(spared(merchant).notes)
+
+
+def went(merchant: Merchant) -> int:
+    """How many nights the history lets go."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return len(all_let_go(connection))
+
+
+def add_byte(merchant: Merchant) -> None:
+    """To a sealed file."""
+    path = night_folder(merchant) / "inputs" / "orders.parquet"
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def add_note(merchant: Merchant) -> None:
+    """A file that nobody sealed."""
+    (night_folder(merchant) / "note.txt").write_text("mine")
+
+
+def open_case(merchant: Merchant) -> None:
+    """About the one instruction of the account."""
+    merchant.as_owner(case_of(merchant))
+
+
+def change_history(merchant: Merchant) -> None:
+    """Past the program."""
+    drop = "DROP TRIGGER IF EXISTS history_no_update"
+    merchant.as_owner(
+        "ALTER TABLE history DISABLE TRIGGER USER" if ON_POSTGRESQL else drop,
+        "UPDATE history SET event = 'begun' WHERE sequence = 1",
+    )
+
+
+def hand_out(merchant: Merchant) -> None:
+    """A journal of the night, which no books show yet."""
+    row = {
+        "journal_id": "J1",
+        "merchant_id": MERCHANT,
+        "account_id": ACCOUNT,
+        "break_id": "B1",
+        "currency": "EUR",
+        "version": 1,
+        "run_id": night_folder(merchant).name,
+        "exported_at": merchant.now,
+        "booked_in": "",
+    }
+    merchant.as_owner(insert(exported_journal).values(row))
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "a byte": (add_byte, "orders.parquet has"),
+    "a file": (add_note, "nobody sealed it"),
+    "a case": (open_case, "an instruction or a case of"),
+    "a link": (change_history, "does not close"),
+    "a journal": (hand_out, "a journal of it is not in the books yet"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_speaks_against_it_keeps_the_night(what: str, aged: Merchant) -> None:
+    """Every byte is looked at before the first file goes; who only looks is told the same."""
+    change, reason = CHANGES[what]
+    before = files_of(night_folder(aged))
+    change(aged)
+
+    assert reason in notes(aged)
+    assert reason in said(aged)
+    assert files_of(night_folder(aged)) >= before
+    assert (went(aged), dates(aged)) == (0, [])
+
+
+@pytest.mark.parametrize("what", ["a case", "a journal"])
+def test_what_happens_while_its_bytes_are_read_keeps_the_night(
+    what: str, aged: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transaction that lets it go asks again."""
+    change, reason = CHANGES[what]
+
+    def read_and_changed(*args: Any, **named: Any) -> Iterator[SeenFile]:
+        monkeypatch.setattr(verify, "look_through", look_through)
+        change(aged)
+        return look_through(*args, **named)
+
+    monkeypatch.setattr(verify, "look_through", read_and_changed)
+
+    assert reason in said(aged)
+    assert went(aged) == 0
+
+
+def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> None:
+    """It may read them, and may open what they are the evidence of."""
+    with (
+        aged.environment() as environment,
+        account_lock(environment.store, (MERCHANT, ACCOUNT)),
+    ):
+        assert "a night of the account is at work" in "".join(deleted(aged))
+    assert went(aged) == 0
+
+    with pytest.raises(EndedError):
+        deleted(aged, crash_point=ending("removed a file of a night", count=1))
+    left = files_of(night_folder(aged))
+    with (
+        aged.environment() as environment,
+        account_lock(environment.store, (MERCHANT, ACCOUNT)),
+    ):
+        assert "a night of the account is at work" in "".join(deleted(aged))
+    assert files_of(night_folder(aged)) == left
+
+
+@pytest.mark.parametrize("what", ["a byte", "a file"])
+def test_what_was_not_let_go_does_not_go_with_what_an_ended_call_left(
+    what: str, aged: Merchant
+) -> None:
+    """The word was given for what was sealed; another file, or other bytes, stay and are named."""
+    with pytest.raises(EndedError):
+        deleted(aged, crash_point=ending("let a night go", count=1))
+    change, reason = CHANGES[what]
+    change(aged)
+    before = files_of(night_folder(aged))
+
+    assert reason in said(aged)
+    assert files_of(night_folder(aged)) == before
+
+
+def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
+    """Nobody puts a name under what nobody can look at."""
+    run_id = night_folder(aged).name
+    deleted(aged)
+    with pytest.raises(NightLetGoError, match="was let go on"):
+        signed_as(aged, run_id, role="reviewer", name="dan")
+    assert checked(aged, run_id).problems == ()
+
+
+def test_only_so_many_nights_go_at_once(aged: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are named, and go the next time."""
+    monkeypatch.setattr(keeping, "NIGHTS_AT_ONCE", 0)
+    assert dates(aged) == []
+    assert "0 nights go at once, the next time takes the rest" in notes(aged)
+
+
+def test_a_night_is_old_a_day_after_its_last_day(aged: Merchant) -> None:
+    """By its business date; and by when it ran, which is later."""
+    day = datetime.fromisoformat(BUSINESS_DATE).replace(tzinfo=UTC)
+    age = (aged.now - day).days
+    keep_nights(aged, days=age)
+    assert dates(aged) == []
+    assert BUSINESS_DATE not in notes(aged)
+    keep_nights(aged, days=age - 2)
+    assert dates(aged) == [BUSINESS_DATE]
+    assert age > DAYS_STORED
+
+
+def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged: Merchant) -> None:
+    """A night without books asks them what shoppers' banks took back."""
+    run_id = night_folder(aged).name
+    aged.as_owner(delete(run_source).where(run_source.c.run_id != run_id))
+
+    assert dates(aged) == []
+    assert f"({BUSINESS_DATE}): its books are the newest that were read" in notes(aged)
+
+
+def test_answers_about_another_account_stay_while_its_money_is_open(aged: Merchant) -> None:
+    """A night asks its merchant's other accounts too: it may be what ends a doubt of theirs."""
+    run_id = night_folder(aged).name
+    with aged.environment() as environment, environment.store.reading() as connection:
+        query = select(answer_part).where(
+            answer_part.c.run_id == run_id, answer_part.c.answered > 0
+        )
+        part = dict(connection.execute(query.limit(1)).mappings().one())
+        case = case_of(aged).compile().params
+    del part["part_id"]
+    aged.as_owner(
+        insert(answer_part).values(
+            part | {"account_id": SIBLING, "phase": f"baseline of {SIBLING}"}
+        ),
+        insert(contradiction).values(case | {"account_id": SIBLING}),
+    )
+
+    assert dates(aged) == []
+    assert f"a case of {MERCHANT}/{SIBLING} from before is still open" in notes(aged)
+
+
+def test_a_doubt_that_is_younger_than_the_nights_answers_keeps_them(aged: Merchant) -> None:
+    """A night that ran over the last instant: its instruction is younger, and so are answers."""
+    run_id = night_folder(aged).name
+    with aged.environment() as environment, environment.store.reading() as connection:
+        query = select(answer_part.c.last_at).where(answer_part.c.run_id == run_id)
+        newest = max(at for at in connection.execute(query).scalars() if at is not None)
+    doubt = {
+        "state": InstructionState.IN_DOUBT.value,
+        "planned_at": newest - timedelta(seconds=1),
+    }
+    aged.as_owner(update(instruction).values(doubt))
+    with aged.environment() as environment, environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        age = (aged.now - newest).days + 1
+        before = aged.now - timedelta(days=age)
+        nights = _Nights(environment, age, before, by=None)
+        reasons = [*nights.needs(connection, run)]
+    assert ["an instruction or a case of" in each for each in reasons] == [True]

@@ -1,0 +1,350 @@
+"""`recon verify` names each word of people that the desk did not sign."""
+
+import io
+import json
+import re
+import shutil
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from sqlalchemy import insert
+
+from recon.model.nights import Mode
+from recon.steps.admin.verify import unendorsed, verify
+from recon.steps.money.gate import gate_of
+from recon.steps.night.report import rebuild
+from recon.store.nights import runs
+from recon.store.schema import agreement, sign_off, verdict
+from reports.handed import reading, workbooks
+from tests.recon.steps.conftest import (
+    BUSINESS_DATE,
+    UNREAD,
+    Merchant,
+    archive_of,
+    capture,
+    checked,
+    plain_workbooks,
+    run_folder,
+)
+
+pytestmark = pytest.mark.xdist_group("verification")
+"""They share what takes longer to make than to look at."""
+
+
+def play(merchant: Any) -> None:
+    """One night over three orders."""
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
+    merchant.night()
+
+
+@pytest.fixture
+def settled(begun: Any) -> Any:
+    """A merchant after that night."""
+    return begun(play)
+
+
+def _workbook(settled: Any) -> Path:
+    (path,) = (settled.folder / "reports").glob("*.xlsx")
+    return Path(path)
+
+
+def _edit(merchant: Any, *statements: str) -> None:
+    path = merchant.sqlite_path
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_a_workbook_lies_where_the_reports_folder_is_now(settled: Any) -> None:
+    """Whoever moves an installation has every workbook still; another file of its name is none."""
+    workbook = _workbook(settled)
+    _edit(settled, "UPDATE run SET workbook = replace(workbook, '/reports/', '/before/')")
+    assert checked(settled).problems == ()
+
+    workbook.write_bytes(workbook.read_bytes() + b"x")
+    (problem,) = checked(settled).problems
+    assert problem.endswith(f"{workbook} is not the workbook that was written that night")
+    assert "edited" in checked(settled, workbook=workbook).problems[0]
+
+    workbook.unlink()
+    assert "recon workbook" in checked(settled).problems[0]
+
+
+def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet2.xml") -> bytes:
+    """The workbook with something else on the sheet Breaks."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as book:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.endswith(f"worksheets/{sheet}"):
+                changed, count = re.subn(pattern, new, text.decode(), count=1)
+                assert count == 1
+                text = changed.encode()
+            book.writestr(name, text)
+    return target.getvalue()
+
+
+def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
+    """One amount made larger, or one break taken out: the cell, what it says and what is true."""
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
+    merchant.night(workbooks=workbooks())
+    (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
+    content = workbook.read_bytes()
+    value = _without(content, pattern=r'(<c r="C5"[^>]*><v>)[^<]*', new=r"\g<1>99")
+    row = _without(content, pattern=r'<row r="5".*?</row>', new="")
+    saved = _without(content, pattern=r'<row r="5"', new=' <row r="5"')
+    told = {}
+    for name, planted in {"value": value, "row": row, "saved": saved, "own": content}.items():
+        workbook.write_bytes(planted)
+        told[name] = checked(merchant, workbook=workbook, reading=reading()).problems
+
+    assert told["value"][0].endswith("wrote: 1 differences")
+    assert re.fullmatch(r"Breaks!C5 says 99, the night says -?[0-9.]+", told["value"][1])
+    assert re.fullmatch(r"Breaks lacks the row of the break [0-9a-f]{16}", told["row"][1])
+    assert told["saved"] == told["own"] == ()
+
+
+def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(merchant: Any) -> None:
+    """The file itself, a copy of the same cells, one that another program saved, a lost file."""
+    merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
+    merchant.night(workbooks=workbooks())
+    (sealed,) = (merchant.folder / "reports").glob("*.xlsx")
+    copy, bare = (merchant.folder / name for name in ("copy.xlsx", "bare.xlsx"))
+    copy.write_bytes(_without(sealed.read_bytes(), pattern=r'<row r="5"', new=' <row r="5"'))
+    openpyxl.load_workbook(sealed).save(bare)
+    own, alike, without = (
+        checked(merchant, workbook=path, reading=reading()) for path in (sealed, copy, bare)
+    )
+    with sealed.open("ab") as file:
+        file.write(b" ")
+    gone = checked(merchant, workbook=copy, reading=reading())
+
+    assert own.compared.startswith(f"{sealed} is the file that run ")
+    assert f"with the sealed file {sealed}, which is the one to keep and sign" in alike.compared
+    assert alike.compared.endswith(": they say the same")
+    assert own.problems == alike.problems == gone.problems == ()
+    assert f"({sealed} is gone or was changed: `recon workbook " in gone.compared
+    assert f"with the sealed file {sealed}" in without.compared
+    assert without.problems == ()
+
+
+def test_a_row_fewer_in_the_summary_is_found(settled: Any) -> None:
+    """What the database counts of a result is bound by the event of its night."""
+    counted = """replace(document, '"match": ', '"match": 9')"""
+    _edit(settled, "UPDATE result_summary SET document = " + counted)  # noqa: S608 - a constant
+
+    (problem,) = checked(settled).problems
+    assert problem.startswith("result summary ")
+
+
+def test_an_edited_history_is_found(settled: Any) -> None:
+    """A history changed past its triggers no longer closes."""
+    _edit(
+        settled,
+        "DROP TRIGGER history_no_update",
+        "UPDATE history SET event = 'nothing' WHERE sequence = 1",
+    )
+
+    assert "history 1" in checked(settled).problems[0]
+
+
+def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> None:
+    """The files that hold a large night's matches are part of what is verified."""
+    workbook = _workbook(settled)
+    changed = replace(UNREAD, beside=lambda path: [f"{path.name}: changed"])
+    with settled.environment() as environment:
+        told = verify(environment, reading=changed)
+        one = verify(environment, reading=changed, workbook=workbook)
+
+    assert [problem.endswith(f": {workbook.name}: changed") for problem in told.problems] == [True]
+    assert one.problems == (f"{workbook.name}: changed",)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            "UPDATE history SET data = 'x' WHERE sequence = (SELECT max(sequence) FROM history)",
+            "does not close",
+        ),
+        ("UPDATE history SET previous_hash = 'x' WHERE sequence = 1", ""),
+    ],
+    ids=["newest", "oldest"],
+)
+def test_a_night_walks_what_is_new_and_a_person_walks_it_all(
+    settled: Any, change: str, words: str
+) -> None:
+    """The gate takes older links as an earlier night found them; `recon verify` never does."""
+    _edit(settled, "DROP TRIGGER history_no_update", change)
+    with settled.environment() as environment:
+        with environment.store.reading() as connection:
+            (run,) = runs.newest_of_accounts(connection)
+        gate = gate_of(run, environment=environment)
+
+    assert words in gate.closed_because
+    assert bool(gate.closed_because) == bool(words)
+    assert "does not close" in checked(settled).problems[0]
+
+
+def played(merchant: Merchant) -> None:
+    """A dry night with an order in it."""
+    capture(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+
+
+def _flip(folder: Path) -> None:
+    path = folder / "results" / "breaks.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def _edit_manifest(folder: Path) -> None:
+    path = folder / "results" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rules_digest": "0" * 64}))
+
+
+def _move(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+
+
+def _lose(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def _add_beside(folder: Path) -> None:
+    (folder / "note.txt").write_text("mine")
+
+
+def _add_step(folder: Path) -> None:
+    shutil.copytree(folder / "results", folder / "more")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (_flip, "results/breaks.parquet is not the file that was sealed"),
+        (_edit_manifest, "results/manifest.json of the archive"),
+        (_move, "inputs/manifest.json of the archive"),
+        (_lose, "put it back from a backup of the archive"),
+        (_add_beside, "/note.txt lies there, and nobody sealed it"),
+        (_add_step, "/more/manifest.json lies there, and nobody sealed it"),
+    ],
+)
+def test_whatever_happens_to_a_sealed_night_is_found_and_named(
+    change: Callable[[Path], None], named: str, begun: Callable[..., Merchant]
+) -> None:
+    """A file or a manifest changed, a folder moved or gone, a file added: each is named."""
+    merchant = begun(played)
+    assert checked(merchant, BUSINESS_DATE).problems == ()
+    assert checked(merchant).problems == ()
+
+    change(run_folder(merchant))
+
+    problems = checked(merchant, BUSINESS_DATE).problems
+    assert any(named in problem for problem in problems), problems
+
+
+def test_two_runs_folders_that_were_swapped_are_both_found(begun: Callable[..., Merchant]) -> None:
+    """Each folder is bound by its own run's link; the other's does not stand for it."""
+    merchant = begun(played)
+    first = run_folder(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+    second = run_folder(merchant)
+    aside = first.with_name("aside")
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+
+    problems = " ".join(checked(merchant).problems)
+    assert f"run {first.name}: " in problems
+    assert f"run {second.name}: " in problems
+
+
+def test_a_database_from_before_the_night_does_not_know_its_folder(
+    begun: Callable[..., Merchant],
+) -> None:
+    """The archive remembers what a restored database forgot."""
+    merchant = begun(played)
+    database = merchant.sqlite_path
+    older = database.with_suffix(".older")
+    shutil.copy(database, older)
+    merchant.night(mode=Mode.DRY_RUN)
+    folder = run_folder(merchant)
+    for path in database.parent.glob(f"{database.name}-*"):
+        path.unlink()
+    shutil.copy(older, database)
+
+    problems = checked(merchant).problems
+    assert any(folder.name in one and "is older than the archive" in one for one in problems), (
+        problems
+    )
+
+
+def test_an_archive_that_cannot_be_reached_is_a_problem_and_no_crash(
+    begun: Callable[..., Merchant],
+) -> None:
+    """The rest is looked at all the same."""
+    merchant = begun(played)
+    root = Path(archive_of(merchant).shown)
+    root.rename(root.with_name("elsewhere"))
+    root.write_text("")
+
+    assert any("archive" in problem for problem in checked(merchant).problems)
+
+
+def test_a_workbook_written_again_is_bound_beside_the_first(begun: Callable[..., Merchant]) -> None:
+    """Both proofs stay: the newest under its name, the earlier one set aside and still whole."""
+    merchant = begun(played)
+    folder = run_folder(merchant)
+    with merchant.environment() as environment:
+        rebuild(folder.name, environment=environment, workbooks=plain_workbooks())
+
+    assert checked(merchant, BUSINESS_DATE).problems == ()
+    assert (folder / "proof" / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "said"),
+    [
+        (
+            agreement,
+            {"what": "allow sending", "subject": "1", "reason": "fine", "state": "complete"}
+            | {"first_by": "Jo", "second_by": "Kim", "first_authenticated": True}
+            | {"second_authenticated": True},
+            "allow sending: 1: two people are said to have agreed, but the desk",
+        ),
+        (
+            verdict,
+            {"instruction_id": "i1", "verdict": "applied", "evidence": "x", "given_by": "Jo"}
+            | {"authenticated": True, "state": "agreed"},
+            "instruction i1 counts as decided (applied), but the desk endorsed it for nobody",
+        ),
+        (
+            sign_off,
+            {"run_id": "r1", "role": "reviewer", "signed_by": "Jo", "authenticated": True}
+            | {"workbook_sha256": "00"},
+            "run r1 counts as signed by Jo (reviewer), but the desk did not endorse it",
+        ),
+    ],
+    ids=["override", "decision", "signature"],
+)
+def test_a_forged_word_is_named(merchant: Any, table: Any, row: dict[str, Any], said: str) -> None:
+    """Whatever table it was written into."""
+    merchant.sqlite_path  # noqa: B018 - on PostgreSQL the night's login may not write there
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        now = environment.clock()
+        instants = {
+            column.name: now
+            for column in table.columns
+            if column.name.endswith("_at") or column.name == "valid_until"
+        }
+        connection.execute(insert(table).values(**row, **instants))
+        assert any(said in one for one in unendorsed(connection, environment=environment))

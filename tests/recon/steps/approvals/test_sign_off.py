@@ -1,0 +1,159 @@
+import hashlib
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.errors import OutputError, UsageError
+from recon.model.words import DIGITS_READ
+from recon.steps.approvals.sign_off import Night, file_to_sign, nights
+from recon.steps.money.gate import stop_sending
+from recon.steps.night.report import Workbooks, rebuild
+from recon.steps.night.whole_night import finish
+from recon.steps.runtime.identity import identify
+from recon.store.database.history import links_of
+from recon.store.nights import runs
+from reports.handed import workbooks
+from tests.recon.steps.signing import sign_seen
+
+pytestmark = pytest.mark.xdist_group("signatures")
+"""They share what takes longer to make than to look at."""
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+[approvers.ben]
+name = "Ben Roy"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+DAY = date(2026, 11, 20)
+
+
+def prove(merchant: Any) -> None:
+    """One night whose breaks are all small."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + "\n[authorisation]\nvalid_days = 365\n")
+    merchant.night(workbooks=workbooks())
+
+
+@pytest.fixture
+def proven(begun: Any) -> Any:
+    """A merchant with one night whose breaks are all small."""
+    return begun(prove)
+
+
+def newest(merchant: Any) -> str:
+    """The newest finished run."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.finished(connection)[-1].run_id
+
+
+def seen_by(merchant: Any, run_id: str) -> str:
+    """SHA-256 of the workbook that lies there now."""
+    with merchant.environment() as environment:
+        return file_to_sign(run_id, environment=environment)[1]
+
+
+def signed(merchant: Any, run_id: str, *, role: str, name: str, seen: str = "") -> Night:
+    """One signature, of the file that lies there now unless another was looked at."""
+    with merchant.environment() as environment:
+        person = identify(name, code=None, environment=environment)
+        return sign_seen(run_id, role=role, person=person, environment=environment, seen=seen)
+
+
+def listed(merchant: Any, *, days: int = 1) -> list[Night]:
+    """The nights up to the one that ran."""
+    with merchant.environment() as environment:
+        return nights(DAY - timedelta(days=days - 1), last=DAY, environment=environment)
+
+
+def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
+    """Two different people, in this order; a workbook written later takes no name over."""
+    run_id = newest(proven)
+    signed(proven, run_id, role="reviewer", name="dan")
+    night = signed(proven, run_id, role="approver", name="anna")
+    with proven.environment() as environment, environment.store.reading() as connection:
+        events = [row.event for row in links_of(connection, [run_id])]
+
+    assert [(one.role, one.by) for one in night.signed] == [
+        ("reviewer", "Dan Orr"),
+        ("approver", "Anna Berg"),
+    ]
+    assert night.unsigned_days == 0
+    assert events.count("signed") == 2
+    with proven.environment() as environment:
+        stop_sending(by="Anna", reason="a note for page one", environment=environment)
+        later = rebuild(run_id, environment=environment, workbooks=workbooks())
+    (after,) = listed(proven)
+    assert later.name.endswith("-v2.xlsx")
+    assert (after.workbook, len(after.signed)) == (night.workbook, 2)
+
+
+def test_a_role_that_there_is_not_is_told(proven: Any) -> None:
+    """The desk's own form refuses it before; no command comes so far."""
+    with pytest.raises(UsageError, match="a role is one of"):
+        signed(proven, newest(proven), role="preparer", name="anna")
+
+
+def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:
+    """What is signed is the file that the run wrote."""
+    (path,) = proven.folder.joinpath("reports").glob("reconciliation-*.xlsx")
+    path.write_bytes(path.read_bytes() + b" ")
+
+    with pytest.raises(UsageError, match="is not the file that run"):
+        signed(proven, newest(proven), role="reviewer", name="dan")
+
+
+def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) -> None:
+    """What counts is when a night came to its end: it had begun, and stopped, before the name."""
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    first, earlier = newest(proven), replace(proven.request, business_date=DAY - timedelta(days=1))
+    with pytest.raises(OutputError, match="No space left"):
+        proven.night(date=f"{earlier.business_date}", workbooks=Workbooks(write=full, totals=full))
+    signed(proven, first, role="reviewer", name="dan")
+    with proven.environment() as environment:
+        back = finish(
+            earlier, environment=environment, workbooks=workbooks(), progress=lambda _: None
+        )
+
+    (night,) = listed(proven)
+    assert (night.run_id, night.signed) == (first, ())
+    assert night.void_because == f"run {back} replaced it"
+
+
+def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven: Any) -> None:
+    """A name stands under the bytes that its person saw, not under those that lie there later."""
+    run_id = newest(proven)
+    before = seen_by(proven, run_id)
+    with proven.environment() as environment:
+        stop_sending(by="Anna", reason="a note for page one", environment=environment)
+        rebuild(run_id, environment=environment, workbooks=workbooks())
+    with pytest.raises(UsageError, match="not the file that you looked at"):
+        signed(proven, run_id, role="reviewer", name="dan", seen=before)
+    now = seen_by(proven, run_id)
+    with pytest.raises(UsageError, match="the first 16 digits of its SHA-256"):
+        signed(proven, run_id, role="reviewer", name="dan", seen=now[: DIGITS_READ - 1])
+    night = signed(proven, run_id, role="reviewer", name="dan", seen=now[:DIGITS_READ])
+    assert [one.workbook_sha256 for one in night.signed] == [now]
+
+
+def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) -> None:
+    """Who may write the run's row and its file could show people anything."""
+    run_id = newest(proven)
+    with proven.environment() as environment:
+        with environment.store.reading() as connection:
+            path = Path(runs.get(connection, run_id).workbook)
+        path.write_bytes(b"forged")
+        forged = {"workbook_sha256": hashlib.sha256(b"forged").hexdigest()}
+        with environment.store.writing() as connection:
+            runs.note_result(connection, run_id, values=forged)
+    with pytest.raises(UsageError, match="its workbook sha256 is another one"):
+        signed(proven, run_id, role="reviewer", name="dan")

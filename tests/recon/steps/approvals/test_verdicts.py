@@ -1,0 +1,220 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recon.model.errors import UsageError
+from recon.model.nights import Mode
+from recon.model.words import InstructionState
+from recon.steps.admin.verify import verify
+from recon.steps.approvals.taken_back import words_taken_back
+from recon.steps.approvals.verdicts import release, resolve
+from recon.steps.money.gate import gate_of
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import identify
+from recon.store.database.record import AGREEMENT, changed
+from recon.store.money import instruction_rows
+from recon.store.nights import runs
+from recon.store.people import decision_rows
+from tests.recon.steps.conftest import UNREAD
+
+pytestmark = pytest.mark.xdist_group("verdicts")
+"""They share what takes longer to make than to look at."""
+
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+[approvers.ben]
+name = "Ben Roy"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+"""
+SEEN = "seen in the portal under T-4711"
+
+
+def doubt(merchant: Any) -> None:
+    """One refund whose answer never came."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
+    merchant.drop("refunds.csv", merchant.order(one, status="refunded", action="refund"))
+    merchant.fault({"operation": "refund", "kind": "reset", "when": "after"})
+    merchant.night()
+    assert merchant.instruction_states() == {"in_doubt": 1}
+
+
+@pytest.fixture
+def doubtful(begun: Any) -> Any:
+    """A merchant with one refund whose answer never came."""
+    return begun(doubt)
+
+
+@pytest.fixture
+def environment(doubtful: Any) -> Iterator[Environment]:
+    """The open environment of that merchant."""
+    with doubtful.environment() as opened:
+        yield opened
+
+
+def the_doubt(environment: Environment) -> str:
+    """The id of the one instruction."""
+    with environment.store.reading() as connection:
+        (found,) = instruction_rows.find(connection, state=tuple(InstructionState))
+    return found.instruction_id
+
+
+def say(name: str, said: str, environment: Environment) -> bool:
+    """One person's verdict on the doubt."""
+    person = identify(name, code=None, environment=environment)
+    return resolve(the_doubt(environment), verdict=said, evidence=SEEN, person=person).decided
+
+
+def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
+    environment: Environment, doubtful: Any
+) -> None:
+    """The wait before `not_applied` is counted by the clock that nobody can set."""
+    running = environment.uptime()
+    doubtful.wait(hours=1)
+
+    with pytest.raises(UsageError, match="may still be carried out"):
+        say("anna", "not_applied", replace(environment, uptime=lambda: running))
+
+
+def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
+    environment: Environment, doubtful: Any
+) -> None:
+    """On another machine than the night's nobody knows how old it is: the wait begins anew."""
+    doubtful.boot_id = "a person's machine"
+    doubtful.wait(hours=1)
+    with pytest.raises(UsageError, match="may still be carried out"):
+        say("anna", "not_applied", environment)
+
+    doubtful.wait(hours=1)
+    assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
+
+
+def test_once_two_agree_no_word_of_it_is_open(environment: Environment, doubtful: Any) -> None:
+    """The words of the two count as agreed, that of the third as overruled."""
+    doubtful.wait(hours=1)
+    for name, said in (("dan", "not_applied"), ("anna", "applied"), ("ben", "applied")):
+        say(name, said, environment)
+
+    with environment.store.reading() as connection:
+        assert decision_rows.open_verdicts(connection) == {}
+        agreed = decision_rows.agreed_verdicts(connection)
+    assert agreed == [(the_doubt(environment), "applied")] * 2
+
+
+def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
+    """The hold on refunds ends when two different people say why, and by no dry run."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (night,) = runs.finished(connection)
+        runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
+    merchant.night(mode=Mode.DRY_RUN)
+    with merchant.environment() as environment:
+        place = ("100042", "100042001")
+        held, lifted = [], []
+        for name in ("anna", "ben"):
+            person = identify(name, code=None, environment=environment)
+            with environment.store.reading() as connection:
+                held.append(bool(runs.not_proven(connection, place)))
+            reason = "the missing row is explained"
+            lifted.append(release(night.run_id, reason=reason, person=person))
+        with environment.store.reading() as connection:
+            after = runs.not_proven(connection, place)
+
+    assert (held, lifted, after) == ([True, True], [False, True], {})
+
+
+WITHOUT_ANNA = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Li")
+BEN_REVIEWS = PEOPLE.replace('name = "Ben Roy"', 'name = "Ben Roy"\nrole = "reviewer"')
+BOTH_REVIEW = BEN_REVIEWS.replace('Berg"', 'Berg"\nrole = "reviewer"') + (
+    '[approvers.cara]\nname = "Cara Lim"\n'
+)
+EXPLAINED = "the missing row is explained"
+
+
+def not_proven(merchant: Any) -> str:
+    """The run of a night that is NOT PROVEN."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.night()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (night,) = runs.finished(connection)
+        runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
+    return str(night.run_id)
+
+
+def lift(name: str, run_id: str, merchant: Any) -> bool:
+    """One person releases the night; True when it was the second word."""
+    with merchant.environment() as environment:
+        person = identify(name, code=None, environment=environment)
+        return release(run_id, reason=EXPLAINED, person=person)
+
+
+def held_because(run_id: str, merchant: Any) -> str:
+    """Why the gate would hold refunds now."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        gate = gate_of(run, environment=environment)
+    return str(gate.held_because)
+
+
+@pytest.mark.parametrize(
+    ("people", "why", "again"),
+    [
+        (WITHOUT_ANNA, "Anna Berg released it, whom approvers.toml does not declare", "ann"),
+        (BOTH_REVIEW, "Anna Berg is a reviewer; Ben Roy is a reviewer", "cara"),
+    ],
+    ids=["the first left", "both are reviewers now"],
+)
+def test_a_release_of_who_may_not_any_more_holds_on(
+    merchant: Any, people: str, why: str, again: str
+) -> None:
+    """Who released a night is asked once more before money goes, and two others may do it anew."""
+    run_id = not_proven(merchant)
+    for name in ("anna", "ben"):
+        lift(name, run_id, merchant)
+    assert held_because(run_id, merchant) == ""
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+
+    assert why in held_because(run_id, merchant)
+    assert [lift(name, run_id, merchant) for name in ("ben", again)] == [False, True]
+    assert held_because(run_id, merchant) == ""
+
+
+def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
+    """And given anew, approver first and reviewer second."""
+    run_id = not_proven(merchant)
+    lift("ben", run_id, merchant)
+    with merchant.environment() as environment:
+        person = identify("ben", code=None, environment=environment)
+        words_taken_back(run_id, person=person)
+        with environment.store.reading() as connection:
+            assert list(changed(connection, AGREEMENT)) == []
+    assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
+    assert held_because(run_id, merchant) == ""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            assert list(changed(connection, AGREEMENT)) == []
+        with pytest.raises(UsageError, match="nobody takes it back alone"):
+            words_taken_back(run_id, person=person)
+
+
+def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:
+    """A verdict that the night's own login changed closes the next night's gate, by name."""
+    with doubtful.environment() as environment:
+        with environment.store.reading() as connection:
+            (night,) = runs.finished(connection)
+            run = runs.get(connection, night.run_id)
+        assert gate_of(run, environment=environment).closed_because == ""
+        with environment.store.writing() as connection:
+            other = "RECONCILED" if run.verdict != "RECONCILED" else "BREAKS OPEN"
+            runs.note_result(connection, night.run_id, values={"verdict": other})
+        told = gate_of(run, environment=environment).closed_because
+        found = verify(environment, reading=UNREAD).problems
+    assert f"run {night.run_id}: its verdict is {other}, bound was" in told
+    assert any(one in told for one in found)

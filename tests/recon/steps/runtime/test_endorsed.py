@@ -1,0 +1,544 @@
+"""Nobody's yes can be made with the database alone: what the desk did not sign moves nothing."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import delete, update
+
+from recon.config.approvers import Approver
+from recon.desk.endorsement import Kind, Signed, opened, row_problem
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, make_keys
+from recon.instructions.instruction import terms_of
+from recon.instructions.planning import RULE_APPROVER
+from recon.model.errors import ConfigurationError, GateClosedError, UsageError
+from recon.model.words import InstructionState
+from recon.steps.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
+from recon.steps.admin.verify import unendorsed, verify
+from recon.steps.approvals.returned_answers import Form
+from recon.steps.money.approve import approve, waiting
+from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
+from recon.steps.night import whole_night as night
+from recon.steps.runtime.desk import go_on_restored, lost_word, name_of, refuse_open_files
+from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.identity import (
+    WRONG_CODES_MAX,
+    Person,
+    identify,
+    waiting_words,
+    words_for_signer,
+)
+from recon.store.database.engine import Store, parse_url
+from recon.store.database.history import Event, append
+from recon.store.database.record import ROW
+from recon.store.money import endorsement_rows, instruction_rows, sending_rows
+from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.money.instruction_rows import move
+from recon.store.nights import runs
+from recon.store.people import decision_rows
+from recon.store.people.decision_rows import RELEASE, PersonsDecision
+from recon.store.schema import endorsement, instruction, used_code, wrong_code
+from reports.handed import drawings
+from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.runtime.test_identity import code_of, declare
+
+BOTH = "Jo Ahn, Kim Bell"
+PEOPLE = """
+[approvers.jo]
+name = "Jo Ahn"
+limit = { EUR = 1000000 }
+[approvers.kim]
+name = "Kim Bell"
+limit = { EUR = 1000000 }
+"""
+
+
+def wait_for_two(merchant: Any) -> None:
+    """A refund of 1.00 that nobody has approved."""
+    merchant.refund_for_two(PEOPLE)
+
+
+def yes(environment: Environment, *names: str) -> None:
+    """The yes of some people to all that waits."""
+    for name in names:
+        person = identify(name, code=None, environment=environment)
+        approve(waiting(environment).wanted.digest, person=person, environment=environment)
+
+
+def settled(merchant: Any) -> str:
+    """Why the last night sent nothing."""
+    return str(next(one for one in merchant.told[::-1] if one.step == "settle").figures["stopped"])
+
+
+@pytest.fixture
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables of the desk; without the last one those of a night."""
+    folder = tmp_path_factory.mktemp("desk")
+    make_keys(folder / "desk.key", public=folder / "desk.pub")
+    return {
+        "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
+        "RECON_DESK_KEY_FILE": str(folder / "desk.key"),
+    }
+
+
+def as_night(merchant: Any, keyed: dict[str, str]) -> None:
+    """From now on this process has the public key alone."""
+    merchant.variables |= keyed | {"RECON_DESK_KEY_FILE": ""}
+
+
+def forge(environment: Environment, *, by: str = BOTH) -> None:
+    """Approve all that waits with the database's login alone: state, approval and history."""
+    now = environment.clock()
+    with environment.store.writing() as connection:
+        waiting_now = instruction_rows.find(connection, state=(InstructionState.PLANNED,))
+        values = {"approved_by": by, "approved_at": now, "hold": ""}
+        moved = [
+            (item, move(connection, item, to=InstructionState.APPROVED, values=values))
+            for item in waiting_now
+        ]
+        events = [replace(one, data={**one.data, ROW: terms_of(item)}) for item, one in moved]
+        append(connection, events, at=now)
+
+
+def problems_of(merchant: Any) -> str:
+    """What `recon verify` finds."""
+    with merchant.environment() as environment:
+        return "; ".join(verify(environment, reading=UNREAD).problems)
+
+
+@pytest.mark.parametrize("by", [BOTH, RULE_APPROVER, ""])
+def test_a_forged_approval_sends_nothing(begun: Callable[[Any], Any], by: str) -> None:
+    """Whoever writes two names, or the rule's, into every table is found before money moves."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        forge(environment, by=by)
+    told = problems_of(merchant)
+    merchant.move_money()
+
+    assert merchant.effects() == []
+    assert "counts as approved" in settled(merchant)
+    assert "counts as approved" in told
+
+
+def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> None:
+    """Terms and words as a signing process gets them cover the row, by the public key alone."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.reading() as connection:
+            (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
+        words = words_for_signer(environment)([item.instruction_id])
+    assert SANDBOX_KEYS.public is not None
+    found = [opened(Signed(**one), key=SANDBOX_KEYS.public) for one in words.endorsements]
+    terms = words.seen[item.instruction_id]
+    assert [one.person for one in found] == ["jo", "kim"]
+    check = partial(row_problem, item.instruction_id, endorsements=found, must_be_proven=False)
+    assert check(terms=terms) == ""
+    assert "for nobody" in check(terms={**terms, "amount": 200})
+
+
+def test_only_the_desk_hears_people(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
+    """A process without the private key takes nobody's word."""
+    merchant = begun(wait_for_two)
+    as_night(merchant, keyed)
+    with (
+        merchant.environment() as environment,
+        pytest.raises(UsageError, match="is not the desk"),
+    ):
+        yes(environment, "jo")
+    assert merchant.instruction_states() == {"planned": 1}
+
+
+def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any]) -> None:
+    """Who changes the table and binds the change in the history still lacks two people."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.writing() as connection:
+            connection.execute(update(instruction).values(amount=instruction.c.amount + 100))
+            (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
+            told = {"approved_by": BOTH, ROW: terms_of(item)}
+            event = decision_rows.Event("instruction", item.instruction_id, "approved", told)
+            append(connection, [event], at=environment.clock())
+    merchant.move_money()
+
+    assert merchant.effects() == []
+    assert "counts as approved" in settled(merchant)
+
+
+def test_a_forged_release_holds_on(merchant: Any) -> None:
+    """Refunds wait until two people released the night, not until a table says so."""
+    with merchant.environment() as environment:
+        word = PersonsDecision("Jo Ahn", authenticated=True, at=environment.clock())
+        with environment.store.writing() as connection:
+            until = environment.clock()
+            about = {"subject": "r1", "reason": "for me"}
+            decision_rows.save_first(connection, RELEASE, **about, word=word, valid_until=until)
+            first = decision_rows.open_word(connection, RELEASE, subject="r1")
+            assert first is not None
+            decision_rows.save_second(connection, first, word=replace(word, by="Kim Bell"))
+            words = endorsement_rows.Endorsed(environment.desk)
+            assert decision_rows.released(connection) == {"r1"}
+            assert "for nobody" in words.release_problem(connection, "r1")
+    assert "release night: r1: two people are said to have agreed" in problems_of(merchant)
+
+
+def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
+    """A turn of the switch without two words closes the gate and stops a night at work."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        stop_sending(by="Jo", reason="looks wrong", environment=environment)
+        with environment.store.writing() as connection:
+            sending_rows.turn_switch(
+                connection, stop=False, by=BOTH, reason="fine", at=environment.clock()
+            )
+        assert sending_stopped(environment) is None
+        assert waiting_words(environment) == []
+    merchant.move_money()
+
+    assert merchant.effects() == []
+    assert "sending was allowed again, but the desk" in settled(merchant)
+    assert "sending was allowed again" in problems_of(merchant)
+
+
+def test_the_claim_looks_again(begun: Callable[[Any], Any]) -> None:
+    """What is forged between the gate and the claim ends the night before a byte leaves."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+
+    def mark(at: str) -> None:
+        if at == "before claim":
+            with merchant.environment() as other, other.store.writing() as connection:
+                connection.execute(update(endorsement).values(signature="00" * 64))
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(GateClosedError, match="counts as approved"),
+    ):
+        night.run(
+            merchant.request,
+            environment=replace(environment, crash_point=mark),
+            workbooks=merchant.workbooks(),
+            progress=merchant.told.append,
+        )
+    assert merchant.effects() == []
+
+
+@pytest.fixture
+def live(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
+    """An environment whose gateway is not on this machine."""
+    people = '[approvers.jo]\nname = "Jo Ahn"\n'
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    merchant.variables |= keyed | {"RECON_GATEWAY_BASE_URL": "https://gateway.example"}
+    with merchant.environment() as opened:
+        yield opened
+
+
+def replace_name(person: Person, name: str) -> Approver:
+    """Somebody declared like another person, under another full name."""
+    return person.declared.model_copy(update={"name": name})
+
+
+def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) -> None:
+    """Even words that the desk signed count there only when a code proved who spoke."""
+    jo = identify("jo", code=None, environment=live)
+    kim = replace(jo, short="kim", declared=replace_name(jo, "Kim Bell"))
+    with live.store.writing() as connection:
+        for person in (jo, kim):
+            person.endorse(connection, Kind.OVERRIDE, override(RELEASE, subject="r1"))
+        words = endorsement_rows.Endorsed(live.desk)
+        assert "for nobody" in words.release_problem(connection, "r1")
+        at_sandbox = endorsement_rows.Endorsed(replace(live.desk, must_be_proven=False))
+        assert at_sandbox.release_problem(connection, "r1") == ""
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("import", {"file_name": "a.xlsx", "content": ""}),
+        ("sign-off", {"run_id": "r1", "role": "reviewer"}),
+    ],
+)
+def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
+    live: Environment, act: str, said: dict[str, str]
+) -> None:
+    """A returned workbook and a signature need a code there, before anything is looked at."""
+    unread = replace(
+        drawings(),
+        form=Form(lambda path: pytest.fail(f"{path} was read"), lambda _: ""),
+        copy=lambda content, **_: pytest.fail(f"{content!r} was read"),
+    )
+    with pytest.raises(UsageError, match="counts with a current one-time code only"):
+        hear(act, {"person": "jo", **said}, origin="", place=Place(live, lambda: unread))
+
+
+def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
+    begun: Callable[[Any], Any],
+) -> None:
+    """What one person may at the sandbox closes the gate anywhere else."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        forge(environment, by="by hand: jo")
+        with environment.store.reading() as connection:
+            at_sandbox = endorsement_rows.Endorsed(SANDBOX_KEYS)
+            elsewhere = endorsement_rows.Endorsed(replace(SANDBOX_KEYS, must_be_proven=True))
+            assert list(at_sandbox.row_problems(connection)) == []
+            assert len(list(elsewhere.row_problems(connection))) == 1
+            run = runs.newest_live(connection, ("100042", "100042001"))
+        assert run is not None
+        desk = replace(SANDBOX_KEYS, must_be_proven=True)
+        gate = gate_of(run, environment=replace(environment, desk=desk))
+    assert "counts as approved" in gate.closed_because
+
+
+def test_without_a_key_nothing_that_people_approved_goes(begun: Callable[[Any], Any]) -> None:
+    """Towards a live gateway without a desk the gate is closed and says what is missing."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        with environment.store.reading() as connection:
+            (problem,) = endorsement_rows.Endorsed(NO_KEYS).row_problems(connection)
+    assert "RECON_DESK_PUBLIC_KEY_FILE" in problem
+
+
+def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
+    """Everybody knows it: towards another gateway it is refused by name, and never the default."""
+    from recon.desk.held_keys import private_text, public_text
+
+    assert SANDBOX_KEYS.private is not None
+    known = merchant.folder / "known.key"
+    known.write_text(private_text(SANDBOX_KEYS.private))
+    known.chmod(0o600)
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = "https://gateway.example"
+    with merchant.environment() as environment:
+        assert environment.desk == NO_KEYS
+    for name, text in (
+        ("RECON_DESK_KEY_FILE", private_text(SANDBOX_KEYS.private)),
+        ("RECON_DESK_PUBLIC_KEY_FILE", public_text(SANDBOX_KEYS.private.public_key())),
+    ):
+        known.write_text(text)
+        with (
+            pytest.raises(ConfigurationError, match="which everybody knows"),
+            merchant.environment(**{name: str(known)}),
+        ):
+            pass
+
+
+def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
+    """What was sent is not sent again under the same two words, whatever the tables say."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+    merchant.night()
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(update(instruction).values(state="approved"))
+        (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
+        told = {"from": "in_flight"}
+        event = Event("instruction", item.instruction_id, "approved", told)
+        append(connection, [event], at=environment.clock())
+    merchant.move_money()
+
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+    assert "was confirmed" in settled(merchant)
+
+
+def test_a_first_word_that_ran_out_is_no_half(begun: Callable[[Any], Any]) -> None:
+    """A word of months ago and an honest first word of today are not two people who agreed."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        stop_sending(by="Jo", reason="looks wrong", environment=environment)
+        why = "it was looked at"
+        for name in ("jo", "kim"):
+            person = identify(name, code=None, environment=environment)
+            assert not allow_sending(person=person, reason=why, environment=environment)
+            merchant.now += timedelta(days=9)
+        with environment.store.writing() as connection:
+            sending_rows.turn_switch(
+                connection, stop=False, by=BOTH, reason=why, at=environment.clock()
+            )
+            words = endorsement_rows.Endorsed(environment.desk)
+            assert "sending was allowed again, but" in words.start_problem(connection)
+
+
+@pytest.fixture
+def live_desk(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
+    """A desk towards a gateway that is not on this machine, and anna with a code."""
+    declare(merchant)
+    merchant.variables |= keyed | {"RECON_GATEWAY_BASE_URL": "https://gateway.example"}
+    with merchant.environment() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_a_desk_whose_approvers_others_can_change_hears_nobody(
+    merchant: Any, live_desk: Environment, mode: int
+) -> None:
+    """By name and with the command that closes it; not so at the sandbox."""
+    path = merchant.folder / "config" / "approvers.toml"
+    refuse_open_files(live_desk)
+    path.chmod(mode)
+    word = ReleaseHold(hold="r1", reason="x")
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
+        say(word, who=("anna", None), place=Place(live_desk, drawings))
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url
+    with merchant.environment() as sandbox:
+        refuse_open_files(sandbox)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
+def test_a_file_of_somebody_else_says_nobody(merchant: Any, live_desk: Environment) -> None:
+    """Whoever owns it can change it, whatever its mode."""
+    os.chown(merchant.folder / "config" / "approvers.toml", 4242, -1)
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
+        refuse_open_files(live_desk)
+
+
+def test_the_nights_database_does_not_forget_guesses_for_anybody(
+    merchant: Any, live_desk: Environment
+) -> None:
+    """Wrong and used codes stand in the desk's own file: deleting rows gives no new try."""
+    right = code_of(merchant)
+    identify("anna", code=right, environment=live_desk)
+    for _ in range(WRONG_CODES_MAX):
+        with pytest.raises(UsageError, match="is not right"):
+            identify("anna", code=SecretStr("1"), environment=live_desk, origin="login 7")
+    merchant.as_owner(delete(wrong_code), delete(used_code))
+    with pytest.raises(UsageError, match="wait, then try again"):
+        identify("anna", code=SecretStr("1"), environment=live_desk, origin="login 7")
+    with pytest.raises(UsageError, match="was used before"):
+        identify("anna", code=right, environment=live_desk)
+    assert live_desk.desk.codes is not None
+    assert (live_desk.desk.codes.stat().st_mode & 0o777) == 0o600
+    with closing(sqlite3.connect(live_desk.desk.codes)) as book:
+        assert book.execute("SELECT count(*) FROM wrong_code").fetchone() == (WRONG_CODES_MAX,)
+
+
+def speak(environment: Environment, name: str) -> None:
+    """The yes of one person to all that waits."""
+    yes = Approve(list_digest=waiting(environment).wanted.digest)
+    say(yes, who=(name, None), place=Place(environment, drawings))
+
+
+def test_a_database_without_any_word_is_missed(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Who takes all words away is noticed by the next one."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        speak(environment, "jo")
+        merchant.as_owner(delete(endorsement))
+        with pytest.raises(UsageError, match="the database lacks it"):
+            speak(environment, "kim")
+        assert go_on_restored(environment) == 1
+        assert go_on_restored(environment) == 0
+        with environment.store.reading() as connection:
+            assert list(Endorsed(environment.desk).words(connection)) == []
+
+
+def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
+    """Two people said yes, and one of them no before a night came; then the no is taken away."""
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
+        speak(environment, "jo")
+        speak(environment, "kim")
+        merchant.as_owner("UPDATE instruction SET state = 'planned'")
+        no = RejectInstructions(instructions=ids, reason="not meant")
+        say(no, who=("kim", None), place=Place(environment, drawings))
+    merchant.variables |= {"RECON_DESK_KEY_FILE": ""}
+
+
+def unguard(merchant: Any) -> None:
+    """The history without what refuses changes, as its owner can make it."""
+    if merchant.variables["RECON_DATABASE_URL"].startswith("sqlite:"):
+        merchant.as_owner("DROP TRIGGER history_no_delete", "DROP TRIGGER history_no_update")
+    else:
+        merchant.as_owner("ALTER TABLE history DISABLE TRIGGER USER")
+
+
+def forget_no(merchant: Any) -> None:
+    """The newest word and every link since it, as if it had never been said; the chain closes."""
+    unguard(merchant)
+    merchant.as_owner(
+        "DELETE FROM endorsement WHERE sequence = 3",
+        "DELETE FROM history WHERE sequence >= "
+        "(SELECT min(sequence) FROM history WHERE event = 'withdrawn')",
+        "UPDATE instruction SET state = 'approved'",
+    )
+
+
+def test_a_night_misses_the_newest_word_by_its_link(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """A deleted rejection stops the night that comes before anybody speaks again."""
+    merchant = begun(wait_for_two)
+    reported_no(merchant, keyed)
+    merchant.as_owner(delete(endorsement).where(endorsement.c.sequence == 3))
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        assert "endorsement 3 is gone" in Endorsed(environment.desk).taken_away(connection)
+        assert any(
+            "endorsement 3 is missing" in one
+            for one in unendorsed(connection, environment=environment)
+        )
+    merchant.move_money()
+
+    assert merchant.effects() == []
+    assert settled(merchant) != ""
+
+
+def test_a_night_misses_a_word_that_is_gone_with_its_links(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Where history and head files were cut as well, the desk's published memory says so."""
+    merchant = begun(wait_for_two)
+    reported_no(merchant, keyed)
+    forget_no(merchant)
+    (merchant.folder / "reports" / "history-head.jsonl").unlink()
+    with merchant.environment() as environment:
+        told = lost_word(environment.desk, store=environment.store)
+    assert "signed word 3, and the database lacks it" in told
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.newest_live(connection, ("100042", "100042001"))
+        assert run is not None
+    with merchant.environment() as environment:
+        assert gate_of(run, environment=environment).closed_because
+    merchant.move_money()
+
+    assert merchant.effects() == []
+
+
+def test_words_of_another_database_count_in_none(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Rows of another database with one desk's signature are nobody's word here."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        speak(environment, "jo")
+        unguard(merchant)
+        merchant.as_owner("UPDATE history SET hash = 'x' WHERE sequence = 1")
+        with environment.store.reading() as connection:
+            words = Endorsed(environment.desk)
+            assert list(words.words(connection)) == []
+            assert "it was said in another database" in next(words.broken(connection))
+
+
+def test_night_and_desk_name_one_database_alike() -> None:
+    """Their logins differ; a memory under another name would never be looked at."""
+    names = {
+        name_of(Store(parse_url(f"postgresql://{login}@db:5432/recon?connect_timeout=3")))
+        for login in ("recon_desk:a", "recon_night:b", "recon_night")
+    }
+    assert names == {"postgresql://db:5432/recon"}
