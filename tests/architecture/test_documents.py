@@ -324,6 +324,24 @@ def test_a_module_that_a_document_names_is_there(document: Path) -> None:
     assert missing_modules(document.read_text(encoding="utf-8")) == []
 
 
+NAMED_FILE = re.compile(r"[a-z_]+(?:/[a-z_]+)*/[a-z_]+\.(?:py|sql|toml)\b")
+MADE = frozenset({"ci/release.py", "proof/verify.sql", "signer/signer.toml"})
+"""In a folder with a dot before its name; in folders that are made."""
+
+
+def test_a_file_that_the_source_names_is_there() -> None:
+    """A docstring that names a file which moved sends its reader nowhere."""
+    tops = [ROOT / top for top in ("src", "flows", "tasks", "reports", "config")]
+    sources = [
+        path for top in tops for end in ("py", "sql", "toml") for path in top.rglob(f"*.{end}")
+    ]
+    there = {path.as_posix() for top in (*tops, ROOT / "tests") for path in top.rglob("*.*")}
+    ends = {"/".join(path.split("/")[-size:]) for path in there for size in (2, 3, 4, 5)}
+    named = {name for path in sources for name in NAMED_FILE.findall(path.read_text("utf-8"))}
+    assert len(named) > 10
+    assert named - ends - MADE == set()
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=from_root)
 def test_documents_name_no_machine(document: Path) -> None:
     """No path or port of somebody's machine stands in a document."""

@@ -56,7 +56,7 @@ class Retention(DeclaredTable):
     replies_days: QUARTER | None = None
     replaced_workbooks_days: WEEK | None = None
     nights_days: QUARTER | None = None
-    """Of the folder of a night; its month must be closed, and more (`care/housekeeping.py`)."""
+    """Of the folder of a night; its month must be closed, and more (`admin/housekeeping.py`)."""
     backups: Backups | None = None
     schedule: NightSchedule | None = None
     """When Prefect looks; None: only people do."""

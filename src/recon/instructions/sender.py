@@ -3,7 +3,7 @@
 Each batch goes through T1 claim -> S send -> T2a keep the reply -> T2b outcomes; T1, T2a and T2b
 are one database transaction each, with no network inside, and S has no database inside. There is
 no retry but for requests that surely did not leave. A crash at any point leaves either nothing
-sent, or rows in flight that the next start turns into doubt. Only `steps.settle` calls this.
+sent, or rows in flight that the next start turns into doubt. Only `steps/money` calls this.
 
 The connection is opened after the claim, not before it: the transport tells what surely did not
 leave by watching one connection from its first byte, and a socket that waits through a commit may
@@ -60,7 +60,7 @@ async def pause(much: timedelta) -> None:
 
 
 class Journal(Protocol):
-    """The journal as the sender needs it; `store.journal` implements it."""
+    """The journal as the sender needs it; `store/money/journal.py` implements it."""
 
     def halted(self) -> str:
         """Why nothing more may be sent by anybody; "" when money may move."""

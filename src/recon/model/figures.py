@@ -1,4 +1,4 @@
-"""Everything a report shows, gathered once: the hand-over from `steps.report` to the workbook.
+"""Everything a report shows, gathered once: from `steps/night/report.py` to the workbook.
 
 Plain values and frames; no database, no openpyxl. `reports` draws it, tests compare it.
 """

@@ -1,6 +1,6 @@
 """What people answer to breaks: the answers kept, and a workbook that came back, read.
 
-Plain values: `reports` reads the file, `steps.resolutions` judges and stores, the next workbook
+Plain values: `reports` reads the file, `steps/approvals` judges and stores, the next workbook
 shows what is kept. An answer never closes a break (only the books do); it says who looks after it.
 """
 

@@ -175,7 +175,7 @@ def sources_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
 
 
 def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
-    """The same without a row of what is read in stretches (see `stretches.rows_of_stretch`).
+    """The same without a row of what is read in stretches (see `rows_of_stretch`).
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
