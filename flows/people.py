@@ -133,7 +133,7 @@ def form(
     def run(**given: Any) -> State[Any]:
         wanted, who, code = (given.pop(each) for each in (chooses, "name", "code"))
         with sentences_only(name), opened_environment() as environment:
-            given = dict(boxes.meant(environment, given))
+            given = dict(boxes.meant(environment, given | {chooses: wanted}))
             if wanted == shows:
                 sentence, lines = shown(environment, given)
                 return ended(name, sentence=sentence, ending="Shown", lines=lines)
@@ -225,21 +225,31 @@ def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequen
 
 
 def boxes_ticked(environment: Environment, given: Given) -> Given:
-    """The instructions that are meant: those ticked, and all of the kinds ticked; () for all.
+    """The instructions that are meant: those ticked, of the kinds ticked; () for all.
 
     Raises:
-        UsageError: nothing of what is ticked waits: it must not become all that waits.
+        UsageError: nothing of what is ticked waits: it must not become all that waits; or a kind is
+            to be rejected whose list nobody was shown.
     """
     kinds, named = given["kinds"], {text.partition(" ")[0] for text in given["instructions"]}
     waits = waiting(environment).wanted.items if kinds or named else ()
-    meant = [each for each in waits if each.kind in kinds or each.instruction_id in named]
+    meant = [
+        each
+        for each in waits
+        if each.kind in (kinds or {each.kind})
+        and each.instruction_id in (named or {each.instruction_id})
+    ]
     if gone := sorted(named - {each.instruction_id for each in meant}):
-        msg = f"{', '.join(gone)} waits no more: show the list again, nothing was changed"
+        what = f" as {' or '.join(kinds)}" if kinds else ""
+        msg = f"{', '.join(gone)} waits no more{what}: show the list again, nothing was changed"
         raise UsageError(msg)
     if kinds and not meant:
         msg = f"no {' or '.join(kinds)} waits: show the list again, nothing was changed"
         raise UsageError(msg)
     seen = given["list_digest"]
+    if kinds and not seen and given["decision"] == "reject":
+        msg = "what of a kind is rejected is the list that was shown: give its digest"
+        raise UsageError(msg)
     if meant and seen and (now := list_of(meant).digest) != seen:
         msg = (
             f"what is ticked is the list {now} now, not {seen}: show it again, nothing was changed"

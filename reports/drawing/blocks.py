@@ -431,6 +431,8 @@ class _Drawn:
             own = column.tone if isinstance(column.tone, str) else column.tone(row)
             if kind == "check" and content:
                 own = {OK: "good", CHECK: "bad"}.get(content, "muted")
+            if kind == "input" and _is_day(column):
+                kind = "date"
             line.cells.append((at, column.span, content, kind, currency, looks[own or tone]))
             if room and isinstance(text, str) and len(text) > room:
                 high = max(high, _lines_in(text, room))
@@ -589,6 +591,11 @@ def _lines_in(text: str, room: int) -> int:
             lines, left = lines + max(1, -(-width // room) if width > room else 1), room
         left -= width + 1
     return lines
+
+
+def _is_day(column: Column) -> bool:
+    """Whether people answer a column with a day: not from a list, and not in words."""
+    return column.kind == "input" and not column.choices and not column.characters_max
 
 
 def _rule(column: Column) -> dict[str, Any]:

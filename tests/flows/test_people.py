@@ -216,7 +216,9 @@ def test_a_page_that_is_too_long_says_where_the_rest_is(monkeypatch: pytest.Monk
         ({}, ()),
         ({"kinds": ["refund"]}, ("i1", "i2")),
         ({"instructions": ["i0 capture 1.00 EUR"]}, ("i0",)),
-        ({"kinds": ["refund"], "instructions": ["i0 capture 1.00 EUR"]}, ("i0", "i1", "i2")),
+        ({"kinds": ["refund"], "instructions": ["i1 refund 1.00 EUR"]}, ("i1",)),
+        ({"kinds": ["refund"], "instructions": ["i0 capture 1.00 EUR"]}, "i0 waits no more as ref"),
+        ({"kinds": ["refund"], "decision": "reject"}, "give its digest"),
         ({"kinds": ["payout"]}, "no payout waits"),
         ({"kinds": ["refund"], "instructions": ["i9 refund 1.00 EUR"]}, "i9 waits no more"),
         ({"kinds": ["refund"], "list_digest": "0" * 16}, "what is ticked is the list "),
@@ -232,14 +234,15 @@ def test_what_is_ticked_is_exactly_what_is_meant(
     ]
     waits = SimpleNamespace(wanted=list_of(items))
     monkeypatch.setattr(people, "waiting", lambda _: waits)
-    given = {"kinds": [], "instructions": [], "list_digest": "", **ticks}
+    shown = {"decision": "show", "list_digest": ""}
+    given = {"kinds": [], "instructions": [], **shown, **ticks}
     place: Any = None
 
     if isinstance(meant, str):
         with pytest.raises(UsageError, match=meant):
             people.boxes_ticked(place, given)
     else:
-        assert people.boxes_ticked(place, given) == {"instructions": meant, "list_digest": ""}
+        assert people.boxes_ticked(place, given) == {"instructions": meant, **shown}
 
 
 def run_of(account_id: str) -> Run:

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from recon.steps.compare.rebuild import OpeningLine
     from recon.steps.compare.what_if import WhatIf
 
-BREAKS = ("severity", "order", "code", "currency", "exposure", "owed to", "age in days", "reason")
+BREAKS = (
+    "severity",
+    "order",
+    "code",
+    "currency",
+    "money at risk",
+    "owed to",
+    "age in days",
+    "reason",
+)
 CHANGES_SHOWN_MAX = 200
 """Lines of one difference; more have one cause, and the workbooks have them all."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from recon.matching.breaks.result import alike_by, subject_of
 from recon.matching.codes import CODES
+from recon.matching.judging.severity import risk_of_break
 from recon.model.errors import SourceUnreadableError
 from recon.model.money import Money, format_minor_units
 from recon.model.nights import Mode
@@ -120,7 +121,7 @@ def listed(
     for taken in done.taken:
         broken, answer = breaks[taken.break_id], taken.answer
         wrong, currency = CODES[BreakCode(str(broken["code"]))].title, str(broken["currency"])
-        risk = Money.of_minor_units(int(broken["exposure"] or 0), currency=currency)
+        risk = Money.of_minor_units(risk_of_break(broken), currency=currency)
         of_row = f"{taken.row}, of one cause" if taken.covers_cause else str(taken.row)
         beside = (of_row, taken.order_no, str(risk) if currency else "", wrong)
         rows.append((*beside, answer.resolution, answer.owner, answer.comment))
@@ -244,7 +245,7 @@ def _judge(
 ) -> tuple[Import, list[NewAnswer]]:
     refusals = list(returned.refusals)
     answers: dict[str, NewAnswer] = {}
-    unchanged = blank = 0
+    unchanged = 0
     own = [row for row in returned.rows if not row.answer.is_blank]
     for row in own:
         kept = night.kept.get(row.break_id)
@@ -261,7 +262,7 @@ def _judge(
             refusals += _uncovered(row, returned=returned, night=night)
             covered = list(_covered(row, returned=returned, night=night, taken=answers))
             answers.update({break_id.break_id: break_id for break_id in covered})
-    blank = len(returned.rows) - len(own)
+    blank = sum(row.answer.is_blank and row.break_id not in answers for row in returned.rows)
     taken = tuple(_taken(answer, night=night) for answer in answers.values())
     done = replace(brought, taken=taken, unchanged=unchanged, blank=blank, refusals=tuple(refusals))
     return done, list(answers.values())

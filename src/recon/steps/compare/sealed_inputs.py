@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
-from recon.archive.step_folder import Sealed
+from recon.archive.step_folder import About, Sealed
+from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import KEY_COLUMNS
+from recon.model.errors import StoreError, UsageError
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.night_tables import (
@@ -40,10 +42,12 @@ from recon.steps.runtime.night_folder import (
     answer_steps,
     before,
     bind,
+    bound_step,
     links,
     newest,
     rows_of,
     sealed_night,
+    storage_of,
     storages_of,
     write,
 )
@@ -132,17 +136,23 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     """Write what is compared and was not sealed before money; whoever keeps the result binds it.
 
     Raises:
-        ArchiveError: the archive cannot be written; the night's money and answers are kept.
+        ArchiveError: the archive cannot be written, or has what was sealed before money no more;
+            the night's money and answers are kept.
+        StoreError: the table says otherwise than the seal what is compared.
+        UsageError: the rules changed since.
         HistoryBrokenError: the rows of a file are no longer those that the history bound.
     """
     with environment.store.reading() as connection:
         facts_rows.refuse_changed(connection)
         night = sealed_night(connection, run, environment=environment)
         inputs = input_rows.load(connection, run.run_id)
-    if inputs is None or INPUTS not in night.steps:
-        # What nobody bound, or somebody changed since, stands for nothing.
+        sealed_before = [link for link in links(connection, run.run_id) if link.step == INPUTS]
+    if not sealed_before:
         seal_inputs(run, environment=environment)
         return write_compared(run, environment=environment)
+    storage = storage_of(run, environment=environment)
+    chosen = bound_step(storage, sealed_before[-1], doing=NOT_COMPARED).manifest.about
+    inputs = _as_chosen(inputs, chosen, rules=environment.settings.rules)
     came_before = {BOOKS, INPUTS, *answer_steps(night.steps)}
     steps = {step: sealed for step, sealed in night.steps.items() if step in came_before}
     night, rules = replace(night, steps=steps), environment.settings.rules
@@ -171,6 +181,34 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     )
     as_compared = replace(night, steps={**steps, COMPARED: sealed})
     return ComparedNight(as_compared, inputs, terms, {**bound, COMPARED: sealed.sha256})
+
+
+NOT_COMPARED = (
+    "nothing was compared; answers and money of the night are kept as they are; once that is put "
+    "right, `recon nightly --only finish --merchant M --account A --business-date D` brings it to "
+    "its end"
+)
+
+
+def _as_chosen(inputs: StoredInputs | None, chosen: About, *, rules: Rules) -> StoredInputs:
+    """How far the run read, where table, seal and rules agree on what is compared and by what.
+
+    Money was sent on what was sealed: under other rules another choice would have been made.
+    """
+    if inputs is None or inputs.previous_run_id != chosen.predecessor:
+        msg = (
+            f"what run {chosen.run_id} read (table run_input) is not what its folder sealed before "
+            f"money; it was changed past the code, see who changed it: {NOT_COMPARED}"
+        )
+        raise StoreError(msg)
+    if chosen.rules_digest != rules.digest:
+        msg = (
+            f"the rules changed since run {chosen.run_id} chose what it compares "
+            f"({chosen.rules_digest[:12]} then, {rules.digest[:12]} now): start the whole night "
+            f"again, or put the rules back: {NOT_COMPARED}"
+        )
+        raise UsageError(msg)
+    return inputs
 
 
 _ANSWERS = SCHEMAS[ANSWERS].columns

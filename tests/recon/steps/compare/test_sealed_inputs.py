@@ -7,11 +7,13 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Manifest, sealed_step
-from recon.model.nights import Mode
+from recon.model.errors import ArchiveBrokenError, ReconError, StoreError, UsageError
+from recon.model.nights import Mode, StepSummary
 from recon.model.words import Verdict
 from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.stored_sources import stored_sources
+from recon.steps.night import whole_night
 from recon.steps.runtime.night_folder import bind
 from recon.steps.runtime.stored_books import write_books
 from tests.recon.steps.conftest import (
@@ -21,6 +23,7 @@ from tests.recon.steps.conftest import (
     capture,
     checked,
     opened,
+    plain_workbooks,
     run_folder,
 )
 from tests.recon.steps.night.test_sealed_settle import entries
@@ -52,6 +55,45 @@ def test_what_money_changed_stands_beside_what_was_known_before_it(merchant: Mer
     ]
     assert states == [["approved"], ["confirmed"]]
     assert entries(folder)["inputs/orders.parquet"].rows == 1
+
+
+class _StoppedError(Exception):
+    """The process ends after money."""
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "why"),
+    [
+        ("rules", UsageError, "the rules changed since run .* start the whole night again"),
+        ("seal", ArchiveBrokenError, "put the night's folder back"),
+        ("table", StoreError, "is not what its folder sealed before money"),
+    ],
+)
+def test_a_stopped_night_is_compared_as_it_was_chosen_or_not_at_all(
+    merchant: Merchant, changed: str, kind: type[ReconError], why: str
+) -> None:
+    """Money was sent on what was sealed: other rules, a lost seal, another night before end it."""
+    capture(merchant)
+    how = {"workbooks": plain_workbooks()}
+
+    def stop(summary: StepSummary) -> None:
+        if summary.step == "query again":
+            raise _StoppedError
+
+    with merchant.environment() as environment, pytest.raises(_StoppedError):
+        whole_night.run(merchant.request, environment=environment, progress=stop, **how)
+    if changed == "rules":
+        rules = merchant.folder / "config" / "rules.toml"
+        rules.write_text(rules.read_text() + '\n[severity.GBP]\nlow = "5"\n')
+    elif changed == "seal":
+        (run_folder(merchant) / "inputs" / "manifest.json").unlink()
+    else:
+        merchant.as_owner("UPDATE run_input SET previous_run_id = 'r0'")
+    with merchant.environment() as environment, pytest.raises(kind, match=why):
+        whole_night.finish(
+            merchant.request, environment=environment, progress=lambda _: None, **how
+        )
+    assert len(merchant.effects()) == 1
 
 
 def test_rows_of_orders_are_written_once(merchant: Merchant) -> None:
