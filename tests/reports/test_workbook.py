@@ -187,6 +187,8 @@ def test_only_the_answers_can_be_written(content: bytes) -> None:
     checks = breaks.data_validations.dataValidation
 
     assert free == {"Resolution", "Owner", "Comment", "Resolved on", "Applies to"}
+    forms = dict(zip(titles, (cell.number_format for cell in breaks[5]), strict=True))
+    assert forms["Resolved on"] == "d mmm yyyy"  # as text a day shows its number
     assert len(titles) == len({*titles}) == 16
     assert [sheet.title for sheet in workbook if not sheet.protection.sheet] == ["Breaks"]
     refusing = {
