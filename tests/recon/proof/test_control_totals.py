@@ -891,6 +891,7 @@ def test_a_file_that_stands_elsewhere_is_read_there(
     """A file that was compared in another version is read where the mapping says."""
     here = changed(folder, to=tmp_path, name="orders", table=night["orders"].slice(1))
     elsewhere = "compared/orders.parquet"
+    (here / elsewhere).parent.mkdir(exist_ok=True)
     (here / elsewhere).write_bytes((folder / "inputs/orders.parquet").read_bytes())
     by_sql = sql_totals(here, moved={"inputs/orders.parquet": elsewhere})
     assert unlike(totals, by_sql) == set()

@@ -212,7 +212,7 @@ class PlayedMerchant:
         self, words: list[str], *, wire: list[dict[str, Any]], where: Mapping[str, Any]
     ) -> Stated:
         """Kill the night while it waits for the answer to one request, at once or after a word."""
-        of = {name: value for name, value in where.items() if name != "reported_before"}
+        of = {name: value for name, value in where.items() if name != "told_before"}
         silence = {"kind": "silence", "seconds": 2 * KILLED_WITHIN_SECONDS, "nth": 1, **of}
         self.gateway.plan([*wire, silence])
         with self._variables():
@@ -223,7 +223,7 @@ class PlayedMerchant:
         while self.gateway.played() == 0 and process.poll() is None and time.monotonic() < ends:
             time.sleep(ASKED_AGAIN_AFTER_SECONDS)
         killed = self.gateway.played() > 0
-        if where.get("reported_before"):
+        if where.get("told_before"):
             process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(REPORTED_BEFORE_SECONDS)

@@ -148,7 +148,7 @@ def test_a_folder_that_was_changed_is_named(proven: Merchant, tmp_path: Path, na
     path = run_folder(proven) / "signed-reviewer" / name
     path.write_bytes(path.read_bytes() + b" ")
     assert f"signed-reviewer/{name} has" in "".join(problems(proven, run_id))
-    assert f"signed-reviewer/{name} is not the file" in "".join(evidence(proven, tmp_path / "out"))
+    assert f"signed-reviewer/{name} has" in "".join(evidence(proven, tmp_path / "out"))
 
 
 def answered(merchant: Merchant, *rows: int) -> str:
