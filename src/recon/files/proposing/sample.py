@@ -10,6 +10,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -284,7 +285,7 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
     every += [(bad.line, -1, bad.cells) for bad in raw.bad_rows if bad.is_short]
     asked: dict[str, dict[str, str]] = {}
     records = []
-    for line, place, texts in every:  # in their places: samples have lines of one number
+    for line, place, texts in sorted(every):
         cells = dict(zip_longest(raw.header, texts, fillvalue=""))
         if (term := _term_of(cells, given=given)) is None:
             records += [(place, line, cells)] if place >= 0 else []
@@ -296,6 +297,7 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
         questions[f"skip.{column}"] = f"{ask} ({redacted(_BETWEEN_WORDS.join(words))}, or {NONE})"
     if rules := [{"column": name, "words": words} for name, words in given.items() if words]:
         keys["skip"] = rules
+    records.sort(key=itemgetter(0))  # samples have lines of one number
     items = _items(records, answers=answers, keys=keys, questions=questions) if orders else set()
     kept = np.isin(places, [at for at, _, _ in records if at not in items])
     first_rows = int(kept[: sample.first_rows].sum())
