@@ -22,9 +22,9 @@ from peers import figures_of, peer_command
 
 from recon.config.rules import Rules
 from recon.files.typing.table_schema import ORDER_FILE
-from recon.files.typing.typed_table import read_table
 from recon.model.words import SourceKind
 from recon.store.database.migrate import upgrade
+from tests.recon.files.whole_read import read_table
 
 SCRIPT = Path(__file__).with_name("ingest_contenders.py")
 SECONDS_MAX = 1_800

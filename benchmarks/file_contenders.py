@@ -22,11 +22,11 @@ COMPARED = [*KEYS, "currency", "amount"]
 def ours(folder: Path) -> Run:
     """recon: read, checked, classified; nothing written."""
     from recon.config.settings import load_rules
-    from recon.files.typing.typed_table import read_table
     from recon.matching.frames.sources import Sources
     from recon.model.words import SourceKind
     from recon.proof.engine import reconcile
     from tests.injected.injected_files import AS_OF
+    from tests.recon.files.whole_read import read_table
 
     def compared() -> int:
         rules = load_rules(config_dir=None, rules_file=folder / "rules.toml")

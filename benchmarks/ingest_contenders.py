@@ -38,8 +38,8 @@ def _as_a_night(path: Path) -> Run:
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
     from recon.files.typing.table_schema import ORDER_FILE
-    from recon.files.typing.typed_table import read_table
     from recon.model.words import SourceKind
+    from tests.recon.files.whole_read import read_table
 
     def run() -> dict[str, int]:
         how = {"kind": SourceKind.ORDERS, "schema": ORDER_FILE}

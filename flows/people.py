@@ -38,7 +38,7 @@ from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.approvals import people, returned_answers
 from recon.steps.approvals.sign_off import Night, nights
 from recon.steps.money import gate
-from recon.steps.money.approve import Narrowing, waiting
+from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, named_accounts
 from reports.handed import drawings
 from reports.reading.months_index import index_of_months
@@ -215,9 +215,8 @@ def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequen
     """The list that waits for people, or what of it was ticked; the form then offers all of it."""
     every = waiting(environment).wanted
     offer(every)
-    only = Narrowing(instruction_ids=given["instructions"])
-    ticked = waiting(environment, only=only).wanted
-    wanted = ticked if ticked.items else every
+    ticked = [each for each in every.items if each.instruction_id in given["instructions"]]
+    wanted = list_of(ticked) if ticked else every
     count, left = len(wanted.items), len(every.items) - len(wanted.items)
     sentence = f"Waits: {count} instructions"
     sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
@@ -233,12 +232,8 @@ def boxes_ticked(environment: Environment, given: Given) -> Given:
     """
     kinds, named = given["kinds"], {text.partition(" ")[0] for text in given["instructions"]}
     waits = waiting(environment).wanted.items if kinds or named else ()
-    meant = [
-        each
-        for each in waits
-        if each.kind in (kinds or {each.kind})
-        and each.instruction_id in (named or {each.instruction_id})
-    ]
+    of_kinds = [each for each in waits if not kinds or each.kind in kinds]
+    meant = [each for each in of_kinds if not named or each.instruction_id in named]
     if gone := sorted(named - {each.instruction_id for each in meant}):
         what = f" as {' or '.join(kinds)}" if kinds else ""
         msg = f"{', '.join(gone)} waits no more{what}: show the list again, nothing was changed"

@@ -5,16 +5,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
+from recon.files.formats.raw_reader import read_raw
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import OrderRead, files, ledger_file
-from recon.files.typing.table_schema import ORDER_FILE
-from recon.model.words import Reject, SourceFile
+from recon.files.typing.mapped_columns import read_of
+from recon.files.typing.table_schema import ORDER_FILE, TableSchema, schema_of
+from recon.files.typing.typed_table import Table, proven_table
+from recon.model.words import Reject, SourceFile, SourceKind
 
 
 @contextmanager
@@ -62,3 +66,18 @@ def read_books(source: LedgerSource, *, environment: Mapping[str, str], rules: R
     with ledger_file(source, rules=rules) as read:
         entries = pd.concat([*read.parts()], ignore_index=True)
         return Books(entries, read.facts.rejects, read.facts.source_file)
+
+
+def read_table(
+    path: Path,
+    *,
+    kind: SourceKind,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    zone: ZoneInfo | None = None,
+    schema: TableSchema | None = None,
+) -> Table:
+    """As `proven_table`, of a file; `schema`: another layout of this kind, as the inbox file's."""
+    wanted = schema or schema_of(kind)
+    raw = read_raw(path, wanted=read_of(wanted, layout=layout), layout=layout)
+    return proven_table(path, raw, schema=wanted, rules=rules, layout=layout, zone=zone)

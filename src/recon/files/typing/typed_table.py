@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.format_limits import REJECTED_ROWS_MAX
-from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies
 from recon.files.typing.control_figures import Counted, refuse_unproven
@@ -40,7 +39,6 @@ from recon.files.typing.table_schema import (
     Grammar,
     TableColumn,
     TableSchema,
-    schema_of,
 )
 from recon.files.typing.text_cells import Distinct, distinct, is_fit, read_text, read_words
 from recon.model.business_date import zone_of
@@ -195,36 +193,6 @@ class Table(NamedTuple):
     """What control figures are compared with."""
 
 
-def read_table(
-    path: Path,
-    *,
-    kind: SourceKind,
-    rules: Rules,
-    layout: FileLayout = STANDARD,
-    zone: ZoneInfo | None = None,
-    schema: TableSchema | None = None,
-) -> Table:
-    """A file as a typed frame and its rejects.
-
-    Args:
-        path: the file; its ending, or the layout, says what it is.
-        kind: which table it is.
-        rules: how the gateway's fields are to be read.
-        layout: how the file is written.
-        zone: of timestamps without an offset; the layout's comes first, then this, then that of
-            the gateway for its own, else that of business dates.
-        schema: another layout of this kind, such as the inbox file's.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: it is not what its name says, columns are missing, its control
-            figures differ, or a row is bad where all or nothing holds.
-    """
-    wanted = schema or schema_of(kind)
-    raw = read_raw(path, wanted=read_of(wanted, layout=layout), layout=layout)
-    return proven_table(path, raw, schema=wanted, rules=rules, layout=layout, zone=zone)
-
-
 def proven_table(
     path: Path,
     raw: RawTable,
@@ -234,7 +202,16 @@ def proven_table(
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> Table:
-    """As `read_table`, of a file whose text columns were read before.
+    """A file as a typed frame and its rejects, of text columns that were read before.
+
+    Args:
+        path: the file, for sentences.
+        raw: its text columns.
+        schema: which table it is.
+        rules: how the gateway's fields are to be read.
+        layout: how the file is written.
+        zone: of timestamps without an offset; the layout's comes first, then this, then that of
+            the gateway for its own, else that of business dates.
 
     Raises:
         SourceUnreadableError: columns are missing, its control figures differ, or a row is bad

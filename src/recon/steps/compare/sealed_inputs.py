@@ -146,7 +146,8 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         facts_rows.refuse_changed(connection)
         night = sealed_night(connection, run, environment=environment)
         inputs = input_rows.load(connection, run.run_id)
-        sealed_before = [link for link in links(connection, run.run_id) if link.step == INPUTS]
+        bound_links = links(connection, run.run_id)
+    sealed_before = [link for link in bound_links if link.step == INPUTS]
     if not sealed_before:
         seal_inputs(run, environment=environment)
         return write_compared(run, environment=environment)
@@ -166,8 +167,8 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         account=run.account,
         carried=_stored_open(inputs.previous_run_id, environment=environment),
     )
+    bound = newest(bound_links)
     with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
         changed = _changed(connection, run, night=night, inputs=inputs, environment=environment)
     changed |= {name: tables[name] for name in (TERMS, KNOWN, OPENING)}
     terms = Terms(inputs.previous_run_id, rules.digest, absent_of(small))

@@ -14,9 +14,9 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of, read_raw
 from recon.files.formats.raw_table import RawTable
-from recon.files.typing.typed_table import read_table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.whole_read import read_table
 
 
 def write(path: Path, columns: dict[str, Any]) -> Path:

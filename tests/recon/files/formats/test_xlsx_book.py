@@ -24,11 +24,11 @@ from recon.files.formats.xlsx_book import (
     refuse_unfit_archive,
     sheet_texts,
 )
-from recon.files.typing.typed_table import read_table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
 from tests.recon.files.kind_cases import SPACE, book_of
 from tests.recon.files.strict_reader import SHEET
+from tests.recon.files.whole_read import read_table
 
 ABC = frozenset("abc")
 RELATIONS = "xl/_rels/workbook.xml.rels"

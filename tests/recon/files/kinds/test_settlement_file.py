@@ -5,10 +5,11 @@ import pytest
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.typing.table_schema import SETTLEMENT_FILE
-from recon.files.typing.typed_table import Table, read_table
+from recon.files.typing.typed_table import Table
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.whole_read import read_table
 
 THEIRS = FileLayout(
     columns={"batch_id": "Lot", "order_no": "Merchant Ref", "own_reference": "Ours"},

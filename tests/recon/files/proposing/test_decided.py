@@ -13,9 +13,10 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of, proposal_of
 from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE, TableSchema
-from recon.files.typing.typed_table import Table, read_table
+from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError, UsageError
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT
+from tests.recon.files.whole_read import read_table
 
 CONSTANTS = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
 

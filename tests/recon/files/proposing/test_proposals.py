@@ -12,7 +12,6 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.typing.table_schema import TableSchema
-from recon.files.typing.typed_table import read_table
 from recon.model.errors import SourceUnreadableError
 from recon.steps.files.proposed_layouts import KINDS
 from tests.recon.files.proposing.exports import (
@@ -24,6 +23,7 @@ from tests.recon.files.proposing.exports import (
     made,
     true_value,
 )
+from tests.recon.files.whole_read import read_table
 
 pytestmark = pytest.mark.xdist_group("proposals")
 SEEDS = int(os.environ.get("PROPOSED_SEEDS", "1"))

@@ -35,12 +35,11 @@ from recon.files.reader import (
 from recon.files.reader.files import TableFacts, refused_instructions, table
 from recon.files.reader.reader_process import BrokenParcelError
 from recon.files.typing.table_schema import schema_of
-from recon.files.typing.typed_table import read_table
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from tests.recon.files.bank_documents import ROUTINE, camt, entry
-from tests.recon.files.whole_read import spooled_file
+from tests.recon.files.whole_read import read_table, spooled_file
 
 RULES = Rules()
 OWN = "100042,100042001"

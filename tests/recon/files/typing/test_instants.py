@@ -22,7 +22,7 @@ from recon.files.typing.instants import (
     with_clock,
 )
 from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDERS, SETTLEMENT, TableSchema
-from recon.files.typing.typed_table import read_table
+from tests.recon.files.whole_read import read_table
 
 LONDON = ZoneInfo("Europe/London")
 

@@ -7,9 +7,10 @@ import pytest
 
 from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.config.rules import Rules
-from recon.files.typing.typed_table import Table, read_table
+from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.whole_read import read_table
 
 THEIRS = "Shop;Konto;Bestellung;Geld;Betrag;Stand;Wann"
 ROW = "100042;100042001;A-1;EUR;10,00;bezahlt;05.01.2026 10:00"

@@ -9,9 +9,10 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.typing.typed_table import Table, read_table
+from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.whole_read import read_table
 
 Write = Callable[[str | bytes], Path]
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,Type,Line"

@@ -7,9 +7,10 @@ import pytest
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.typing.table_schema import ORDER_FILE, schema_of
-from recon.files.typing.typed_table import Table, read_table
+from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.whole_read import read_table
 
 Write = Callable[[str | bytes], Path]
 ROW = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"

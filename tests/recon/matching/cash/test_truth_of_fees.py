@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.typing.typed_table import read_table
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.model.money import format_minor_units
 from recon.model.words import Reject, SourceKind
 from tests.proving import reconcile_proven
+from tests.recon.files.whole_read import read_table
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
 
 FEW = range(35, 38)
