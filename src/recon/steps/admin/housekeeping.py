@@ -237,9 +237,6 @@ class _Nights:
     def spared(self) -> Spared:
         """The folders that are older: those that may go, or went, and why others stay."""
         with self.environment.store.reading() as connection:
-            half_gone = [
-                (each, runs.get(connection, each.run_id)) for each in runs.half_gone(connection)
-            ]
             gone = {each.run_id for each in runs.all_let_go(connection)}
             named = [
                 runs.get(connection, each.run_id)
@@ -248,21 +245,18 @@ class _Nights:
             ]
             older = [run for run in named if run.started_at < self.before]
             problem = _unsafe(connection, environment=self.environment) if older else ""
-        notes = [f"{each}: files of it are left, --delete removes them" for each, _ in half_gone]
-        if self.by:
-            notes = [
-                reason for _, run in half_gone if (reason := self._tried(run, self._remove)[1])
-            ]
         going: list[tuple[Run, int]] = []
         why: dict[str, list[date]] = {}
         for run in sorted(older, key=lambda run: run.business_date):
             if not problem and len(going) >= NIGHTS_AT_ONCE:
                 problem = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
-            size, reason = (0, problem) if problem else self._tried(run, self._let_go)
+            stays = f"the folder of {run.business_date} ({run.run_id}) stays"
+            size, reason = (0, problem) if problem else self._tried(run, self._let_go, if_not=stays)
             if reason:
                 why.setdefault(reason, []).append(run.business_date)
             else:
                 going.append((run, size))
+        notes = [*self._left_behind()]
         for reason, dates in why.items():
             span = f"{dates[0]}" if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
             notes.append(f"{len(dates)} older stay ({span}): {reason}")
@@ -270,8 +264,23 @@ class _Nights:
         of_all, nights = sum(size for _, size in going), tuple(run for run, _ in going)
         return Spared(NIGHTS, self.days, len(going), of_all, oldest, nights=nights, notes=(*notes,))
 
-    def _tried(self, run: Run, go: Callable[[Run], int]) -> tuple[int, str]:
-        """The bytes of a folder that may go or went, else why it stays; nobody else is at work."""
+    def _left_behind(self) -> Iterator[str]:
+        """Remove files of nights that were let go, tonight or earlier; why some are left."""
+        with self.environment.store.reading() as connection:
+            half_gone = [
+                (each, runs.get(connection, each.run_id)) for each in runs.half_gone(connection)
+            ]
+        for each, run in half_gone:
+            if self.by is None:
+                yield f"{each}: files of it are left, --delete removes them"
+                continue
+            left = f"files of {run.business_date} ({run.run_id}) are left"
+            _, reason = self._tried(run, self._remove, if_not=left)
+            if reason:
+                yield reason
+
+    def _tried(self, run: Run, go: Callable[[Run], int], *, if_not: str) -> tuple[int, str]:
+        """The bytes of a folder that may go or went, else why not; nobody else is at work."""
         store = self.environment.store
         try:
             with account_lock(store, run) if self.by else nullcontext():
@@ -282,7 +291,7 @@ class _Nights:
             reason = "a night of the account is at work"
         except (ArchiveError, ConfigurationError) as error:
             reason = f"{error}; the next housekeeping tries again"
-        self.stayed.append(f"the folder of {run.business_date} ({run.run_id}) stays: {reason}")
+        self.stayed.append(f"{if_not}: {reason}")
         return 0, reason
 
     def _let_go(self, run: Run) -> int:
@@ -314,11 +323,10 @@ class _Nights:
             going = LetGo(*about, len(sizes), size, sha256)
             runs.note_let_go(connection, going, details=details)
         environment.crash_point("let a night go")
-        self._remove(run)
         return size
 
     def _remove(self, run: Run) -> int:
-        """Remove what is left of a folder that was let go, and nothing that is not what was."""
+        """Remove what lies of a folder that was let go, and nothing that is not what was."""
         environment = self.environment
         with environment.store.reading() as connection:
             sizes = _going(connection, run, environment)

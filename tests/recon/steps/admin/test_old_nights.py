@@ -1,5 +1,6 @@
 """The folder of a night goes when its month is closed, nothing of it is open, and it is whole."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from sqlalchemy import delete, insert, select, update
 
 from recon.archive.step_folder import MANIFEST, SeenFile, look_through
 from recon.files.formats.named_bytes import sha256_of
-from recon.model.errors import NightLetGoError
+from recon.model.errors import ArchiveError, NightLetGoError
 from recon.model.words import InstructionState, Verdict
 from recon.steps.admin import housekeeping as keeping
 from recon.steps.admin import verify
@@ -347,6 +348,19 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
     assert is_what_is_stored(files_of(night_folder(aged)))
     with aged.environment() as environment, environment.store.reading() as connection:
         assert (len(all_let_go(connection)), half_gone(connection)) == (1, [])
+
+
+def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged: Merchant) -> None:
+    """An archive that fails after the word stood: the sentence says which of both it is."""
+
+    def fail(point: str) -> None:
+        if point == "removed a file of a night":
+            msg = "the archive cannot be written"
+            raise ArchiveError(msg)
+
+    (sentence,) = deleted(aged, crash_point=fail)
+    assert re.match(rf"files of {BUSINESS_DATE} \(\S+\) are left: the archive", sentence)
+    assert deleted(aged) == ()
 
 
 def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
