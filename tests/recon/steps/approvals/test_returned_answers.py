@@ -9,7 +9,7 @@ from openpyxl import load_workbook
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.resolutions import WHOLE_CAUSE, Import
 from recon.steps.admin.verify import Verification, verify
-from recon.steps.approvals.returned_answers import import_resolutions, sentence_of
+from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
 from recon.steps.approvals.sign_off import Night
 from recon.steps.approvals.taken_back import words_taken_back
 from recon.steps.night.report import rebuild_answered
@@ -372,13 +372,25 @@ def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
     chosen = orders.index(paid[0].order_no)
     back.answer("Order corrected", row=chosen)
     back.write("Applies to", WHOLE_CAUSE, row=chosen)
+    at_risk = {
+        order: back.sheet.cell(HEADER_ROW + 1 + row, back.columns["Money at risk"]).value
+        for row, order in enumerate(orders)
+    }
 
-    done = take(merchant, back.save("answered.xlsx"))
+    answered = back.save("answered.xlsx")
+    with merchant.environment() as environment:
+        _, rows = listed(answered, form=form(), environment=environment)
+    done = take(merchant, answered)
 
+    shown = {order: money.removesuffix(" EUR").replace(",", "") for _, order, money, *_ in rows}
+    assert {order: Decimal(money) for order, money in shown.items()} == {
+        one.order_no: Decimal(str(at_risk[one.order_no])) for one in paid[:3]
+    }
     assert {one.order_no for one in done.taken} == {one.order_no for one in paid[:3]}
     assert {one.answer.resolution for one in done.taken} == {"Order corrected"}
     assert not done.refusals
     assert "3 answers taken, 2 of them with the answer to another break" in sentence_of(done)
+    assert "1 without an answer" in sentence_of(done)
 
 
 def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant: Any) -> None:
