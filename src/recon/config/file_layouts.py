@@ -165,8 +165,8 @@ class FileLayout(DeclaredTable):
     """Of books whose amounts have a sign or two sides: that of captures; empty: none has one."""
     order_numbers: WrittenNumbers | None = None
     """What becomes of the order numbers, of any kind of file; absent: nothing."""
-    short_decimals: bool = False
-    """Whether zeros at the end of an amount may be left out: `12.5` and `12` of EUR."""
+    decimals: Literal["full", "as_written"] = "full"
+    """As written: zeros at the end of an amount may be left out, `12.5` and `12` of EUR."""
     units: Literal["major", "minor"] = "major"
     """Minor: amounts are whole numbers of the smallest unit."""
     times: str = Field(default="", max_length=60)
@@ -177,6 +177,9 @@ class FileLayout(DeclaredTable):
     """Of times without an offset, such as Europe/Lisbon; empty: UTC."""
     preamble: int = Field(default=0, ge=0, le=100)
     """Lines of a CSV file, or rows of a workbook, before the header."""
+    newest_file_counts: bool = False
+    """Of order files without `updated_at`: what a later file of these names says of an order takes
+    the place of what earlier ones say, as if it came again under their name."""
     whole_file: bool = False
     """One unreadable row refuses the whole file."""
     trailer: Trailer | None = None

@@ -181,7 +181,7 @@ def bank_tables(tables: Mapping[str, Any], *, source: str) -> Mapping[str, Any]:
     return named
 
 
-_OF_AN_INBOX = frozenset({"files", "whole_file", "control_file", "done_file"})
+_OF_AN_INBOX = frozenset({"files", "newest_file_counts", "whole_file", "control_file", "done_file"})
 
 
 class LedgerSource(DeclaredTable):

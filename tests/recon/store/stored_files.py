@@ -20,6 +20,11 @@ def archive_of(folder: LocalStorage) -> StorageOf:
     return lambda _: folder
 
 
+def sender_of(run: Run, name: str) -> str:
+    """Of a file that speaks for itself."""
+    return f"{run.merchant_id}/{run.account_id}/{name}"
+
+
 def keep(
     store: Store,
     run: Run,
@@ -28,7 +33,7 @@ def keep(
     storages: StorageOf,
     rejects: Sequence[Reject] = (),
 ) -> None:
-    sender = f"{run.merchant_id}/{run.account_id}"
+    sender = sender_of(run, source.name)
 
     def parts() -> list[tuple[pd.DataFrame, pd.DataFrame]]:
         return [(frame, frame.iloc[:0]) for frame in frames]

@@ -86,6 +86,12 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
             "these files have no column `order_no` to which lines belong",
         ),
         (
+            "newest_file_counts",
+            layout.newest_file_counts,
+            {"order_no", "updated_at"},
+            "only of orders one file can take the place of another",
+        ),
+        (
             "order_numbers",
             layout.order_numbers,
             {"order_no"},

@@ -51,7 +51,7 @@ _SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK, SourceKind.LEDGER})
 """Kinds whose amounts may stand in two columns."""
 _TABLES = ("columns", "debit", "sums", "clock", "constants", "currencies", "words")
 """Keys of a layout that are tables, as far as a draft fills them."""
-WRITING = ("decimal_sign", "thousands_sign", "minus", "currency_sign", "units", "short_decimals")
+WRITING = ("decimal_sign", "thousands_sign", "minus", "currency_sign", "units", "decimals")
 """Keys that say how an amount is written."""
 _NO_WORD = "\x1f"
 _NOT_ZERO = frozenset("123456789")
@@ -291,7 +291,8 @@ def _take_answer(draft: Draft, key: str, text: str) -> None:
     if table in {"skip", "sign", "lines"}:
         return  # by those who look for them
     if not rest:
-        draft.keys[key] = listed(text) if key == "turned" else text
+        yes_or_no = {"true": True, "false": False}.get(text, text)
+        draft.keys[key] = listed(text) if key == "turned" else yes_or_no
         return
     of = draft.keys.setdefault(table, {})
     if not isinstance(of, dict):

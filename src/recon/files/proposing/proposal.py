@@ -238,7 +238,7 @@ def _decide_amounts(draft: Draft) -> None:
     raw = draft.sample.raw
     blanks = sum(not raw.columns[name][row].as_py() for name in names for row in rows.tolist())
     ways = (
-        {**way, "currency_sign": given["currency_sign"], "short_decimals": True}
+        {**way, "currency_sign": given["currency_sign"], "decimals": "as_written"}
         for way in AMOUNT_WAYS
         if all(given.get(key, text) == text for key, text in way.items())
     )
@@ -250,8 +250,8 @@ def _decide_amounts(draft: Draft) -> None:
     first = next(iter(readings))
     way = readings[first]
     draft.keys.update(_beside_standard(way))
-    if way["units"] == "minor" or read(way | {"short_decimals": False})[0] == first:
-        draft.keys.pop("short_decimals", None)
+    if way["units"] == "minor" or read(way | {"decimals": "full"})[0] == first:
+        draft.keys.pop("decimals", None)
     if len(readings) > 1:
         _ask_of_amounts(draft, readings, cells=[(name, row) for name in names for row in rows])
     taken = [*chain.from_iterable(map(draft.read, debits))]
@@ -288,7 +288,7 @@ def _ask_of_amounts(
     shown = []
     for values, way in readings.items():
         written = _beside_standard(way) | {key: way[key] for key in ("decimal_sign", "units")}
-        keys = ", ".join(f"{key} = {text!r}" for key, text in written.items() if text is not True)
+        keys = ", ".join(f"{key} = {text!r}" for key, text in written.items() if key != "decimals")
         units = values[at]
         amount = "no amount" if units is None else format_minor_units(units, currency=code or "EUR")
         shown.append(f"{amount} {code} ({keys})")

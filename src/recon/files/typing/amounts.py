@@ -166,7 +166,7 @@ def written_amounts(
     texts = amounts_in_standard_form(cells, layout=layout, numbers=numbers, problems=problems)
     if layout.units == "minor":
         texts = in_major_units(texts, currencies=currencies.by_cell, problems=problems)
-    elif layout.short_decimals:
+    elif layout.decimals == "as_written":
         texts = with_short_decimals(texts, currencies=currencies.by_cell)
     return texts, read_amounts(texts, currencies=currencies, signed=signed, numbers=numbers)
 

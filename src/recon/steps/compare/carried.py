@@ -281,7 +281,7 @@ def _each_line_once(tables: Sequence[TableRead]) -> tuple[TableRead, ...]:
     sizes = [len(table.frame) for table in tables]
     lines["nth"] = lines.groupby([np.repeat(range(len(sizes)), sizes), *_REPORTED]).cumcount()
     again = np.split(lines.duplicated().to_numpy(), np.cumsum(sizes)[:-1])
-    return tuple(_less(table, repeated=rows) for table, rows in zip(tables, again, strict=True))
+    return tuple(without(table, rows=rows) for table, rows in zip(tables, again, strict=True))
 
 
 def lines_totals(
@@ -327,14 +327,15 @@ def _reported(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
     return zip(*(lines[name].tolist() for name in _REPORTED), strict=True)
 
 
-def _less(table: TableRead, *, repeated: Bools) -> TableRead:
-    if not repeated.any():
+def without(table: TableRead, *, rows: Bools) -> TableRead:
+    """A table less some of its rows, which count as skipped."""
+    if not rows.any():
         return table
-    file, number = table.facts.source_file, int(repeated.sum())
+    file, number = table.facts.source_file, int(rows.sum())
     file = replace(
         file, rows_accepted=file.rows_accepted - number, rows_skipped=file.rows_skipped + number
     )
-    frame = table.frame[~repeated].reset_index(drop=True)
+    frame = table.frame[~rows].reset_index(drop=True)
     return TableRead(frame, table.facts._replace(source_file=file))
 
 

@@ -1,6 +1,6 @@
 """`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -9,10 +9,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.config.settings import given_layouts, load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
+from recon.files.reader.files import TableRead
 from recon.files.typing.table_schema import schema_of
 from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
@@ -57,6 +59,7 @@ from recon.steps.compare.carried import (
     seal_night,
     with_carried,
     with_carried_bank,
+    without,
 )
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,
@@ -74,6 +77,7 @@ from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
 
+_OF_AN_ORDER = ("merchant_id", "account_id", "order_no")
 NO_ACCOUNT = ("", "")
 """Of totals: the files may hold several."""
 SEVERAL = "several"
@@ -419,7 +423,9 @@ def _read(
         for kind in _COLUMNS
     }
     refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
-    tables = with_carried(given, earlier=earlier)
+    how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
+    standing = {SourceKind.ORDERS: _newest_rows(given[SourceKind.ORDERS], layouts=how)}
+    tables = with_carried(given | standing, earlier=earlier)
     sources = _sources(tables)
     statements = (
         read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
@@ -432,6 +438,31 @@ def _read(
     sources = with_each_instruction_once(sources)
     compared = as_compared(sources, earlier=earlier, rules=rules)
     return _Read(given, tables, banks, earlier), compared
+
+
+def _newest_rows(
+    tables: Sequence[TableRead], *, layouts: Sequence[FileLayout]
+) -> tuple[TableRead, ...]:
+    """The order files; where their layout says so, without what one of a later name says anew.
+
+    A row that says since when it holds is replaced by none that says that it is older.
+    """
+    never_older = pd.Timestamp.max.tz_localize("UTC").floor("us")
+    anew: dict[str, pd.Series[Any]] = {}
+    standing = list(tables)
+    by_name = sorted(range(len(tables)), key=lambda at: tables[at].facts.source_file.name)
+    for at in reversed(by_name):
+        pattern, frame = layouts[at].files, tables[at].frame
+        if layouts[at].newest_file_counts:
+            keys = pd.MultiIndex.from_frame(frame[[*_OF_AN_ORDER]].astype(str))
+            since = pd.Series(frame["updated_at"].array, index=keys)
+            own = since.fillna(never_older)
+            later = anew.get(pattern, own.iloc[:0])
+            stated = later.reindex(keys)
+            over = stated.notna() & (since.isna() | (stated >= since))
+            standing[at] = without(tables[at], rows=over.to_numpy())
+            anew[pattern] = pd.concat([later, own]).groupby(level=[*_OF_AN_ORDER]).max()
+    return tuple(standing)
 
 
 def _sources(tables: Tables) -> Sources:
@@ -463,11 +494,21 @@ def _notes(
         *lacking,
         *ignored_columns(read.tables),
         *reported_again(read.given, tables=read.tables),
+        *_said_anew(read),
         *_old_lines(request, earlier=read.earlier),
     )
     if read.earlier.sources.bank is None or request.bank:
         return lines
     return (*lines, *by_carried_statements(result, rules=rules))
+
+
+def _said_anew(read: _Read) -> Iterator[str]:
+    """Of which order file rows do not count because a later one of its layout says them anew."""
+    kind = SourceKind.ORDERS
+    for before, left in zip(read.given[kind], read.tables[kind], strict=True):
+        if number := len(before.frame) - len(left.frame):
+            name = redacted(before.facts.source_file.name)
+            yield f"{name}: rows that a later file of its layout replaces: {number}."
 
 
 def _old_lines(request: PlainFilesRequest, *, earlier: EarlierRun) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS
+from recon.config.file_layouts import MENDED_PREFIX, layout_of
 from recon.config.file_sources import BankFolder, SettlementFolder
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.instruction_file import is_instruction_file
@@ -206,7 +207,20 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         if known is None or known.name == name:
             return known is not None, None
         at = self.environment.clock()
-        return True, order_rows.save_copy(connection, self.run, of=known, name=name, at=at)
+        sender = self.sender_of(name)
+        copy = order_rows.save_copy(connection, self.run, of=known, name=name, sender=sender, at=at)
+        return True, copy
+
+    def sender_of(self, name: str) -> str:
+        """Inbox and name, or the pattern of names whose newest file counts; see `StoredFacts`.
+
+        The inbox is the first of the accounts that share it: they have one sender. A mended file
+        speaks as the one whose rows it mends.
+        """
+        every = self.environment.settings.accounts
+        inbox = min(own for own, each in every.items() if each.inbox == self.account.inbox)
+        layout = layout_of(name.removeprefix(MENDED_PREFIX), layouts=self.account.layouts)
+        return f"{inbox}/{layout.files if layout.newest_file_counts else name}"
 
     def _archive(self, path: Path, source: SourceFile, *, why: str) -> None:
         if unkept := self.keep(path, source, private=why):
@@ -218,12 +232,11 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         Its rows are written before anybody waits for it.
         """
         store, run, source = self.environment.store, self.run, read.facts.source_file
-        account = run.account
         facts = facts_rows.written(
             run,
             _counted(read),
             schema=ORDER_FACTS,
-            sender=_sender_of(account, environment=self.environment),
+            sender=self.sender_of(source.name),
             storage=storage_of(run, environment=self.environment),
         )
         self.environment.crash_point("archived the orders")
@@ -278,13 +291,6 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
                 at=self.environment.clock(),
             )
         return source
-
-
-def _sender_of(account: Account, *, environment: Environment) -> str:
-    """Whose inbox it is: the first of the accounts that share it, for they have one sender."""
-    every = environment.settings.accounts
-    own = "/".join(account)
-    return min(name for name, each in every.items() if each.inbox == every[own].inbox)
 
 
 def _counted(read: OrderRead) -> Iterator[pd.DataFrame]:

@@ -152,7 +152,31 @@ def propose_layout(
     layout = layout_of(proposal.layout)
     refuse_wrong_layout(layout, schemas=(how.schema,), where="the proposal: ")
     found = tuple(checked(path, layout, rules, schema=how.schema) for path in paths)
+    if how.schema is ORDER_FILE and "newest_file_counts" not in answers:
+        proposal.questions.update(_ask_of_exports(found))
+        if proposal.questions:
+            return Proposed("", proposal, None, ())
     return Proposed("" if layout == STANDARD else text, proposal, layout, found)
+
+
+def _ask_of_exports(files: Sequence[Checked]) -> dict[str, str]:
+    """What is asked where files say unlike things of an order and none says since when."""
+    order, content = ["merchant_id", "account_id", "order_no"], ["currency", "amount", "status"]
+    frames = [each.rows for each in files if each.rows is not None]
+    if not frames[1:]:
+        return {}
+    rows = pd.concat(frames)
+    rows = rows[rows["updated_at"].isna()][[*order, *content, "source", "line"]]
+    stated = rows.drop_duplicates([*order, *content])
+    again = stated[stated.duplicated(order, keep=False)].sort_values([*order, "source", "line"])
+    for _, one in again.groupby(order, sort=False, observed=True):
+        first, last = one.iloc[0], one.iloc[-1]
+        if first["source"] != last["source"]:
+            where = " and ".join(f"{row['source']} line {row['line']}" for row in (first, last))
+            why = "say unlike things of one order, and no column says since when"
+            ask = "true: what the newer file says counts; false: both stand, which is a break"
+            return {"newest_file_counts": f"{where} {why}. {ask}"}
+    return {}
 
 
 def checked(path: Path, layout: FileLayout, rules: Rules, *, schema: TableSchema) -> Checked:

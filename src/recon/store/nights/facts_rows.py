@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -65,7 +65,8 @@ class StoredFacts:
     size_bytes: int
     row_count: int
     sender: str = ""
-    """Of orders: whose inbox it lay in. A newer file of a name and sender corrects the older."""
+    """Of orders: inbox and name, or the names of all that speak as one. What a newer file of a
+    sender says of an order takes the place of what its older ones say."""
     file_id: int = 0
     """Given when its file is noted."""
     name: str = ""
@@ -200,12 +201,15 @@ def save(connection: Connection, written: Written, *, file_id: int, at: datetime
     append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", KEPT, bound)], at=at)
 
 
-def save_again(connection: Connection, known: int, *, file_id: int, at: datetime) -> None:
+def save_again(
+    connection: Connection, known: int, *, file_id: int, sender: str, at: datetime
+) -> None:
     """Keep that the rows of a file arrived once more, as those of another."""
     of_file = order_facts_account.c.file_id == known
     accounts = read(connection, OfAccountRows, order_facts_account, of_file)
     for facts in of_files(connection, [known]):
-        save(connection, Written(facts, accounts), file_id=file_id, at=at)
+        again = Written(replace(facts, sender=sender), accounts)
+        save(connection, again, file_id=file_id, at=at)
 
 
 def every(connection: Connection) -> list[StoredFacts]:
@@ -377,7 +381,7 @@ def in_sql(
             "file_id": [file.file_id for file in files],
             "path": paths,
             "name": [file.name for file in files],
-            "sender": [f"{file.sender}/{file.name}" for file in files],
+            "sender": [file.sender for file in files],
         }
         try:
             with reading(*folders, memory_mb=FACTS_MB) as sql:

@@ -298,9 +298,12 @@ def is_copy(file: SourceFile) -> bool:
 
 
 def save_copy(
-    connection: Connection, run: Run, *, of: SourceFile, name: str, at: datetime
+    connection: Connection, run: Run, *, of: SourceFile, name: str, sender: str, at: datetime
 ) -> SourceFile:
-    """Note that known content arrived under another name: what it asks for counts once."""
+    """Note that known content arrived under another name: what it asks for counts once.
+
+    `sender` as of its facts (`StoredFacts`).
+    """
     copy = replace(
         of,
         name=name,
@@ -312,7 +315,7 @@ def save_copy(
     )
     file_id = insert_file(connection, run, source=copy, at=at)
     known = connection.scalar(newest_files(run, order_file.c.name == of.name, *counting(run)))
-    facts_rows.save_again(connection, known or 0, file_id=file_id, at=at)
+    facts_rows.save_again(connection, known or 0, file_id=file_id, sender=sender, at=at)
     return copy
 
 

@@ -23,6 +23,7 @@ from recon.model.resolutions import COMMENT_CHARACTERS_MAX
 from recon.store.schema.columns import (
     ID_CHARACTERS,
     REASON_CHARACTERS,
+    SENDER_CHARACTERS,
     account_columns,
     amount_column,
     at_column,
@@ -177,7 +178,7 @@ order_facts = Table(
     id_column("rows_sha256"),
     count_column("size_bytes"),  # of all of them
     count_column("row_count"),
-    text_column("sender"),  # of orders: whose inbox, the first account of several
+    text_column("sender", SENDER_CHARACTERS),  # of orders, see StoredFacts
 )
 
 # One row per account that such a file has rows of.

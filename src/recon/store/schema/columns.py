@@ -59,6 +59,8 @@ def in_accounts(table: FromClause, owners: Iterable[Owner]) -> ColumnElement[boo
 
 ID_CHARACTERS = 64
 NAME_CHARACTERS = 255
+SENDER_CHARACTERS = 512
+"""Merchant, account, and a name or a pattern of names."""
 REASON_CHARACTERS = 400
 LEFT_OUT = " […]"
 

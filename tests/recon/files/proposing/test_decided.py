@@ -243,7 +243,7 @@ def test_a_layout_is_written_as_toml_reads_it() -> None:
         "columns": {"amount": 'Betrag "brutto"'},
         "words": {"status": {"en attente": "pending", "Rück": "refunded"}},
         "turned": ["fee"],
-        "short_decimals": True,
+        "decimals": "as_written",
         "trailer": {"word": "Summe", "rows": 2},
     }
     proposal = Proposal(layout, {}, ("reference_no",), ("Kunde",))

@@ -324,7 +324,7 @@ def test_summands_are_written_as_other_amounts_are(
     table = settled(order_csv, header, "capture:EUR,5500,5400,-30,-20,-50", layout=cents)
     assert table.rejects == ()
     assert table.frame["fee"].tolist() == [100]
-    short = {"short_decimals": True, "sums": {"fee": PARTS}}
+    short = {"decimals": "as_written", "sums": {"fee": PARTS}}
     table = settled(order_csv, header, "capture:EUR,55,54,0.3,.2,0.5", layout=short)
     assert [(one.column, "Markup" in one.reason) for one in table.rejects] == [
         ("Commission + Markup + Scheme", True)

@@ -10,6 +10,8 @@ from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
 from tests.recon.files.whole_read import read_books
 
 SHAPE = {shape.name: shape for shape in SHAPES}
+EACH_FILE_COUNTS = {"newest_file_counts": "false"}
+"""Samples of a shape have the same order numbers, and none says since when."""
 
 
 def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
@@ -20,7 +22,9 @@ def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
     paths = [folder / export.name for export in exports]
     kind = SHAPE[name].kind
     account = (MERCHANT, ACCOUNT)
-    return propose_layout(paths, kind=kind, rules=Rules(), account=account, answers={})
+    return propose_layout(
+        paths, kind=kind, rules=Rules(), account=account, answers=EACH_FILE_COUNTS
+    )
 
 
 def of_texts(folder: Path, *texts: str | bytes, kind: str = "orders", **answers: str) -> Proposed:
@@ -99,7 +103,9 @@ def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Pat
     path = tmp_path / export.name
     path.write_bytes(export.content + b"B-1,2026-01-01T00:00:00Z,12.5,EUR,paid\r\n")
     account = (MERCHANT, ACCOUNT)
-    proposal = propose_layout([path], kind="orders", rules=Rules(), account=account, answers={})
+    proposal = propose_layout(
+        [path], kind="orders", rules=Rules(), account=account, answers=EACH_FILE_COUNTS
+    )
     (checked,) = proposal.checked
     assert not proposal.usable
     assert [reject.line for reject in checked.rejects] == [len(export.rows) + 2]

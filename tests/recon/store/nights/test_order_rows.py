@@ -24,7 +24,7 @@ from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import InView, StoredOrders, hashes_of
-from tests.recon.store.stored_files import keep
+from tests.recon.store.stored_files import keep, sender_of
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
@@ -72,7 +72,9 @@ class Shop:
 
     def copy(self, of: SourceFile, name: str) -> SourceFile:
         with self.store.writing() as connection:
-            return order_rows.save_copy(connection, self.run, of=of, name=name, at=AS_OF)
+            return order_rows.save_copy(
+                connection, self.run, of=of, name=name, sender=sender_of(self.run, name), at=AS_OF
+            )
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def test_accounts_may_have_names_as_long_as_they_come(store: Store, storages: St
 
     with store.reading() as connection:
         senders = [file.sender for file in facts_rows.every(connection)]
-    assert senders == [f"{merchant}/{account}"]
+    assert senders == [f"{merchant}/{account}/orders.csv"]
 
 
 def test_lost_rows_that_several_files_brought_are_told_once(shop: Shop, tmp_path: Path) -> None:
