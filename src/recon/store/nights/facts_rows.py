@@ -367,7 +367,7 @@ def in_sql(
 ) -> Iterator[tuple[SqlSession, list[str]]]:
     """DuckDB that reads these files and nothing else, and where each lies.
 
-    Its table `arrivals` has number, path, name and sender of each.
+    Its table `arrivals` has number, path, name and sender of each, its variable `paths` every path.
 
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has; or a
@@ -386,6 +386,7 @@ def in_sql(
         try:
             with reading(*folders, memory_mb=FACTS_MB) as sql:
                 sql.register("arrivals", pa.table(columns))
+                sql.execute("SET VARIABLE paths = $paths", {"paths": [*dict.fromkeys(paths)]})
                 yield sql, paths
         except SqlError as error:
             msg = f"{UNREAD}: {error.reason}; {WHAT_IS_STORED}"

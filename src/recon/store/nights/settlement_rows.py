@@ -373,10 +373,8 @@ def _asking(
     repeats: pa.Table = NO_ROWS,
 ) -> Iterator[SqlSession]:
     """DuckDB over some files, and the lines of an account in them."""
-    with in_sql(files, storages=storages) as (sql, paths):
-        merchant_id, account_id = account
-        known = {"paths": [*dict.fromkeys(paths)], "merchant": merchant_id, "account": account_id}
-        for name, value in known.items():
+    with in_sql(files, storages=storages) as (sql, _):
+        for name, value in zip(("merchant", "account"), account, strict=True):
             sql.execute(f"SET VARIABLE {name} = $value", {"value": value})
         sql.execute(_STATEMENTS.read_text(encoding="utf-8"))
         _fill(sql, "repeated", rows=repeats)

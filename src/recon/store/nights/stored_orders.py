@@ -42,12 +42,9 @@ from recon.store.nights.order_rows import newest_files, of_night
 from recon.store.nights.runs import Run
 from recon.store.schema import order_file
 
-CONTENT = (
-    *("currency", "amount", "status", "ordered_at", "transaction_id"),
-    *("expected_captured_amount", "refund_amount"),
-)
-"""Rows of one order with these equal, and since the same instant, say the same."""
+_NAMED = Path(__file__).with_name("named_orders.sql")
 _RULE = Path(__file__).with_suffix(".sql")
+"""What is asked of all files, and then of those with orders of more than one row."""
 _OF_ROW = pa.schema(
     [
         ("order_no", pa.string()),
@@ -84,7 +81,6 @@ class _Question(NamedTuple):
 
 
 def _looked_up(asked: _Question, *, storages: StorageOf) -> Looked:
-    naming, counting, reading, *rule = _RULE.read_text(encoding="utf-8").split(";")
     with facts_rows.in_sql(asked.arrivals, storages=storages) as (sql, paths):
         places = dict(zip((file.file_id for file in asked.arrivals), paths, strict=True))
         if asked.numbers is None:
@@ -94,22 +90,15 @@ def _looked_up(asked: _Question, *, storages: StorageOf) -> Looked:
             )
         else:
             sql.register("asked", pa.table({"order_no": pa.array(asked.numbers, pa.string())}))
-        sql.execute(naming, {"paths": [*dict.fromkeys(paths)]})
-        sql.execute(counting)
+        sql.execute(_NAMED.read_text(encoding="utf-8"))
         having = sql.rows("SELECT DISTINCT file_id FROM named")
         rows = _OF_ROW.empty_table()
-        if among := sql.rows(_CROWDED):
-            sql.execute(reading, {"paths": [*{places[number]: None for (number,) in among}]})
-            *rule, became = (text.replace("{content}", ", ".join(CONTENT)) for text in rule)
-            for statement in rule:
-                sql.execute(statement)
-            rows = sql.table(became).select(_OF_ROW.names).cast(_OF_ROW)
+        if among := sql.rows("FROM among"):
+            only = [*{places[number]: None for (number,) in among}]
+            sql.execute("SET VARIABLE paths = $paths", {"paths": only})
+            sql.execute(_RULE.read_text(encoding="utf-8"))
+            rows = sql.table("FROM became").select(_OF_ROW.names).cast(_OF_ROW)
         return Looked(rows, frozenset(number for (number,) in having))
-
-
-_CROWDED = """
-SELECT DISTINCT file_id FROM named WHERE order_no IN (FROM crowded) ORDER BY file_id
-"""
 
 
 ORDERED_AT = "ordered_at"

@@ -1,15 +1,10 @@
--- Of all files only the order numbers are read: orders with more than one row are looked at, no other.
-CREATE TEMP TABLE named AS
-SELECT file_id, order_no FROM read_parquet($paths, filename = true) JOIN arrivals ON path = filename
-WHERE order_no IN (FROM asked);
-
-CREATE TEMP TABLE crowded AS
-SELECT order_no FROM named GROUP BY order_no HAVING count(*) > 1;
-
--- Every row of the orders looked at, once for each arrival of its file.
+-- Every row of the orders looked at, once for each arrival of its file. Rows of one order with the same content, and
+-- since the same instant, say the same.
 CREATE TEMP TABLE spoken AS
-SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender
-FROM read_parquet($paths, filename = true, file_row_number = true) AS f JOIN arrivals AS a ON a.path = f.filename
+SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender,
+    struct_pack(currency, amount, status, ordered_at, transaction_id, expected_captured_amount, refund_amount) AS content
+FROM read_parquet(getvariable('paths'), filename = true, file_row_number = true) AS f
+JOIN arrivals AS a ON a.path = f.filename
 WHERE f.order_no IN (FROM crowded);
 
 -- A file that comes again under its name speaks anew of each order that it names: the rows of its older versions on
@@ -22,7 +17,7 @@ WINDOW
         PARTITION BY merchant_id, account_id, order_no, sender ORDER BY file_id
         RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING),
     same AS (
-        PARTITION BY merchant_id, account_id, order_no, sender, {content}, updated_at ORDER BY file_id
+        PARTITION BY merchant_id, account_id, order_no, sender, content, updated_at ORDER BY file_id
         RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
 QUALIFY NOT coalesce(
     count(DISTINCT file_id) OVER again > count(DISTINCT file_id) OVER same
@@ -35,16 +30,17 @@ SELECT file_id, row FROM (
     SELECT * FROM last_words
     QUALIFY updated_at IS NOT DISTINCT FROM max(updated_at) OVER (PARTITION BY merchant_id, account_id, order_no))
 QUALIFY row_number() OVER (
-    PARTITION BY merchant_id, account_id, order_no, {content} ORDER BY file_id, line, row) = 1;
+    PARTITION BY merchant_id, account_id, order_no, content ORDER BY file_id, line, row) = 1;
 
 -- What became of each row: it stands, it says what one that stands says, it takes the place of an earlier one.
+CREATE TEMP VIEW became AS
 WITH rows AS (
     SELECT s.*, d.row IS NOT NULL AS stands,
         bool_or(d.row IS NOT NULL) OVER (
-            PARTITION BY s.merchant_id, s.account_id, s.order_no, {content}, updated_at) AS is_said
+            PARTITION BY s.merchant_id, s.account_id, s.order_no, content, updated_at) AS is_said
     FROM spoken AS s LEFT JOIN decided AS d ON d.file_id = s.file_id AND d.row = s.row)
 SELECT order_no, file_id, row, stands, NOT stands AND is_said AS repeats,
     stands AND coalesce(bool_or(NOT is_said) OVER (
         PARTITION BY merchant_id, account_id, order_no ORDER BY file_id, line, row
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS replaces
-FROM rows ORDER BY file_id, row
+FROM rows ORDER BY file_id, row;
