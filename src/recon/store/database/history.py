@@ -10,9 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, and_, insert, or_, select
 
 from recon.model.nights import Account
@@ -20,6 +22,10 @@ from recon.privacy.own_files import replace_result
 from recon.store.schema import batch, history, run
 from recon.store.schema.columns import in_account
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Value = TypeVar("Value", bound="DataclassInstance")
 GENESIS = "0" * 64
 CLAIMED = "claimed"
 """Event of a batch that was about to leave."""
@@ -86,6 +92,29 @@ class ChainLink:
             ValueError: it was spoilt past the code.
         """
         return json.loads(self.text)
+
+    def value(self, kind: type[Value], **more: object) -> Value:
+        """What it tells, and when, as a value of a dataclass; `more` are fields beside them."""
+        return value_of(kind, {"at": self.at, **self.data, **more})
+
+
+@cache
+def _shape(kind: type[Value]) -> TypeAdapter[Value]:
+    return TypeAdapter(kind)
+
+
+def document_of(value: Value, *left_out: str, kind: type[Value] | None = None) -> dict[str, Any]:
+    """A value of a dataclass as JSON has it; of its base where that is the `kind`."""
+    document: dict[str, Any] = _shape(kind or type(value)).dump_python(
+        value, mode="json", exclude={*left_out}
+    )
+    return document
+
+
+def value_of(kind: type[Value], document: Mapping[str, Any]) -> Value:
+    """The value of a dataclass that was made a document; fields that it lacks are left out."""
+    value: Value = _shape(kind).validate_python(document)
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import SearchedRefund
 from recon.model.uptime import Uptime
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.store.database.history import Event, append, links_of
+from recon.store.database.history import Event, append, document_of, links_of
 from recon.store.database.record import CASE, record
 from recon.store.money.instruction_rows import (
     INSTRUCTIONS,
@@ -47,14 +47,13 @@ def note_clocks(
 
 def clock_event(instruction_id: str, *, uptime: Uptime) -> Event:
     """What the clock showed that nobody can set, when somebody looked at an instruction."""
-    shown = {"boot_id": uptime.boot_id, "uptime_ms": uptime.milliseconds}
-    return Event(CLOCK, instruction_id, "read", shown)
+    return Event(CLOCK, instruction_id, "read", document_of(uptime))
 
 
 def readings(connection: Connection, instruction_id: str, *, after: int = 0) -> list[Uptime]:
     """The noted readings of an instruction's clock, behind a link of the history, oldest first."""
     links = links_of(connection, [instruction_id], entity=CLOCK, after=after)
-    return [Uptime(link.data["boot_id"], link.data["uptime_ms"]) for link in links]
+    return [link.value(Uptime) for link in links]
 
 
 def last_change(connection: Connection, instruction_id: str) -> int:
@@ -65,34 +64,14 @@ def last_change(connection: Connection, instruction_id: str) -> int:
 
 def note_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
     """What one search for our own reference found."""
-    uptime, gateway_at = search.uptime, search.uptime.gateway_at
-    found = {
-        "refund_reference_id": search.refund_reference_id,
-        "shown_beside": search.shown_beside,
-        "boot_id": uptime.boot_id,
-        "uptime_ms": uptime.milliseconds,
-        "gateway_at": gateway_at.isoformat() if gateway_at else "",
-    }
-    event = Event(SEARCH, instruction_id, "searched", found)
+    event = Event(SEARCH, instruction_id, "searched", document_of(search))
     append(connection, [event], at=search.queried_at)
 
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
     """All searches for a refund as they came, whatever the clock said."""
-    return [
-        SearchedRefund(
-            data["refund_reference_id"],
-            link.at,
-            data["shown_beside"],
-            Uptime(
-                data["boot_id"],
-                data["uptime_ms"],
-                datetime.fromisoformat(data["gateway_at"]) if data["gateway_at"] else None,
-            ),
-        )
-        for link in links_of(connection, [instruction_id], entity=SEARCH)
-        for data in [link.data]
-    ]
+    links = links_of(connection, [instruction_id], entity=SEARCH)
+    return [link.value(SearchedRefund) for link in links]
 
 
 def known_refund(connection: Connection, run: Run) -> Instruction | None:

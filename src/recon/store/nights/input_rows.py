@@ -6,7 +6,7 @@ Instructions move on: the night's folder has them as they were compared.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from recon.model.words import (
     InstructionState,
 )
 from recon.store.database.bulk_rows import replace_rows
+from recon.store.database.history import document_of, value_of
 from recon.store.nights.runs import Run
 from recon.store.schema import (
     APPLIED,
@@ -127,39 +128,23 @@ def instruction_frame(
     return frame_of(rows, columns=INSTRUCTION_COLUMNS)
 
 
-_COLUMNS = ("rules_digest", "previous_run_id", "last_file", "product_version")
-
-
 def save(connection: Connection, run_id: str, *, inputs: StoredInputs) -> None:
     """Keep how far a run read, in place of an earlier attempt's."""
-    document = {
-        "siblings": inputs.siblings,
-        "exported": [asdict(journal) for journal in inputs.exported],
-        "moved_by_rules": inputs.moved_by_rules,
-        "write_offs": inputs.write_offs,
-    }
-    columns = {name: getattr(inputs, name) for name in _COLUMNS}
-    kept = {"document": json.dumps(document, sort_keys=True), **columns}
+    document = json.dumps(document_of(inputs, kind=StoredInputs), sort_keys=True)
+    kept = {"previous_run_id": inputs.previous_run_id, "document": document}
     replace_rows(connection, run_input, run_id, [kept])
 
 
 def load(connection: Connection, run_id: str) -> StoredInputs | None:
     """How far a run read; None when it never got that far."""
-    rows = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
-    row = rows.mappings().one_or_none()
+    row = connection.execute(select(run_input).where(run_input.c.run_id == run_id)).one_or_none()
     if row is None:
         return None
-    document = json.loads(row["document"])
-    return StoredInputs(
-        **{name: row[name] for name in _COLUMNS},
-        siblings=tuple(document["siblings"]),
-        exported=tuple(Exported(**journal) for journal in document["exported"]),
-        moved_by_rules=tuple(document["moved_by_rules"]),
-        write_offs=_write_offs(document),
-    )
+    document = {**json.loads(row.document), "previous_run_id": row.previous_run_id}
+    return value_of(StoredInputs, document)
 
 
-def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
+def first_write_offs(connection: Connection, run: Run) -> Mapping[str, tuple[str, int]] | None:
     """What the account's first finished night that read its books found written off there.
 
     Entry id -> currency and minor units; None when there was no such night yet.
@@ -174,12 +159,5 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         )
         .order_by(run_table.c.finished_at)
     ).scalars()
-    known = (_write_offs(json.loads(document)) for document in documents)
+    known = (value_of(StoredInputs, json.loads(document)).write_offs for document in documents)
     return next((entries for entries in known if entries is not None), None)
-
-
-def _write_offs(document: Mapping[str, Any]) -> dict[str, tuple[str, int]] | None:
-    entries = document["write_offs"]
-    if entries is None:
-        return None
-    return {key: (str(currency), int(amount)) for key, (currency, amount) in entries.items()}

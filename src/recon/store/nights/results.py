@@ -14,6 +14,7 @@ from recon.matching.breaks.movements import BreakEnd
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
 from recon.store.database.bulk_rows import read, replace_rows
+from recon.store.database.history import value_of
 from recon.store.database.record import SUMMARY, cells_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -122,10 +123,7 @@ def load_summary(connection: Connection, run_id: str) -> Summary | None:
     ).scalar_one_or_none()
     if document is None:
         return None
-    kept = json.loads(document)
-    lists = ("unmapped_codes", "not_covered", "scope_of_assurance")
-    typed = {"as_of": datetime.fromisoformat(kept["as_of"]), "verdict": Verdict(kept["verdict"])}
-    return Summary(**{**kept, **typed, **{name: tuple(kept[name]) for name in lists}})
+    return value_of(Summary, json.loads(document))
 
 
 def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:

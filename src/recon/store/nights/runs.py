@@ -15,7 +15,7 @@ from recon.config.rules import Rules, digest_of
 from recon.model.errors import Defect, NightHeldError, StoreError
 from recon.model.nights import Account, Mode, NightRequest, Part
 from recon.model.words import SourceKind, Verdict
-from recon.store.database.history import Event, append, links_of
+from recon.store.database.history import Event, append, document_of, links_of
 from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
 from recon.store.people.decision_rows import released
@@ -121,18 +121,7 @@ def let_go_of(connection: Connection, run_id: str) -> LetGo | None:
 def all_let_go(connection: Connection, run_ids: Collection[str] | None = None) -> list[LetGo]:
     """Every folder that was let go, or those of some runs, oldest link first."""
     links = links_of(connection, run_ids, entity=ENTITY, event=LET_GO)
-    return [
-        LetGo(
-            link.entity_id,
-            at=link.at,
-            business_date=date.fromisoformat(data["business_date"]),
-            files=data["count"],
-            size_bytes=data["bytes"],
-            **{name: data[name] for name in ("merchant_id", "account_id", "by", "list_sha256")},
-        )
-        for link in links
-        for data in [link.data]
-    ]
+    return [link.value(LetGo, run_id=link.entity_id) for link in links]
 
 
 def half_gone(connection: Connection) -> list[LetGo]:
@@ -143,16 +132,7 @@ def half_gone(connection: Connection) -> list[LetGo]:
 
 def note_let_go(connection: Connection, going: LetGo, *, details: Mapping[str, Any]) -> None:
     """Say that a folder goes, before its first file does."""
-    listed = {
-        "merchant_id": going.merchant_id,
-        "account_id": going.account_id,
-        "business_date": going.business_date.isoformat(),
-        "by": going.by,
-        "count": going.files,
-        "bytes": going.size_bytes,
-        "list_sha256": going.list_sha256,
-        **details,
-    }
+    listed = {**document_of(going, "run_id", "at"), **details}
     append(connection, [Event(ENTITY, going.run_id, LET_GO, listed)], at=going.at)
 
 

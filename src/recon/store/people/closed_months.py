@@ -6,22 +6,20 @@ closes it binds the manifest of its folder. Whoever changes one breaks the chain
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
 from recon.model.nights import Account
-from recon.store.database.history import ChainLink, Event, append, links_of
+from recon.store.database.history import ChainLink, Event, append, document_of, links_of
 from recon.store.schema.columns import ID_CHARACTERS
 
 ENTITY = "period"
 SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
 CLOSE, REOPEN = "close month", "reopen month"
 """What two people agree to (`decision_rows`)."""
-_OF_SIGNED = ("digest", "by", "seen", "role")
-_OF_CLOSE = ("month", "number", "digest", "folder", "manifest", "by", "known_by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +89,9 @@ class MonthState:
         return self.closes[-1] if self.is_closed else None
 
 
-def period_of(account: Account, month: str) -> str:
-    """By what the history names a month of an account."""
-    return _name(account, month)
-
-
-def _name(account: Account, own: str) -> str:
-    """What is named alike in every account, such as a month or an accrual of it."""
-    name = "/".join((*account, own))
+def period_of(account: Account, name: str) -> str:
+    """By what the history names a month of an account, or what is named alike in every account."""
+    name = "/".join((*account, name))
     return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
 
 
@@ -129,7 +122,8 @@ def _closed_now(connection: Connection, account: Account) -> list[ClosedMonth]:
 
 def all_closes(connection: Connection) -> list[ClosedMonth]:
     """Every close of every account, oldest first, reopened or not."""
-    return [*map(_closed, links_of(connection, entity=ENTITY, event=CLOSED))]
+    links = links_of(connection, entity=ENTITY, event=CLOSED)
+    return [link.value(ClosedMonth) for link in links]
 
 
 def all_reopened(connection: Connection) -> list[str]:
@@ -142,15 +136,15 @@ def note_signed(
     connection: Connection, account: Account, *, month: str, signed: SignedMonth
 ) -> None:
     """The first word under a month."""
-    details = {name: getattr(signed, name) for name in _OF_SIGNED}
-    _append(connection, account, month=month, event=SIGNED, details=details, at=signed.at)
+    event = Event(ENTITY, period_of(account, month), SIGNED, document_of(signed, "at"))
+    append(connection, [event], at=signed.at)
 
 
 def note_lapsed(
     connection: Connection, account: Account, *, month: str, why: str, at: datetime
 ) -> None:
     """A first word that no longer counts."""
-    _append(connection, account, month=month, event=LAPSED, details={"why": why}, at=at)
+    append(connection, [Event(ENTITY, period_of(account, month), LAPSED, {"why": why})], at=at)
 
 
 def note_taken_back(connection: Connection, digest: str, *, why: str, at: datetime) -> None:
@@ -163,30 +157,15 @@ def note_taken_back(connection: Connection, digest: str, *, why: str, at: dateti
 
 def note_closed(connection: Connection, closed: ClosedMonth) -> None:
     """The second word: from here on the month is closed, with its folder."""
-    merchant_id, account_id = closed.account
-    details = {"merchant_id": merchant_id, "account_id": account_id}
-    details |= {name: getattr(closed, name) for name in _OF_CLOSE}
-    month = closed.month
-    _append(connection, closed.account, month=month, event=CLOSED, details=details, at=closed.at)
+    period = period_of(closed.account, closed.month)
+    append(connection, [Event(ENTITY, period, CLOSED, document_of(closed, "at"))], at=closed.at)
 
 
 def note_reopened(connection: Connection, closed: ClosedMonth, *, word: ReopenedMonth) -> None:
     """A closed month is open again; its folder stays."""
-    details = {"by": word.by, "reason": word.reason, "manifest": closed.manifest}
-    month = closed.month
-    _append(connection, closed.account, month=month, event=REOPENED, details=details, at=word.at)
-
-
-def _append(
-    connection: Connection,
-    account: Account,
-    *,
-    month: str,
-    event: str,
-    details: Mapping[str, Any],
-    at: datetime,
-) -> None:
-    append(connection, [Event(ENTITY, period_of(account, month), event, details)], at=at)
+    details = {**document_of(word, "at"), "manifest": closed.manifest}
+    period = period_of(closed.account, closed.month)
+    append(connection, [Event(ENTITY, period, REOPENED, details)], at=word.at)
 
 
 def _states(connection: Connection, account: Account, *, months: Iterable[str]) -> list[MonthState]:
@@ -198,25 +177,15 @@ def _states(connection: Connection, account: Account, *, months: Iterable[str]) 
 
 
 def _state(links: list[ChainLink]) -> MonthState:
-    if not links:
-        return MonthState()
-    newest = links[-1]
-    lasting = [link for link in links if link.event in {CLOSED, REOPENED}]
-    last = lasting[-1] if lasting else None
-    reopened = signed = None
-    if last is not None and last.event == REOPENED:
-        reopened = ReopenedMonth(last.data["by"], last.at, last.data["reason"])
-    if newest.event == SIGNED:
-        signed = SignedMonth(at=newest.at, **{name: newest.data[name] for name in _OF_SIGNED})
-    closes = tuple(_closed(link) for link in links if link.event == CLOSED)
-    is_closed = last is not None and last.event == CLOSED
-    return MonthState(closes, is_closed, signed, reopened)
-
-
-def _closed(link: ChainLink) -> ClosedMonth:
-    data = link.data
-    account = (data["merchant_id"], data["account_id"])
-    return ClosedMonth(account=account, at=link.at, **{name: data[name] for name in _OF_CLOSE})
+    newest = links[-1] if links else None
+    lasting = next((each for each in reversed(links) if each.event in {CLOSED, REOPENED}), None)
+    is_open_again = lasting is not None and lasting.event == REOPENED
+    return MonthState(
+        closes=tuple(link.value(ClosedMonth) for link in links if link.event == CLOSED),
+        is_closed=lasting is not None and not is_open_again,
+        signed=newest.value(SignedMonth) if newest and newest.event == SIGNED else None,
+        reopened=lasting.value(ReopenedMonth) if lasting and is_open_again else None,
+    )
 
 
 JOURNAL = "journal"
@@ -242,27 +211,21 @@ class MonthJournalOut:
 
     account: Account
     month: str
+    number: int
+    """Of the close."""
+    manifest: str
     format: str
     journal: MonthJournal
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfClose:
-    """A journal that was handed out of a close."""
-
-    number: int
-    """Of the close that handed it out last."""
-    at: datetime
-
-
 def handed_out_of_closes(
     connection: Connection, account: Account, journal_ids: Iterable[str]
-) -> dict[str, OutOfClose]:
+) -> dict[str, MonthJournalOut]:
     """Those of these journals that were handed out, by id."""
-    names = {_name(account, each): each for each in journal_ids}
+    names = {period_of(account, each): each for each in journal_ids}
     links = links_of(connection, [*names], entity=JOURNAL)
-    return {names[link.entity_id]: OutOfClose(int(link.data["close"]), link.at) for link in links}
+    return {names[link.entity_id]: link.value(MonthJournalOut) for link in links}
 
 
 def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
@@ -270,15 +233,12 @@ def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
 
     Journals of nights are told of under the same name, without a close.
     """
-    newest: dict[tuple[str, str, str], MonthJournalOut] = {}
-    for link in links_of(connection, entity=JOURNAL):
-        data = link.data
-        if link.event in {EXPORTED, EXPORTED_AGAIN} and "journal" in data:
-            cells = {name: data[name] for name in MonthJournal.__dataclass_fields__}
-            journal = MonthJournal(**{**cells, "day": date.fromisoformat(data["day"])})
-            account = (data["merchant_id"], data["account_id"])
-            out = MonthJournalOut(account, data["month"], data["format"], journal, link.at)
-            newest[(*account, journal.journal)] = out
+    of_closes = (
+        link.value(MonthJournalOut)
+        for link in links_of(connection, entity=JOURNAL)
+        if link.event in {EXPORTED, EXPORTED_AGAIN} and "journal" in link.data
+    )
+    newest = {(*out.account, out.journal.journal): out for out in of_closes}
     return sorted(newest.values(), key=lambda out: (out.at, out.journal.journal))
 
 
@@ -292,22 +252,10 @@ def note_handed_out(
     at: datetime,
 ) -> None:
     """These were handed out of a close; the caller has looked in the same transaction."""
-    of_close = {
-        "merchant_id": closed.account[0],
-        "account_id": closed.account[1],
-        "month": closed.month,
-        "close": closed.number,
-        "manifest": closed.manifest,
-        "format": written_as,
-    }
+    account, of_close = closed.account, (closed.month, closed.number, closed.manifest, written_as)
     happened = EXPORTED_AGAIN if is_again else EXPORTED
-    events = [
-        Event(
-            JOURNAL,
-            _name(closed.account, each.journal),
-            happened,
-            {**of_close, **asdict(each), "day": each.day.isoformat()},
-        )
-        for each in journals
-    ]
+    events = []
+    for each in journals:
+        out = document_of(MonthJournalOut(account, *of_close, each, at), "at")
+        events.append(Event(JOURNAL, period_of(account, each.journal), happened, out))
     append(connection, events, at=at)

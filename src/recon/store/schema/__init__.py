@@ -300,10 +300,7 @@ run_input = Table(
     "run_input",
     metadata,
     id_column("run_id", primary_key=True),
-    id_column("rules_digest"),
     text_column("previous_run_id", ID_CHARACTERS),  # whose open breaks it carried forward
-    Column("last_file", Integer, nullable=False),
-    text_column("product_version", 40),
     Column("document", Text, nullable=False),
 )
 
