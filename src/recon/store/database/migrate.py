@@ -46,13 +46,8 @@ def upgrade(database_url: str) -> str:
         with store.writing() as connection:
             _refuse_foreign(connection)
             _refuse_unknown(connection)
-            _refuse_orphans(connection, is_sqlite=store.is_sqlite)
         with store.engine.connect() as connection:
-            driver = connection.connection.dbapi_connection
-            if store.is_sqlite and driver is not None:
-                # SQLite changes a table by building it anew, which its own foreign keys would not
-                # allow. Only outside a transaction; the connection ends with this upgrade.
-                driver.cursor().execute("PRAGMA foreign_keys = OFF")
+            if store.is_sqlite:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             configuration.attributes["connection"] = connection
             command.upgrade(configuration, "head")
@@ -64,16 +59,6 @@ def upgrade(database_url: str) -> str:
     finally:
         store.close()
     return newest_revision()
-
-
-def _refuse_orphans(connection: Connection, *, is_sqlite: bool) -> None:
-    """A damaged database is not built anew: the foreign keys must hold before they are off."""
-    if is_sqlite and (orphan := connection.execute(text("PRAGMA foreign_key_check")).first()):
-        msg = (
-            f"the database cannot be migrated: a row of {orphan[0]} refers to no row of "
-            f"{orphan[2]}; nothing was changed: restore the newest backup and try again"
-        )
-        raise StoreError(msg)
 
 
 def _refuse_foreign(connection: Connection) -> None:

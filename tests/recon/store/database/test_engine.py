@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from recon.model.errors import ConfigurationError, NightHeldError, StoreError, StoreLockedError
 from recon.model.nights import Mode, NightRequest
-from recon.store.database import engine, migrate
+from recon.store.database import engine
 from recon.store.database.bulk_rows import among
 from recon.store.database.engine import COMPILED, Store, check_settings, open_store, parse_url
 from recon.store.database.migrate import check_revision, newest_revision, upgrade
@@ -234,64 +234,6 @@ def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -
 @pytest.fixture
 def sqlite_path(migrated: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(migrated, tmp_path / "recon.sqlite"))
-
-
-NEXT = """
-import sqlalchemy as sa
-from alembic import op
-
-revision, down_revision = "9999", "{newest}"
-
-
-def upgrade():
-    with op.batch_alter_table("order_file") as table:
-        table.add_column(sa.Column("colour", sa.Text))
-"""
-
-
-@pytest.fixture
-def next_release(sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "migrations"
-    shutil.copytree(migrate.MIGRATIONS, folder)
-    text = NEXT.format(newest=newest_revision())
-    (folder / "versions" / "9999_next.py").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(migrate, "MIGRATIONS", folder)
-    return sqlite_path
-
-
-INSERT_REJECT = (
-    "INSERT INTO reject (file_id, run_id, kind, source, line, [column]) VALUES"
-    " (7, 'r', 'orders', 'o.csv', 2, 'amount')"
-)
-
-
-def test_files_and_their_rows_outlive_a_table_that_is_built_anew(next_release: Path) -> None:
-    with closing(sqlite3.connect(next_release)) as earlier, earlier:
-        earlier.execute(
-            "INSERT INTO order_file (file_id, merchant_id, account_id, business_date, run_id, name,"
-            " version, sha256, size_bytes, read_at) VALUES"
-            " (7, 'm', 'a', '2026-11-20', 'r', 'o.csv', 1, 'x', 1, '')"
-        )
-        earlier.execute(INSERT_REJECT)
-    assert upgrade(f"sqlite:///{next_release}") == "9999"
-
-    with closing(sqlite3.connect(next_release)) as now:
-        now.execute("PRAGMA foreign_keys = ON")
-        joined = "SELECT f.sha256, r.line, colour FROM reject r JOIN order_file f USING (file_id)"
-        assert now.execute(joined).fetchall() == [("x", 2, None)]
-        with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
-            now.execute("UPDATE reject SET file_id = 8")
-
-
-def test_rows_that_refer_to_nothing_stop_the_upgrade(next_release: Path) -> None:
-    with closing(sqlite3.connect(next_release)) as earlier, earlier:
-        before = earlier.execute("SELECT version_num FROM alembic_version").fetchall()
-        earlier.execute(INSERT_REJECT)
-
-    with pytest.raises(StoreError, match="a row of reject refers to no row of order_file"):
-        upgrade(f"sqlite:///{next_release}")
-    with closing(sqlite3.connect(next_release)) as now:
-        assert now.execute("SELECT version_num FROM alembic_version").fetchall() == before
 
 
 def _at_version(path: Path, revision: str) -> None:
