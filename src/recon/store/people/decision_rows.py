@@ -2,18 +2,19 @@
 
 import json
 import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
 from recon.model.errors import ConfigurationError
+from recon.privacy.own_files import OWNER
 from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
@@ -287,6 +288,9 @@ _CODES = (used_code, wrong_code)
 whoever has their login could take rows away, and guess again or use a code that was seen. The
 sandbox's desk has no file of its own and keeps them there."""
 
+TURN_SECONDS = 10
+"""How long one waits for whoever looks at codes in that file."""
+
 
 @contextmanager
 def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
@@ -299,37 +303,21 @@ def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
         with store.writing() as connection:
             yield connection
         return
-    if not path.exists():
-        _make(path)
-    with closing(_opened(path)) as book, book.writing() as connection:
-        yield connection
-
-
-def _make(path: Path) -> None:
-    """Put an empty book in its place, unless somebody else did meanwhile.
-
-    It gets its name when it is whole: SQLite waits for nobody where two turn one file to its log
-    at the same time, and closing the file once would end the locks that others hold on it.
-    """
-    try:
-        # For its owner alone, as the log beside it will be.
-        number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".new")
-        os.close(number)
-        draft = Path(name)
+    with ExitStack() as turn:
         try:
-            with closing(_opened(draft)) as book, book.writing() as connection:
-                used_code.metadata.create_all(connection, tables=_CODES)
-            with suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            draft.unlink()
-    except OSError as error:
-        msg = f"the desk's book of codes {path} cannot be written: {error.strerror}"
-        raise ConfigurationError(msg) from error
-
-
-def _opened(path: Path) -> Store:
-    return Store(parse_url(f"sqlite:///{path}"))
+            path.parent.stat()  # which the lock would make
+            # SQLite waits for nobody where two make a file, or its log, at the same time; and to
+            # close the file once ends the locks that others of this process hold on it.
+            turn.enter_context(FileLock(f"{path}.lock", mode=OWNER).acquire(timeout=TURN_SECONDS))
+            # For its owner alone, as the log beside it will be.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER))
+        except OSError as error:  # nor was it this one's turn in time
+            msg = f"the desk's book of codes {path} cannot be written: {error.strerror or error}"
+            raise ConfigurationError(msg) from error
+        book = turn.enter_context(closing(Store(parse_url(f"sqlite:///{path}"))))
+        connection = turn.enter_context(book.writing())
+        used_code.metadata.create_all(connection, tables=_CODES)
+        yield connection
 
 
 def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:
