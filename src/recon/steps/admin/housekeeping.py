@@ -207,7 +207,10 @@ def _replaced(environment: Environment) -> list[Path]:
     """Workbooks of replaced runs that nobody signed, where they lie in a declared folder."""
     folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
-        paths = [Path(path) for path in instruction_rows.replaced_workbooks(connection)]
+        signed = {run_id for run_id, _ in sign_off_rows.all_signatures(connection)}
+        finished = runs.finished(connection)
+    paths = {Path(run.workbook) for run in finished if run.replaced and run.workbook}
+    paths -= {Path(run.workbook) for run in finished if not run.replaced or run.run_id in signed}
     return sorted(path for path in paths if path.resolve().parent in folders)
 
 

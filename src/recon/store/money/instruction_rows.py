@@ -38,8 +38,6 @@ from recon.store.schema import (
     instruction,
     order_action,
     order_file,
-    run,
-    sign_off,
 )
 from recon.store.schema.columns import (
     REASON_CHARACTERS,
@@ -442,19 +440,6 @@ def forget_replies(connection: Connection, *, before: datetime) -> None:
     connection.execute(update(batch).where(_spared(before)).values(reply=None))
 
 
-def replaced_workbooks(connection: Connection) -> dict[str, datetime]:
-    """Path -> start of the run, for workbooks of replaced runs that nobody signed."""
-    rows = connection.execute(
-        select(run)
-        .where(run.c.status == "finished", run.c.workbook != "")
-        .order_by(run.c.started_at)
-    ).all()
-    newest = {_night(row): row for row in rows}
-    signed = set(connection.execute(select(sign_off.c.run_id)).scalars())
-    kept = {row.workbook for row in rows if row.run_id in signed or newest[_night(row)] is row}
-    return {row.workbook: row.started_at for row in rows if row.workbook not in kept}
-
-
 def open_money(connection: Connection, owner: Owner, *, before: datetime) -> bool:
     """Whether an instruction or a case of an account that began before an instant is not ended."""
     unfinished = select(instruction.c.instruction_id).where(
@@ -478,8 +463,3 @@ def _spared(before: datetime) -> ColumnElement[bool]:
         batch.c.batch_id.not_in(_UNDECIDED),
         batch.c.batch_id.not_in(_IN_A_CASE),
     )
-
-
-def _night(row: Any) -> tuple[str, str, str, str]:
-    """A live run is never replaced by a dry one."""
-    return row.merchant_id, row.account_id, row.business_date, row.mode

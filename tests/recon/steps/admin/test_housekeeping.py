@@ -183,7 +183,7 @@ def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled: Any)
 
 
 def test_a_dry_run_never_lets_the_workbook_of_a_live_one_go(settled: Any) -> None:
-    """What was really sent stands in the live run's workbook alone."""
+    """What was really sent stands in the live run's workbook alone; the dry one's may go."""
     newest = written(settled.folder / "reports" / "newest.xlsx", at=settled.now)
     with settled.environment() as environment, environment.store.writing() as connection:
         run_id = runs.finished(connection)[-1].run_id
@@ -191,7 +191,8 @@ def test_a_dry_run_never_lets_the_workbook_of_a_live_one_go(settled: Any) -> Non
     settled.night(mode=Mode.DRY_RUN)
     settled.wait(hours=24 * 91)
 
-    assert [one.name for one in found(settled)["replaced workbooks"].files] == ["first.xlsx"]
+    going = [one.name for one in found(settled)["replaced workbooks"].files]
+    assert ("first.xlsx" in going, newest.name in going, len(going)) == (True, False, 2)
 
 
 def test_a_workbook_that_lies_elsewhere_is_nobodys_to_delete(settled: Any) -> None:
