@@ -295,10 +295,9 @@ def _note(
     for day, name in sorted({(line.day, line.journal_id) for line in proposed}):
         days[name].append(f"{day}")
     how: dict[str, Any] = {"days": days, "written_as": wanted.format, "at": at}
-    if proposed and wanted.again:
-        journal_rows.note_again(connection, source.newest, **how)
-    elif proposed:
-        journal_rows.note_exported(connection, source.newest, journals=[*journals], **how)
+    how |= {"journals": [*journals], "is_again": bool(wanted.again)}
+    if proposed:
+        journal_rows.note_exported(connection, source.newest, **how)
     if source.closed is None:
         return
     own = sorted((line for line in chosen if line.kind != PERMANENT), key=lambda line: line.journal)

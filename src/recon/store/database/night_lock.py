@@ -98,6 +98,9 @@ DESK_SPACE = 7_260_003
 CLOSING_SPACE = 7_260_004
 """As LOCK_SPACE, of whoever writes the folder of a month that is closed."""
 
+_FILES = {LOCK_SPACE: "", DESK_SPACE: "desk", CLOSING_SPACE: "close-"}
+"""How the names of such files begin beside a SQLite database."""
+
 HOLDER_GONE_MS = 2_000
 """How long PostgreSQL may take to drop the lock of a process that was killed."""
 
@@ -109,7 +112,7 @@ def account_lock(store: Store, owner: Owner) -> Iterator[None]:
     Raises:
         NightHeldError: another process holds it.
     """
-    with _lock(store, "", space=LOCK_SPACE, key=_digest_of(owner)):
+    with _lock(store, LOCK_SPACE, of=owner):
         yield
 
 
@@ -120,18 +123,8 @@ def closing_lock(store: Store, owner: Owner) -> Iterator[None]:
     Raises:
         NightHeldError: another process does.
     """
-    with _lock(store, "close-", space=CLOSING_SPACE, key=_digest_of(owner)):
+    with _lock(store, CLOSING_SPACE, of=owner):
         yield
-
-
-@contextmanager
-def _lock(store: Store, prefix: str, *, space: int, key: bytes) -> Iterator[None]:
-    if store.is_sqlite:
-        with _file_lock(store, name=f"{prefix}{key.hex()[:16]}"):
-            yield
-    else:
-        with _advisory_lock(store, space=space, key=_number_of(key)):
-            yield
 
 
 @contextmanager
@@ -141,12 +134,21 @@ def desk_lock(store: Store) -> Iterator[Callable[[], bool]]:
     Raises:
         NightHeldError: another process is.
     """
+    with _lock(store, DESK_SPACE) as connection:
+        yield lambda: connection is None or _is_open(connection)
+
+
+@contextmanager
+def _lock(store: Store, space: int, *, of: Owner | None = None) -> Iterator[Connection | None]:
+    """Hold it; gives the connection that does, where a server has it."""
+    digest = b"" if of is None else _digest_of(of)
     if store.is_sqlite:
-        with _file_lock(store, name="desk"):
-            yield lambda: True
+        name = f"{_FILES[space]}{digest.hex()[:16]}"
+        with _file_lock(store, name=name):
+            yield None
     else:
-        with _advisory_lock(store, space=DESK_SPACE, key=0) as connection:
-            yield lambda: _is_open(connection)
+        with _advisory_lock(store, space=space, key=_number_of(digest)) as connection:
+            yield connection
 
 
 def lock_stands(connection: Connection, owner: Owner) -> bool:

@@ -385,7 +385,7 @@ def sheet_frame(connection: Connection, run: Run, *, for_people: bool = False) -
         )
         .order_by(instruction.c.kind, instruction.c.order_no, instruction.c.natural_key)
     )
-    kinds = {name: _SHEET_KINDS.get(name, TEXT) for name in INSTRUCTION_SHEET_COLUMNS}
+    kinds = {name: _KINDS.get(name, TEXT) for name in INSTRUCTION_SHEET_COLUMNS}
     return frame_of_select(connection, query, columns=kinds)
 
 
@@ -414,7 +414,7 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
         .group_by(*(batch.c[name] for name in _BATCH_GROUP), instruction.c.currency)
         .order_by(batch.c.claimed_at, batch.c.batch_id, instruction.c.currency)
     )
-    kinds = {name: _BATCH_KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
+    kinds = {name: _KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
     sent = frame_of_select(connection, query, columns=kinds)
     links = links_of(connection, [run.run_id], event=WOULD_SEND)
     would = links[-1].data["batches"] if links else ()
@@ -472,23 +472,12 @@ _TALLIES = {
     "not_sent": ("not_sent",),
 }
 _BATCH_GROUP = ("batch_id", "kind", "return_status", "message", "body_sha256", "claimed_at")
-_SHEET_KINDS = {
+_KINDS = {
     "amount": MINOR_UNITS_OR_BLANK,
-    "attempt": MINOR_UNITS,
-    "line": MINOR_UNITS,
-    "sent_at": INSTANT,
-    "outcome_at": INSTANT,
-    "in_doubt_since": INSTANT,
+    **dict.fromkeys(("rows", *_TALLIES, "attempt", "line"), MINOR_UNITS),
+    **dict.fromkeys(("sent_at", "outcome_at", "in_doubt_since"), INSTANT),
 }
-_BATCH_KINDS = {
-    "rows": MINOR_UNITS,
-    "amount": MINOR_UNITS_OR_BLANK,
-    "confirmed": MINOR_UNITS,
-    "rejected": MINOR_UNITS,
-    "in_doubt": MINOR_UNITS,
-    "not_sent": MINOR_UNITS,
-    "sent_at": INSTANT,
-}
+"""Columns of the sheets that are no texts."""
 
 
 def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[int]:

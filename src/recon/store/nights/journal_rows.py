@@ -171,18 +171,6 @@ def left_as(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Lef
     return {name: LeftAs(data["format"], tuple(data["days"])) for name, data in known}
 
 
-def note_again(
-    connection: Connection,
-    run: Run,
-    *,
-    days: Mapping[str, Sequence[str]],
-    at: datetime,
-    written_as: str = OWN_FORMAT,
-) -> None:
-    """These were handed out once more, by name; `days`: id -> days on which its file books it."""
-    _notify(connection, run, "exported again", days=days, at=at, written_as=written_as)
-
-
 def note_exported(
     connection: Connection,
     run: Run,
@@ -191,12 +179,20 @@ def note_exported(
     days: Mapping[str, Sequence[str]],
     at: datetime,
     written_as: str = OWN_FORMAT,
+    is_again: bool = False,
 ) -> None:
     """Keep that these (journal_id, break_id, currency) were handed out, with their event.
 
-    `days`: id -> days on which its file books it.
+    The caller has looked in the same transaction that none of them was, or that each was once.
 
-    The caller has looked in the same transaction that none of them was.
+    Args:
+        connection: of the transaction.
+        run: whose proposals they were.
+        journals: each once.
+        days: id -> days on which its file books it.
+        at: when.
+        written_as: the format.
+        is_again: whether they were handed out once more.
     """
     rows: list[dict[str, Any]] = [
         {
@@ -211,23 +207,11 @@ def note_exported(
         }
         for journal_id, break_id, currency in journals
     ]
-    connection.execute(insert(exported_journal), rows)
-    own = {row["journal_id"]: days[row["journal_id"]] for row in rows}
-    _notify(connection, run, "exported", days=own, at=at, written_as=written_as)
-
-
-def _notify(
-    connection: Connection,
-    run: Run,
-    event: str,
-    *,
-    days: Mapping[str, Sequence[str]],
-    at: datetime,
-    written_as: str,
-) -> None:
-    details = {"run": run.run_id, "format": written_as}
+    if not is_again:
+        connection.execute(insert(exported_journal), rows)
+    event, details = ("exported again" if is_again else "exported"), {"run": run.run_id}
     events = [
-        Event("journal", journal_id, event, {**details, "days": [*own]})
-        for journal_id, own in days.items()
+        Event("journal", name, event, {**details, "format": written_as, "days": [*days[name]]})
+        for name in (row["journal_id"] for row in rows)
     ]
     append(connection, events, at=at)

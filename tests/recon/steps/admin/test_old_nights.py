@@ -174,7 +174,11 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
         breaks = StoredResult(connection, folder.name, environment).open_breaks()
     said = first.data
     assert (first.event, last.event) == ("lets a night go", "let a night go")
-    assert (said["by"], said["files"], said["size_bytes"]) == ("Otto Ops", len(went), sum(went.values()))
+    assert (said["by"], said["files"], said["size_bytes"]) == (
+        "Otto Ops",
+        len(went),
+        sum(went.values()),
+    )
     assert (len(said["list_sha256"]), said["days"]) == (64, DAYS_STORED)
     assert breaks is not None
     for found in (checked(aged), checked(aged, folder.name)):
