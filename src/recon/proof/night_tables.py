@@ -57,6 +57,8 @@ Tables = dict[str, pa.Table]
 
 SETTLEMENT, TARIFFS = "settlement", "tariffs"
 TERMS, STEPS, KNOWN, OPENING = "terms", "steps", "known", "opening"
+PREVIOUS = (TERMS, KNOWN, OPENING)
+"""What says what the night before left open."""
 VOLUMES = "volumes"
 """What months came to; no file at all where no contract asks for it."""
 FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {

@@ -81,7 +81,7 @@ JUDGES_NO_MONEY = {
         "what is compared after money moved; the night's folder has it under its hash",
     ),
     **dict.fromkeys(
-        ("control_total", "result_summary", "break_end", "rules_version"),
+        ("control_total", "result_summary", "rules_version"),
         "what a night found, and who made it; a run's verdict and digests are bound",
     ),
     **dict.fromkeys(

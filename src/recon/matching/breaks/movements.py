@@ -4,8 +4,8 @@ Closing is read off the frame of breaks. The movements are read off what tonight
 that a break which gets lost on its way to the report leaves a difference (T7).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,15 +183,6 @@ def _by_id(breaks: pd.DataFrame) -> dict[str, dict[str, Any]]:
 Ids = np.ndarray[tuple[int], np.dtype[np.object_]]
 
 
-@dataclass(frozen=True, slots=True)
-class BreakEnd:
-    """How and when an open break stopped being one."""
-
-    break_id: str
-    movement: str
-    first_seen: str
-
-
 def sequenced(
     ids: Ids, *, sets: Arrays, broken: Bools, previous: Previous | None
 ) -> tuple[Ids, Mapping[str, str]]:
@@ -233,54 +224,42 @@ def next_id(
     return own, last
 
 
-def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[BreakEnd, ...]:
-    """The breaks that are not open any more after a night, with the day they were first seen.
-
-    One that was out of sight closes when its set is matched again.
-    """
-    if previous is None:
-        return ()
-    moved = result.movements
-    seen = dict(zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True))
-    ended = moved[moved["movement"].isin(CLOSED)]
-    ends = [
-        BreakEnd(str(identity), str(movement), str(seen[identity])[:10])
-        for identity, movement in zip(ended["break_id"], ended["movement"], strict=True)
-    ]
-    ids = result.matches["match_id"] if previous.away else ()
-    matched = sorted(previous.away.keys() & {*ids})
-    ends += [BreakEnd(identity, RESOLVED, previous.away[identity]) for identity in matched]
-    return tuple(ends)
-
-
-def split_ends(
-    ends: Mapping[str, BreakEnd], *, breaks: pd.DataFrame
-) -> tuple[frozenset[str], Mapping[str, str]]:
-    """The ids that closed, and those that only went out of sight with the day they were seen.
+def left_open(
+    breaks: pd.DataFrame,
+    *,
+    moved: pd.DataFrame,
+    matched: Iterable[str],
+    as_of: datetime,
+    previous: Previous | None,
+    chargebacks: pd.DataFrame,
+) -> Previous:
+    """What a result leaves to the next one.
 
     Args:
-        ends: the last end of each break.
-        breaks: what is open; it has not ended, whatever was said before.
+        breaks: those that it has open.
+        moved: its movements (MOVEMENT_COLUMNS).
+        matched: the ids of its matches: a break that was out of sight closes when its set is
+            matched again.
+        as_of: of the result.
+        previous: what was left to it.
+        chargebacks: KEY_COLUMNS of what was charged back.
     """
-    gone = {
-        identity: end for identity, end in ends.items() if identity not in set(breaks["break_id"])
-    }
-    closed = frozenset(identity for identity, end in gone.items() if end.movement in FOR_GOOD)
-    return closed, {
-        identity: end.first_seen for identity, end in gone.items() if identity not in closed
-    }
-
-
-def ended_so_far(
-    result: Reconciliation, *, previous: Previous | None
-) -> tuple[frozenset[str], Mapping[str, str]]:
-    """What the next run must know of breaks that are not open any more (see `split_ends`)."""
-    if previous is None:
-        return frozenset(), {}
-    ends = {identity: BreakEnd(identity, FOR_GOOD[0], "") for identity in previous.closed}
-    ends |= {identity: BreakEnd(identity, NOT_SEEN, day) for identity, day in previous.away.items()}
-    ends |= {end.break_id: end for end in ends_of(result, previous=previous)}
-    return split_ends(ends, breaks=result.breaks)
+    closed, away = set[str](), dict[str, str]()
+    if previous is not None:
+        closed, away = {*previous.closed}, {**previous.away}
+        closed |= {identity for identity in (matched if away else ()) if identity in away}
+        seen = dict(zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True))
+        for identity, movement in zip(moved["break_id"], moved["movement"], strict=True):
+            if movement in FOR_GOOD:
+                closed.add(identity)
+            elif movement in CLOSED:
+                closed.discard(identity)
+                away[identity] = str(seen[identity])[:10]
+        # What is open has not ended, whatever was said before.
+        closed -= {*breaks["break_id"]}
+        ended = closed | {*breaks["break_id"]}
+        away = {identity: day for identity, day in away.items() if identity not in ended}
+    return Previous(as_of, breaks, chargebacks, frozenset(closed), away)
 
 
 def with_reopened(result: Reconciliation) -> pd.DataFrame:

@@ -44,7 +44,7 @@ from recon.matching.bank.bookings import BALANCE
 from recon.matching.bank.receipts import stored_of
 from recon.matching.bank.result import covered_to
 from recon.matching.bank.statements import content_of
-from recon.matching.breaks.movements import ended_so_far
+from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.book_groups import BASES, begins_of, grouped
 from recon.matching.frames.arrays import texts
@@ -422,7 +422,14 @@ def handed_on(
         if file.sha256 not in before
     )
     return EarlierRun(
-        left_open(result, previous=earlier.previous, chargebacks=_charged_back(result)),
+        left_open(
+            result.breaks,
+            moved=result.movements,
+            matched=result.matches["match_id"],
+            as_of=result.as_of,
+            previous=earlier.previous,
+            chargebacks=_charged_back(result),
+        ),
         replace(
             EarlierRun().sources,
             settlement=lines,
@@ -433,14 +440,6 @@ def handed_on(
         ),
         known=(*earlier.known, *known),
     )
-
-
-def left_open(
-    result: Reconciliation, *, previous: Previous | None, chargebacks: pd.DataFrame
-) -> Previous:
-    """What a result leaves to the next one; `chargebacks` has KEY_COLUMNS."""
-    closed, away = ended_so_far(result, previous=previous)
-    return Previous(result.as_of, result.breaks, chargebacks, closed, away)
 
 
 def _charged_back(result: Reconciliation) -> pd.DataFrame:

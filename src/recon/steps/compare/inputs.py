@@ -4,14 +4,16 @@ Before money moves, a run keeps how far it read. Files are then read up to there
 that those of later nights leave the night as it was.
 """
 
+from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 
 from recon import __version__
 from recon.config.rules import Rules
-from recon.matching.breaks.movements import split_ends
+from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
 from recon.matching.frames.coding import is_among
 from recon.matching.frames.digest import are_among, numbers_of
@@ -28,13 +30,13 @@ from recon.model.words import (
     InstructionKind,
 )
 from recon.privacy.shown_text import redacted
+from recon.proof.night_tables import PREVIOUS, previous_of_tables
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import COMPARED, SealedNight, sealed_night
 from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.stored_books import StoredBooks
-from recon.steps.runtime.stored_results import StoredResult
 from recon.steps.runtime.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
@@ -147,7 +149,6 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             settlement=_has_settlement(run, environment=environment),
             last_reject_end=order_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
-            write_offs=agreed.entries,
             agreed_write_offs=agreed,
         )
 
@@ -192,7 +193,7 @@ def _agreed_write_offs(
     connection: Connection, run: Run, *, words: Endorsed, environment: Environment
 ) -> AgreedWriteOffs:
     """What people agreed to, and what the books had before anybody could agree to it here."""
-    entries = input_rows.first_write_offs(connection, run)
+    entries = input_rows.taken_over(connection, run)
     books = None
     if entries is None:
         books = StoredBooks(connection, run, environment).of_types(TYPES)
@@ -223,24 +224,32 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
 def previous_of(
     run: Run, *, inputs: StoredInputs, rules: Rules, environment: Environment
 ) -> Previous | None:
-    """What the night before left open, when this run compared."""
+    """What the night before left open, as it sealed that, when this run compared.
+
+    Raises:
+        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+    """
     if not inputs.previous_run_id:
         return None
     with environment.store.reading() as connection:
         before = runs.get(connection, inputs.previous_run_id)
-        left_open = StoredResult(connection, before.run_id, environment).open_breaks()
-        if left_open is None:
+        if results.load_summary(connection, before.run_id) is None:
             return None
-        closed, away = split_ends(results.ends_until(connection, before), breaks=left_open)
-        return Previous(
+        night = sealed_night(connection, before, environment=environment)
+        left = left_open(
+            night.frame("breaks"),
+            moved=night.frame("movements"),
+            matched=chain.from_iterable(
+                table["match_id"].to_pylist()
+                for table in night.batches("matches", columns=["match_id"])
+            ),
             as_of=before.as_of,
-            breaks=left_open,
-            closed=closed,
-            away=away,
+            previous=previous_of_tables({name: night.table(name) for name in PREVIOUS}),
             chargebacks=ShownAnswers(connection, run, environment).chargeback_keys(
                 rules, until=answer_parts.newest(connection)
             ),
-            vanished=vanished_entries(
-                connection, run, before=before, rules=rules, environment=environment
-            ),
         )
+        vanished = vanished_entries(
+            connection, run, before=before, rules=rules, environment=environment
+        )
+    return replace(left, vanished=vanished)

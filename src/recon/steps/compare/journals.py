@@ -4,18 +4,17 @@ from typing import Any
 
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_the_books
-from recon.matching.frames.sources import Exported
+from recon.matching.frames.sources import Exported, Sources
 from recon.model.figures import HandedOut
 from recon.steps.runtime.environment import Environment
 from recon.store.nights import journal_rows
-from recon.store.nights.input_rows import StoredInputs
 
 
 def handed_out(
-    result: Reconciliation, *, inputs: StoredInputs, environment: Environment
+    result: Reconciliation, *, sources: Sources, environment: Environment
 ) -> tuple[HandedOut, ...]:
     """What had been handed out when the run read, and what its ledger does not show."""
-    waiting = not_in_the_books(result.effects, exported=inputs.exported)
+    waiting = not_in_the_books(result.effects, exported=sources.exported)
     names = {
         journal_id(export.break_id, export.currency, version=export.version): export
         for export in waiting

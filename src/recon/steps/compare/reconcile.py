@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from recon.archive.step_folder import Sealed
-from recon.matching.breaks.movements import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.sources import AgreedWriteOffs, Exported, Sources
 from recon.model.nights import StepSummary
 from recon.model.step_progress import Way
 from recon.model.uptime import give_back
@@ -58,7 +57,8 @@ class _Compared:
     inputs: StoredInputs
     lacking: tuple[str, ...]
     """What it lacks, where it is INCOMPLETE."""
-    ends: tuple[BreakEnd, ...]
+    exported: tuple[Exported, ...]
+    agreed: AgreedWriteOffs | None
 
 
 @reading_lost_facts
@@ -75,8 +75,10 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     result = with_stopped_sending(result, stop=stop)
     way.more()
     with environment.store.writing() as connection:
+        at = environment.clock()
         kept = _keep(connection, run, replace(compared, result=result))
-        history.append(connection, [kept], at=environment.clock())
+        history.append(connection, [kept], at=at)
+        input_rows.take_over(connection, run, agreed=compared.agreed, at=at)
         bind(connection, run, sealed=compared.sealed, environment=environment)
     figures = _figures(result)
     sentences = (_sentence(figures), *holds_sentences(result))
@@ -129,6 +131,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     del compared
     result = with_unverified(result, sources=sources, run=run, environment=environment)
     lacking = _lacking(result, sources=sources, run=run, parts=rows, environment=environment)
+    exported, agreed = sources.exported, sources.agreed_write_offs
     # Of the sources only what still is asked of them stays, and goes as it is made into rows.
     del sources
     give_back()
@@ -146,8 +149,8 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     if cut is not None:
         remove_files(run, environment=environment)
     inputs = replace(written.inputs, rules_digest=rules.digest, moved_by_rules=moved)
-    ends = ends_of(result, previous=previous)
-    return _Compared(result.without_rows(), (written.step, results), inputs, lacking, ends)
+    sealed = (written.step, results)
+    return _Compared(result.without_rows(), sealed, inputs, lacking, exported, agreed)
 
 
 def _lacking(
@@ -185,8 +188,7 @@ def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Even
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
     input_rows.save(connection, run.run_id, inputs=compared.inputs)
-    results.save_ends(connection, run.run_id, ends=compared.ends)
-    shown = shown_in_the_books(result.effects, exported=compared.inputs.exported)
+    shown = shown_in_the_books(result.effects, exported=compared.exported)
     journal_rows.note_booked(connection, run, shown=shown)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
     values = {

@@ -20,9 +20,7 @@ from recon.model.errors import StoreError, UsageError
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.night_tables import (
-    KNOWN,
-    OPENING,
-    TERMS,
+    PREVIOUS,
     absent_of,
     compared_tables,
     stored_table,
@@ -170,7 +168,7 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     bound = newest(bound_links)
     with environment.store.reading() as connection:
         changed = _changed(connection, run, night=night, inputs=inputs, environment=environment)
-    changed |= {name: tables[name] for name in (TERMS, KNOWN, OPENING)}
+    changed |= {name: tables[name] for name in PREVIOUS}
     terms = Terms(inputs.previous_run_id, rules.digest, absent_of(small))
     sealed = write(
         run,

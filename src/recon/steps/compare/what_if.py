@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from recon.config.rules import Rules
+from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
@@ -21,7 +22,6 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import DIGITS_READ, SEVERE, Verdict
 from recon.proof.engine import reconcile as compare
 from recon.proof.proven import proven
-from recon.steps.compare.carried import left_open
 from recon.steps.compare.rebuild import (
     NOT_KEPT,
     compared_then,
@@ -287,7 +287,14 @@ class _Simulated:
     def carried(self, real: Previous | None) -> Previous:
         """What it left open; chargebacks are told by the gateway, so they are the real ones."""
         chargebacks = real.chargebacks if real is not None else frame_of((), columns=KEY_COLUMNS)
-        return left_open(self.result, previous=self.previous, chargebacks=chargebacks)
+        return left_open(
+            self.result.breaks,
+            moved=self.result.movements,
+            matched=self.result.matches["match_id"],
+            as_of=self.result.as_of,
+            previous=self.previous,
+            chargebacks=chargebacks,
+        )
 
 
 def _runs(

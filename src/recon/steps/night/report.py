@@ -454,7 +454,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         bank=result.bank,
         gateway_holds=gateway_holds(result.held, sources=sources),
         fees=shown.fees(_contract_of(result, environment=environment)),
-        handed_out=handed_out(result, inputs=inputs, environment=environment),
+        handed_out=handed_out(result, sources=sources, environment=environment),
         control_totals=result.control_totals,
         files=sources.files,
         rejects=sources.rejects,

@@ -60,7 +60,7 @@ DECIDED = frozenset({"instruction", "contradiction"})
 
 COMPUTED = frozenset(
     {
-        *("break_end", "control_total", "reject"),
+        *("control_total", "reject"),
         *("result_summary", "run_input", "run_source"),
     }
 )

@@ -28,7 +28,7 @@ from recon.model.words import (
     InstructionState,
 )
 from recon.store.database.bulk_rows import replace_rows
-from recon.store.database.history import document_of, value_of
+from recon.store.database.history import Event, append, document_of, links_of, value_of
 from recon.store.nights.runs import Run
 from recon.store.schema import (
     APPLIED,
@@ -37,7 +37,6 @@ from recon.store.schema import (
     order_file,
     run_input,
 )
-from recon.store.schema import run as run_table
 from recon.store.schema.columns import in_account
 
 _SUBJECT = case(
@@ -75,12 +74,8 @@ class StoredInputs:
     product_version: str
     siblings: tuple[str, ...] = ()
     """The merchant's other accounts, as they were declared."""
-    exported: tuple[Exported, ...] = ()
     moved_by_rules: tuple[str, ...] = ()
     """Sentences: which rules changed since the last signed night, and what they moved."""
-    write_offs: Mapping[str, tuple[str, int]] | None = None
-    """What the books had written off before anybody could agree to it here (see first_write_offs);
-    None: the books were not seen yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +84,7 @@ class Inputs(StoredInputs):
 
     settlement: bool = False
     """Whether settlement files were a source of the account."""
+    exported: tuple[Exported, ...] = ()
     agreed_write_offs: AgreedWriteOffs = field(default_factory=AgreedWriteOffs)
     last_reject_end: int | None = None
     """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
@@ -144,20 +140,29 @@ def load(connection: Connection, run_id: str) -> StoredInputs | None:
     return value_of(StoredInputs, document)
 
 
-def first_write_offs(connection: Connection, run: Run) -> Mapping[str, tuple[str, int]] | None:
-    """What the account's first finished night that read its books found written off there.
+WRITE_OFFS, TAKEN_OVER = "write-offs", "taken over"
+"""Entity and event of the history."""
 
-    Entry id -> currency and minor units; None when there was no such night yet.
+
+def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
+    """What the books of an account had written off before anybody could agree to it here.
+
+    Entry id -> currency and minor units, as the first live night that compared its books found
+    them; None when there was no such night yet.
     """
-    documents = connection.execute(
-        select(run_input.c.document)
-        .join(run_table, run_table.c.run_id == run_input.c.run_id)
-        .where(
-            *in_account(run_table, run),
-            run_table.c.mode == Mode.LIVE,
-            run_table.c.status == "finished",
-        )
-        .order_by(run_table.c.finished_at)
-    ).scalars()
-    known = (value_of(StoredInputs, json.loads(document)).write_offs for document in documents)
-    return next((entries for entries in known if entries is not None), None)
+    for link in links_of(connection, ["/".join(run.account)], entity=WRITE_OFFS):
+        entries = link.data["entries"].items()
+        return {key: (str(currency), int(amount)) for key, (currency, amount) in entries}
+    return None
+
+
+def take_over(
+    connection: Connection, run: Run, *, agreed: AgreedWriteOffs | None, at: datetime
+) -> None:
+    """Bind what a live night found written off, unless an earlier one of the account did."""
+    if run.mode is not Mode.LIVE or agreed is None or agreed.entries is None:
+        return
+    if taken_over(connection, run) is None:
+        details = {"run": run.run_id, "entries": {**agreed.entries}}
+        event = Event(WRITE_OFFS, "/".join(run.account), TAKEN_OVER, details)
+        append(connection, [event], at=at)

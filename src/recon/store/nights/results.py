@@ -4,13 +4,12 @@ The rows themselves lie in the night's folder (`steps.runtime.stored_results`).
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 from sqlalchemy import Connection, select
 
-from recon.matching.breaks.movements import BreakEnd
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
 from recon.store.database.bulk_rows import read, replace_rows
@@ -18,31 +17,8 @@ from recon.store.database.history import value_of
 from recon.store.database.record import SUMMARY, cells_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.schema import break_end, control_total, result_summary, run, run_input
+from recon.store.schema import control_total, result_summary, run, run_input
 from recon.store.schema.columns import Owner, in_account
-
-
-def save_ends(connection: Connection, run_id: str, *, ends: Iterable[BreakEnd]) -> None:
-    """Keep what ended on a run, in place of an earlier attempt's."""
-    replace_rows(connection, break_end, run_id, map(asdict, ends))
-
-
-def ends_until(connection: Connection, last: Run) -> dict[str, BreakEnd]:
-    """Break id -> its newest end, over a run and the nights that it carried forward."""
-    rows = connection.execute(
-        select(break_end)
-        .join(run, run.c.run_id == break_end.c.run_id)
-        .where(*in_account(run, last))
-    )
-    by_run: dict[str, list[BreakEnd]] = {}
-    for row in rows:
-        end = BreakEnd(row.break_id, row.movement, row.first_seen)
-        by_run.setdefault(row.run_id, []).append(end)
-    ends: dict[str, BreakEnd] = {}
-    for run_id in nights_before(connection, last):
-        for end in by_run.get(run_id, ()):
-            ends.setdefault(end.break_id, end)
-    return ends
 
 
 def nights_before(connection: Connection, last: Run) -> Iterator[str]:

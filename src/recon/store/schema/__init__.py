@@ -304,16 +304,6 @@ run_input = Table(
     Column("document", Text, nullable=False),
 )
 
-# One row per break that was open the night before a run and is not open after it.
-break_end = Table(
-    "break_end",
-    metadata,
-    id_column("run_id", primary_key=True),
-    id_column("break_id", primary_key=True),
-    text_column("movement", 20),  # how it ended
-    text_column("first_seen", 10),
-)
-
 # Instructions, the batches that carry them, and the chained history of both.
 
 # One row per intended money movement.

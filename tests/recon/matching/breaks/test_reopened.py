@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recon.matching.breaks.movements import ended_so_far, with_reopened
+from recon.matching.breaks.movements import left_open, with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from tests.proving import failed
@@ -50,9 +50,14 @@ def nights(new_case: Callable[[], Any]) -> Callable[..., list[Reconciliation]]:
             case = build(new_case())
             case.previous = previous
             result = case.proven()
-            closed, away = ended_so_far(result, previous=previous)
-            nothing = frame_of([], columns=KEY_COLUMNS)
-            previous = Previous(result.as_of, result.breaks, nothing, closed, away)
+            previous = left_open(
+                result.breaks,
+                moved=result.movements,
+                matched=result.matches["match_id"],
+                as_of=result.as_of,
+                previous=previous,
+                chargebacks=frame_of([], columns=KEY_COLUMNS),
+            )
             results.append(result)
         return results
 

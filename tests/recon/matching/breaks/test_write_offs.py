@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from recon.matching.breaks.movements import ended_so_far
+from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import AgreedWriteOffs, Previous
+from recon.matching.frames.sources import AgreedWriteOffs
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import ControlTotal, Verdict
 from tests.proving import reconcile_proven
@@ -111,11 +111,16 @@ def test_an_agreement_holds_while_its_entry_stands_in_the_books(case: Any, new_c
     first = short(new_case()).run()
     agreed = {str(first.breaks["break_id"].iloc[0]): ("EUR", 200)}
     booked = short(new_case()).entry("write_off", amount=200).after(first)
-    closed, away = ended_so_far(reconciled(booked, breaks=agreed), previous=booked.previous)
+    ended = reconciled(booked, breaks=agreed)
     later = short(case).entry("write_off", amount=200)
     later.after(booked.run())
-    later.previous = Previous(
-        later.previous.as_of, later.previous.breaks, later.previous.chargebacks, closed, away
+    later.previous = left_open(
+        later.previous.breaks,
+        moved=ended.movements,
+        matched=ended.matches["match_id"],
+        as_of=later.previous.as_of,
+        previous=booked.previous,
+        chargebacks=later.previous.chargebacks,
     )
 
     assert failing(reconciled(later, breaks=agreed)) == []

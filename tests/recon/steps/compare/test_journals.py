@@ -145,6 +145,31 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
     assert found.same_rules
 
 
+def test_what_closed_some_nights_ago_opens_again_under_the_next_number(
+    unbooked: tuple[Any, Any],
+) -> None:
+    """Each night seals what it was told of ended breaks, and tells the next one that and its own.
+
+    Without books nobody knows whether the second one ended: it is out of sight, and returns.
+    """
+    merchant, payment = unbooked
+    ledger = merchant.folder / "ledger.csv"
+    unbooked_yet = ledger.read_text()
+    moved, ids = list[list[str]](), list[list[str]]()
+    book(merchant, payment)
+    booked = ledger.read_text()
+    for day, text in enumerate((booked, booked, unbooked_yet, "", unbooked_yet), start=21):
+        ledger.write_text(text)
+        merchant.wait(hours=24)
+        merchant.night(date=f"2026-11-{day}")
+        result, _, _ = proposed(merchant, newest(merchant).run_id)
+        moved.append(result.movements["movement"].tolist())
+        ids.append(result.breaks["break_id"].tolist())
+
+    assert moved == [["matched late"], [], ["reopened"], ["not seen"], ["returned"]]
+    assert ids[2] == ids[4] != []
+
+
 def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
     unbooked: tuple[Any, Any], tmp_path: Path
 ) -> None:

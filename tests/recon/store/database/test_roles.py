@@ -36,7 +36,7 @@ STORE = Path(schema.__file__).parents[1]
 TABLES = [*metadata.tables.values()]
 
 NIGHTS_ALONE = (
-    "answer_part attempt bank_entry bank_statement batch break_end charged_back_order "
+    "answer_part attempt bank_entry bank_statement batch charged_back_order "
     "contradiction control_total "
     "exported_journal instruction notification notification_case "
     "order_action order_facts order_facts_account reject result_summary "

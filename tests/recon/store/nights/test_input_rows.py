@@ -4,17 +4,15 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text, update
 
-from recon.matching.breaks.movements import BreakEnd
 from recon.matching.frames.sources import (
     ORDER_COLUMNS,
-    Exported,
     LoadCounts,
     frame_of,
 )
 from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.money import sending_rows
-from recon.store.nights import answer_parts, facts_rows, input_rows, results
+from recon.store.nights import answer_parts, facts_rows, input_rows
 from recon.store.nights.answer_parts import BASELINE, AnswerPart
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.input_rows import Inputs, StoredInputs
@@ -29,9 +27,7 @@ INPUTS = Inputs(
     last_file=3,
     product_version="1",
     siblings=("100042002",),
-    exported=(Exported("b1", "EUR", 1, booked=True),),
     moved_by_rules=("Rules changed.",),
-    write_offs={"L1": ("EUR", 100)},
 )
 
 
@@ -49,34 +45,6 @@ def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
     assert first == StoredInputs(**kept)
     assert second == StoredInputs(**kept | {"last_file": 4})
     assert missing is None
-
-
-NOTHING = replace(INPUTS, previous_run_id="")
-
-
-def test_ends_are_those_of_the_nights_that_led_here(store: Store, run: Run) -> None:
-    """A run that replaced one of these nights is not among them; the newest end counts."""
-    with store.writing() as connection:
-        results.save_ends(connection, run.run_id, ends=[BreakEnd("b1", "unverified", "2026-11-18")])
-        results.save_ends(
-            connection,
-            run.run_id,
-            ends=[
-                BreakEnd("b1", "resolved", "2026-11-18"),
-                BreakEnd("b2", "not seen", "2026-11-17"),
-            ],
-        )
-        input_rows.save(connection, run.run_id, inputs=NOTHING)
-        elsewhere = replace(run, run_id="r2")
-        input_rows.save(connection, "r2", inputs=replace(NOTHING, previous_run_id="r0"))
-        ended = results.ends_until(connection, run)
-        not_ours = results.ends_until(connection, elsewhere)
-
-    assert ended == {
-        "b1": BreakEnd("b1", "resolved", "2026-11-18"),
-        "b2": BreakEnd("b2", "not seen", "2026-11-17"),
-    }
-    assert not_ours == {}
 
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
