@@ -1,6 +1,6 @@
-"""What only the profile extended has, by the real client: refund search and best methods.
+"""What only the profile extended has, by the real client: refund search.
 
-The API document names both and no more, so they run against our own sandbox only.
+The API document names it and no more, so it runs against our own sandbox only.
 """
 
 import asyncio
@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import (
-    MethodsRequest,
-    QueryClient,
-    RefundRow,
-    prepare_methods,
-    read_methods_reply,
-)
+from recon.gateway_client import QueryClient, RefundRow
 from recon.gateway_client.pace import AccountPace
 from tests.conformance.conftest import QUICK, Target, interface_of
 
@@ -66,20 +60,3 @@ def test_every_refund_of_an_order_is_found_and_the_end_of_each(
     answers = searched(extended, order_nos=[paid["order_no"]])
     assert [one.refund_reference_id[-2:] for one in answers.found] == ["01", "02"]
     assert all(one.processed_at is not None for one in answers.found)
-
-
-def test_the_best_methods_are_offered(sandbox: Any, extended: Target) -> None:
-    """A signed question gets its signed answer, and nothing takes effect."""
-    request = MethodsRequest(
-        request_id="q-1",
-        currency="JPY",
-        amount="1200.00",
-        shopper_id="S1",
-        shopper_email="ann@example.com",
-        shopper_country="JP",
-    )
-    prepared = prepare_methods(request, account=extended.account)
-    raw = asyncio.run(extended.transport().send(prepared))
-    answer = read_methods_reply(prepared, raw)
-    assert (answer.methods, answer.reason) == (("card", "konbini"), "")
-    assert sandbox.effects() == []

@@ -1,7 +1,7 @@
 """`recon gateway`: one call to the gateway, for people.
 
-The API document names the search of refunds and `optimise` and no more; only the profile `extended`
-has them. What moves a payment writes the journal of the nights: towards a gateway on this machine
+The API document names the search of refunds and no more; only the profile `extended` has it. What
+moves a payment writes the journal of the nights: towards a gateway on this machine
 it is sent at once, elsewhere it waits for another person's approval and for the next night. What
 starts one, pays out or ends a contract is not journalled: what moves money of it is refused outside
 the sandbox. A card comes from a prompt or a private file, never from an argument, and is neither
@@ -186,42 +186,6 @@ def _structured(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-@calls.command("optimise")
-def optimise(
-    merchant: Merchant,
-    account: Account,
-    *,
-    currency: Annotated[str, typer.Option(help="Such as EUR.")],
-    amount: Annotated[str, typer.Option(help="Such as 12.50.")],
-    shopper_id: Annotated[str, typer.Option(help="Your own id of the shopper.")],
-    shopper_email: Annotated[str, typer.Option(help="The shopper's address; it is signed.")],
-    shopper_country: Annotated[str, typer.Option(help="Two letters, such as DE.")],
-    as_json: AsJson = False,
-) -> None:
-    """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
-    from recon.gateway_client import MethodsRequest
-
-    client, _ = _place(merchant, account)
-    request = checked(
-        MethodsRequest,
-        {
-            "request_id": _new_id(),
-            "currency": currency,
-            "amount": amount,
-            "shopper_id": shopper_id,
-            "shopper_email": shopper_email,
-            "shopper_country": shopper_country,
-        },
-    )
-    methods = _called(client.optimise(request))
-    if as_json:
-        show_json({"methods": list(methods.methods), "told": methods.reason})
-    else:
-        say("\n".join(methods.methods) or methods.reason or "The gateway names no method.")
-    if methods.reason:
-        raise typer.Exit(REFUSED_EXIT_CODE)
 
 
 Order = Annotated[str, typer.Argument(help="The merchant's order number.")]

@@ -49,12 +49,8 @@ from recon.gateway_client.interface import (
 )
 from recon.gateway_client.pace import QueryLimits
 from recon.gateway_client.payment_replies import (
-    MethodsAnswer,
-    MethodsRequest,
     PaymentReply,
     payment_without_reply,
-    prepare_methods,
-    read_methods_reply,
     read_payment_reply,
 )
 from recon.gateway_client.payments import (
@@ -112,8 +108,6 @@ __all__ = [
     "InvalidPaymentError",
     "LineItem",
     "MerchantRefusedError",
-    "MethodsAnswer",
-    "MethodsRequest",
     "MisuseError",
     "NotSentError",
     "Operation",
@@ -150,10 +144,8 @@ __all__ = [
     "check_rows",
     "payment_without_reply",
     "prepare",
-    "prepare_methods",
     "prepare_payment",
     "read_batch_reply",
-    "read_methods_reply",
     "read_payment_reply",
     "without_reply",
 ]

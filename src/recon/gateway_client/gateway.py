@@ -42,12 +42,8 @@ from recon.gateway_client.errors import (
 from recon.gateway_client.interface import OurAccount, Signer
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, QueryLimits, next_turn
 from recon.gateway_client.payment_replies import (
-    MethodsAnswer,
-    MethodsRequest,
     PaymentReply,
     payment_without_reply,
-    prepare_methods,
-    read_methods_reply,
     read_payment_reply,
 )
 from recon.gateway_client.payments import Payment, prepare_payment
@@ -140,20 +136,6 @@ class AsyncGateway:
         except (NotSentError, UnknownOutcomeError) as error:
             return payment_without_reply(error)
         return await ours.beside(partial(read_payment_reply, prepared, raw, base_url=ours.base_url))
-
-    async def optimise(self, request: MethodsRequest) -> MethodsAnswer:
-        """The payment methods to offer a shopper, best first (profile extended).
-
-        Raises:
-            InterfaceError: the profile has no such operation.
-        """
-        making = partial(prepare_methods, request, account=self._connection)
-        prepared = await self._connection.beside(making)
-        try:
-            raw = await self.transport.send(prepared)
-        except (NotSentError, UnknownOutcomeError) as error:
-            return MethodsAnswer((), str(error))
-        return read_methods_reply(prepared, raw)
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -327,7 +309,6 @@ class Gateway:
     payout = _awaited(AsyncGateway.payout)
     cancel_subscription = _awaited(AsyncGateway.cancel_subscription)
     pay = _awaited(AsyncGateway.pay)
-    optimise = _awaited(AsyncGateway.optimise)
     query = _awaited(AsyncGateway.query)
     refunds = _awaited(AsyncGateway.refunds)
 

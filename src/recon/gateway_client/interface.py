@@ -141,21 +141,11 @@ class ReadOperation(CallFormat):
     """What may be asked by -> the request's field of the keys, joined by commas."""
 
 
-class MethodsOperation(CallFormat):
-    """How the question for the best payment methods looks on the wire."""
-
-    body: Literal["form", "json"]
-    rows_field: str
-    name_field: str
-    """Of a method that comes as an object."""
-
-
 class QueryOperations(InterfaceTable):
     """The queries the gateway offers."""
 
     retrievalTrans: ReadOperation  # noqa: N815 - the operation's own name in its path
     retrievalRefund: ReadOperation | None = None  # noqa: N815 - the same
-    optimise: MethodsOperation | None = None
 
 
 DECIMALS_MAX = 4

@@ -10,42 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
 from recon.gateway_client.addresses import is_private_way
-from recon.gateway_client.batches import PreparedCall, refuse_account, text_problem
+from recon.gateway_client.batches import PreparedCall
 from recon.gateway_client.documents import (
     HostedForm,
     UnreadableReplyError,
     element_texts,
     html_form,
     json_object,
-    text_of,
-    texts_of,
     xml_root,
 )
 from recon.gateway_client.errors import (
-    InterfaceError,
-    InvalidPaymentError,
     NotSentError,
     UnknownOutcomeError,
 )
-from recon.gateway_client.interface import (
-    GatewayInterface,
-    MethodsOperation,
-    OurAccount,
-    SignatureState,
-)
-from recon.gateway_client.messages import (
-    PrivateFields,
-    Shown,
-    ShownAmount,
-    private_texts,
-    wire_value,
-)
+from recon.gateway_client.interface import GatewayInterface, SignatureState
 from recon.gateway_client.payments import PaymentOperation, PreparedPayment
 from recon.gateway_client.replies import (
     FindingKind,
@@ -62,107 +46,7 @@ from recon.privacy.foreign_text import (
     NOT_KEPT,
     is_private,
     masked_card,
-    redacted,
 )
-
-OPERATION = "optimise"
-METHODS_MAX = 200
-
-
-class MethodsRequest(PrivateFields):
-    """Who wants to pay how much."""
-
-    request_id: Shown
-    currency: Shown
-    amount: ShownAmount
-    shopper_id: str
-    shopper_email: str
-    shopper_country: Shown
-    shopper_ip: str = ""
-    shopper_level: Shown = ""
-    platform: Shown = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MethodsAnswer:
-    """The methods, best first; none when the reply could not be trusted."""
-
-    methods: tuple[str, ...]
-    reason: str
-    """Why there are none; "" when the reply was good."""
-    findings: tuple[ReplyFinding, ...] = ()
-
-
-def prepare_methods(request: MethodsRequest, *, account: OurAccount) -> PreparedCall:
-    """The question for the best payment methods.
-
-    Raises:
-        InterfaceError: the profile does not know the operation; only `extended` does.
-        InvalidPaymentError: naming the field that must not be sent.
-    """
-    interface = account.interface
-    described = _described(interface)
-    refuse_account(account)
-    amounts = interface.profile.amounts
-    problems = {
-        "currency": text_problem("currency", text=request.currency, interface=interface),
-        "amount": amounts.problem(request.amount, currency=request.currency),
-    }
-    for name, problem in problems.items():
-        if problem:
-            msg = f"{name} {problem}; nothing was sent"
-            raise InvalidPaymentError(msg, problems=((name, problem),))
-    fields = wire_value(request)
-    signature = account.sign(OPERATION, fields=texts_of(fields))
-    return PreparedCall.of(
-        fields,
-        described=described,
-        account=account,
-        signature=signature,
-        private=private_texts(request),
-    )
-
-
-def read_methods_reply(prepared: PreparedCall, raw: RawReply) -> MethodsAnswer:
-    """The methods of a reply; never raises on foreign bytes."""
-    described = _described(prepared.account.interface)
-    try:
-        reply = json_object(raw.body)
-    except UnreadableReplyError as error:
-        return _none(FindingKind.UNREADABLE, f"the reply (HTTP {raw.status}) is {error}")
-    if raw.meaning != "read":
-        reason = prepared.masked_text(text_of(reply.get("message")) or "")
-        return _none(FindingKind.HTTP_STATUS, f"the gateway answered HTTP {raw.status} {reason}")
-    context = ReplyContext(
-        operation=OPERATION,
-        signature=prepared.signature,
-        account=prepared.account,
-        must_name_account=False,
-    )
-    doubt = envelope_of(reply, context=context).doubt
-    if doubt is not None:
-        return _none(doubt.kind, doubt.message)
-    given = reply.get(described.rows_field)
-    listed: list[Any] = given if isinstance(given, list) else []
-    names = (
-        method.get(described.name_field) if isinstance(method, dict) else method
-        for method in listed[:METHODS_MAX]
-    )
-    shown = (redacted(text_of(name) or "") for name in names)
-    return MethodsAnswer(tuple(name for name in shown if name), "")
-
-
-def _described(interface: GatewayInterface) -> MethodsOperation:
-    described = interface.profile.query.optimise
-    if described is None:
-        msg = "profiles.toml describes no optimise; only the profile extended has it"
-        raise InterfaceError(msg)
-    return described
-
-
-def _none(kind: FindingKind, message: str) -> MethodsAnswer:
-    return MethodsAnswer((), message, (ReplyFinding(kind, message),))
-
 
 ApmRefusal = Literal["", "invalid_input", "not_found"]
 TEMPLATE = "payment_reply"

@@ -42,7 +42,7 @@ from recon.sandbox.payments import (
     charge_what_is_due,
 )
 from recon.sandbox.payouts import PAYOUT
-from recon.sandbox.queries import OPTIMISE, QUERY, REFUND_SEARCH
+from recon.sandbox.queries import QUERY, REFUND_SEARCH
 from recon.sandbox.terms import OF_PARAMETER
 from recon.sandbox.wire import parse_body, render_json
 
@@ -54,13 +54,12 @@ OPERATIONS: Mapping[str, SandboxOperation] = {
     "checkout": CHECKOUT,
     "payout": PAYOUT,
     "retrievalRefund": REFUND_SEARCH,
-    "optimise": OPTIMISE,
 }
 """The gateway's operations by the last part of their path."""
 NEVER_LATE = frozenset({"authorise", "checkout"})
 """Operations whose request is never kept: it carries a card."""
-EXTENDED_ONLY = frozenset({"retrievalRefund", "optimise"})
-"""Operations that only the profile `extended` has: the document names them and no more."""
+EXTENDED_ONLY = frozenset({"retrievalRefund"})
+"""Operations that only the profile `extended` has: the document names it and no more."""
 NO_REPLY = OperationReply({}, outcome="none")
 
 

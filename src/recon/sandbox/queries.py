@@ -1,36 +1,31 @@
-"""Operations that move nothing: `retrievalTrans`, and of the profile extended two more.
+"""Operations that move nothing: `retrievalTrans`, and of the profile extended the refund search.
 
 The order query shows of each key what the gateway knows; of a payment's risk the provider, its
-checks, and 3-D Secure. The API document names `retrievalRefund` and `optimise` and no more; fields
+checks, and 3-D Secure. The API document names `retrievalRefund` and no more; its fields
 are those of public documentation of the same interface (A-08). In the refund search a key without a
 refund has no row; `refund_references` and `merchant_refunds` find the merchant's own reference as
-well as the gateway's, since which of them means which is not shown. The best methods of each
-currency stand in sandbox.toml.
+well as the gateway's, since which of them means which is not shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recon.model.money import is_currency
 from recon.model.words import GatewayState
 from recon.sandbox.batch import is_expired
 from recon.sandbox.book import Payment, marks_of, on_wire
 from recon.sandbox.call import (
-    HTTP_OK,
     STATUS_DONE,
     STATUS_FAILED,
     Call,
     OperationReply,
     Sandbox,
     SandboxOperation,
-    echoed_signature,
     list_reply,
     wrong,
 )
 from recon.sandbox.options import DAY_SECONDS, fourteen_digits
 from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
-from recon.sandbox.wire import signed_fields
 
 KEYS_MAX = 100
 JOINED_LENGTH_MAX = 1_000
@@ -222,31 +217,3 @@ REFUND_SEARCH = SandboxOperation(
     unfit=lambda sandbox, call: _unfit(sandbox, call, LISTS),
     keys=lambda call: [("", key) for keys in _named(call, LISTS).values() for key in keys if key],
 )
-
-OTHERWISE = "otherwise"
-"""The methods of a currency that has none of its own."""
-
-
-def _answer_optimise(sandbox: Sandbox, call: Call) -> OperationReply:
-    listed = sandbox.terms.payment_methods
-    methods = listed.get(call.text("currency"), listed[OTHERWISE])
-    content = {
-        **call.texts("merchant_id", "account_id", "request_id"),
-        "encryption_data": echoed_signature(call),
-        "payment_methods": [{"payment_method": name} for name in methods],
-    }
-    return OperationReply(content, outcome=str(HTTP_OK))
-
-
-def _unfit_optimise(_sandbox: Sandbox, call: Call) -> str:
-    """`parameters` and the signed field that is missing or malformed, else ""."""
-    currency = call.text("currency")
-    missing = call.missing(signed_fields("optimise"))
-    if not missing and not is_currency(currency):
-        missing = "currency"
-    if not missing and call.amount("amount", currency=currency) <= 0:
-        missing = "amount"
-    return wrong(missing)
-
-
-OPTIMISE = SandboxOperation(_answer_optimise, unfit=_unfit_optimise)

@@ -117,8 +117,6 @@ class SandboxTerms(_Table):
     results: dict[str, str]
     """`<code>:<text>` of payments that were neither made nor declined by the shopper's bank."""
     refusals: _RefusalReasons
-    payment_methods: dict[str, tuple[str, ...]]
-    """By currency, best first; `otherwise` for every other one."""
     notifications: Notifications
     population: PopulationTerms
 

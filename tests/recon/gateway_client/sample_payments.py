@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from xml.sax.saxutils import escape
 
-from recon.gateway_client import ApmPayment, CardPayment, HostedPayment, MethodsRequest
+from recon.gateway_client import ApmPayment, CardPayment, HostedPayment
 
 TODAY = date(2026, 11, 20)
 CARD = "4111111111111111"
@@ -131,16 +131,3 @@ def page_of(**changes: str) -> bytes:
         '<body onload="document.forms[0].submit()">'
         f'<form action="/v1/checkout" method="post">{hidden}</form></body></html>'
     ).encode()
-
-
-def request_of(**changes: Any) -> MethodsRequest:
-    """A shopper's question."""
-    fields: dict[str, Any] = {
-        "request_id": "q-1",
-        "currency": "JPY",
-        "amount": "1200.00",
-        "shopper_id": "S1",
-        "shopper_email": "ana@example.test",
-        "shopper_country": "JP",
-    }
-    return MethodsRequest.model_validate(fields | changes)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -25,7 +24,7 @@ from recon.gateway_client import (
 )
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.gateway_client.played import NOW
-from tests.recon.gateway_client.sample_payments import apm_payment, request_of
+from tests.recon.gateway_client.sample_payments import apm_payment
 from tests.recon.gateway_client.sample_payouts import payout_with
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
@@ -140,22 +139,9 @@ def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> No
     assert len(programs[0].splitlines()) <= 30
 
 
-def test_the_best_methods_are_asked_for_with_and_without_asyncio() -> None:
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        signature = dict(parse_qsl(request.content.decode()))["encryption_data"]
-        reply = {"payment_methods": ["konbini", "card"], "encryption_data": signature}
-        return httpx.Response(200, json=reply)
-
-    extended = GatewayInterface.bundled("extended")
-    with Gateway(place_of(answer, interface=extended)) as gateway:
-        told = gateway.optimise(request_of())
-    broken = AsyncGateway(place_of(failing(httpx.ReadTimeout), interface=extended))
-    silent = asyncio.run(broken.optimise(request_of()))
-
-    assert (told.methods, told.reason) == (("konbini", "card"), "")
-    assert (silent.methods, bool(silent.reason)) == ((), True)
-    with Gateway(place_of(answer)) as base:
-        for unknown in (lambda: base.optimise(request_of()), lambda: base.refunds(order_nos=["A"])):
-            with pytest.raises(InterfaceError, match="only the profile extended has it"):
-                unknown()
+def test_the_document_has_no_search_of_refunds() -> None:
+    with (
+        Gateway(place_of(captured)) as base,
+        pytest.raises(InterfaceError, match="only the profile extended has it"),
+    ):
+        base.refunds(order_nos=["A"])

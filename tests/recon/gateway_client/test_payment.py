@@ -14,20 +14,16 @@ from pydantic import ValidationError
 from recon.gateway_client import (
     CancelSubscriptionRow,
     CardPayment,
-    GatewayInterface,
     InvalidBatchError,
     InvalidPaymentError,
     LineItem,
     OurAccount,
     Payment,
     prepare,
-    prepare_methods,
     prepare_payment,
-    read_methods_reply,
 )
 from recon.gateway_client.payments import _parts, decoded_items, encoded_items
 from tests.recon.gateway_client.conftest import interface_with
-from tests.recon.gateway_client.played import raw_of
 from tests.recon.gateway_client.sample_payments import (
     CARD,
     COMMON,
@@ -36,7 +32,6 @@ from tests.recon.gateway_client.sample_payments import (
     apm_payment,
     card_payment,
     hosted_payment,
-    request_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with
 
@@ -253,52 +248,3 @@ def test_pieces_of_other_than_four_parts_are_given_back() -> None:
     good, bad = decoded_items("a#,#b#,#c#,#d#;#a#,#b#;#")
 
     assert (good, bad) == ((LineItem("a", "b", "c", "d"),), ("a#,#b",))
-
-
-@pytest.fixture
-def extended(tables: dict[str, Any]) -> GatewayInterface:
-    """The profile that knows the operation."""
-    return GatewayInterface.of(**tables, profile="extended")
-
-
-def test_the_best_methods_are_asked_for_and_read(
-    extended: GatewayInterface, account: OurAccount
-) -> None:
-    prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
-    sent = parse_qs(prepared.body.decode())
-    listed = ["card", {"payment_method": "konbini"}, {"other": 1}, None]
-    reply = {"payment_methods": listed, "encryption_data": prepared.signature}
-    answer = read_methods_reply(prepared, raw_of(reply))
-
-    assert (prepared.path, sent["shopper_country"]) == ("/v1/optimise", ["JP"])
-    plain = "100042100042001q-1JPY1200.00ana@example.testsandbox"
-    assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
-    assert "ana@example.test" not in repr((prepared, request_of()))
-    assert (answer.methods, answer.reason) == (("card", "konbini"), "")
-
-
-@pytest.mark.parametrize(
-    ("reply", "status"),
-    [
-        ({"payment_methods": ["card"]}, 200),
-        ({"code": "I0002", "message": "no"}, 400),
-        (b"<html>", 200),
-    ],
-)
-def test_an_answer_without_proof_offers_nothing(
-    extended: GatewayInterface, account: OurAccount, reply: object, status: int
-) -> None:
-    prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
-    raw = raw_of(json.loads(json.dumps(reply)) if isinstance(reply, dict) else reply, status=status)
-    answer = read_methods_reply(prepared, raw)
-
-    assert answer.methods == ()
-    assert answer.reason
-
-
-@pytest.mark.parametrize("changes", [{"amount": "0"}, {"currency": "yen"}])
-def test_a_malformed_question_for_methods_is_not_sent(
-    extended: GatewayInterface, account: OurAccount, changes: dict[str, str]
-) -> None:
-    with pytest.raises(InvalidPaymentError, match="nothing was sent"):
-        prepare_methods(request_of(**changes), account=replace(account, interface=extended))

@@ -34,10 +34,8 @@ from recon.gateway_client import (
     Transport,
     UnknownOutcomeError,
     prepare,
-    prepare_methods,
     prepare_payment,
     read_batch_reply,
-    read_methods_reply,
     read_payment_reply,
 )
 from recon.gateway_client.query_records import (
@@ -55,7 +53,6 @@ from tests.recon.gateway_client.sample_payments import (
     card_payment,
     hosted_payment,
     page_of,
-    request_of,
     result_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with, record_of
@@ -215,16 +212,6 @@ class Subjects:
         bent = [bent_rows(good, listed=listed) for listed in ("orders_list", "refunds_list")]
         return read, st.booleans().flatmap(lambda odd: bent[refunds] if odd else replies(good))
 
-    def methods(self) -> Subject:
-        """The best payment methods."""
-        prepared = prepare_methods(request_of(), account=self.account)
-        good = {"payment_methods": ["card", {"payment_method": "x"}]}
-
-        def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            return read_methods_reply(under(prepared, policy), raw)
-
-        return read, replies(good | {"encryption_data": prepared.signature})
-
 
 @pytest.fixture(scope="session")
 def subjects(
@@ -243,13 +230,12 @@ def subjects(
         "checkout": made.payment(hosted_payment(), page_of()),
         "query": made.query(refunds=False),
         "refund search": made.query(refunds=True),
-        "methods": made.methods(),
     }
 
 
 READERS = (
     *("capture", "refund", "cancelsubscription", "payout", "card", "other method"),
-    *("checkout", "query", "refund search", "methods"),
+    *("checkout", "query", "refund search"),
 )
 SHARES = len(READERS) + 2
 """Headers on the wire and Retry-After take a share each."""

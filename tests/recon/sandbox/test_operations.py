@@ -1,11 +1,9 @@
 """Operations over HTTP, where the conformance tests do not look."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import ACCOUNT, MERCHANT, Caller, signature
 
 
@@ -158,43 +156,3 @@ def test_a_source_amount_may_repeat_the_payment_amount(gateway: Any) -> None:
     """The same money said twice is no exchange."""
     record = paid(gateway, source_amount="250.10", source_currency="EUR")
     assert (record["status"], record["source_amount"]) == ("COMPLETED", "250.10")
-
-
-ASKED = {
-    "merchant_id": MERCHANT,
-    "account_id": ACCOUNT,
-    "request_id": "q-1",
-    "currency": "EUR",
-    "amount": "10.00",
-    "shopper_email": "ann@example.com",
-}
-
-
-@pytest.fixture(scope="module")
-def extended() -> Iterator[Caller]:
-    """A client of a sandbox that knows the operation."""
-    with serving(SandboxOptions(orders=0, profile="extended")) as running:
-        caller = Caller(running.base_url)
-        with caller.http:
-            yield caller
-
-
-def signed(**changed: str) -> dict[str, str]:
-    """A question with its signature."""
-    fields = ASKED | changed
-    return fields | {"encryption_data": signature(*fields.values())}
-
-
-@pytest.mark.parametrize(
-    ("changed", "code"),
-    [
-        ({"shopper_email": ""}, "I0002"),
-        ({"amount": "10"}, "I0002"),
-        ({"amount": "0.00"}, "I0002"),
-        ({"account_id": "1"}, "I0004"),
-    ],
-)
-def test_what_is_refused_says_why(extended: Caller, changed: dict[str, str], code: str) -> None:
-    """HTTP 400 with code, source and message."""
-    reply = extended.http.post("/v1/optimise", data=signed(**changed))
-    assert (reply.status_code, reply.json()["code"]) == (400, code)

@@ -165,7 +165,7 @@ def test_what_nobody_agreed_to_is_refused_and_logged(signer: RunningSigner, name
 
 def test_a_text_of_the_callers_own_is_not_signed_as_a_query(signer: RunningSigner) -> None:
     """Nothing stands between two fields: an e-mail address could be the id of a refund."""
-    asked = message("optimise")
+    asked = message("checkout")
     with pytest.raises(UnsignedError, match="which could be made those of a refund"):
         signer.socket.sign(asked)
     with pytest.raises(UnsignedError, match="signs_free_fields"):
