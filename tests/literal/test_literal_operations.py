@@ -279,7 +279,7 @@ def test_the_client_has_every_field_of_a_payout(client: Target) -> None:
     """The account and the signature come by themselves."""
     of_themselves = {"merchant_id", "account_id", "encryption_data"}
     assert set(PayoutRow.model_fields) | of_themselves == set(PAYOUT_FIELDS)
-    assert set(client.account.interface.profile.single["payout"].row_fields) | of_themselves == set(
+    assert set(client.account.interface.profile.batch["payout"].row_fields) | of_themselves == set(
         PAYOUT_FIELDS
     )
 

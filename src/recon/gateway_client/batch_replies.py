@@ -12,7 +12,14 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from recon.gateway_client.batches import PreparedRequest, RefundRow, Row, ids_of, is_refund_number
+from recon.gateway_client.batches import (
+    PreparedRequest,
+    RefundRow,
+    Row,
+    currency_of,
+    ids_of,
+    is_refund_number,
+)
 from recon.gateway_client.documents import (
     PADDING,
     UnreadableReplyError,
@@ -21,12 +28,7 @@ from recon.gateway_client.documents import (
     text_of,
 )
 from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
-from recon.gateway_client.interface import (
-    BatchOperation,
-    Refusals,
-    SignatureState,
-    SingleOperation,
-)
+from recon.gateway_client.interface import Refusals, SignatureState
 from recon.gateway_client.payouts import PayoutRecord, PayoutRow, misfit, payout_record
 from recon.gateway_client.replies import (
     BatchReply,
@@ -117,18 +119,20 @@ def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
     """The reply of an operation of one row is the row itself, when it has a status at all."""
     operation, codes = prepared.operation, prepared.account.interface.status_map
     described = prepared.account.interface.batch(operation)
-    is_batch = isinstance(described, BatchOperation)
     context = ReplyContext(
         operation=operation,
         signature=prepared.signature,
         account=prepared.account,
         masked=prepared.masked_text,
-        message_fields=("return_message" if is_batch else described.message_field, "message"),
+        message_fields=(
+            "return_message" if described.rows_field else described.message_field,
+            "message",
+        ),
         template=operation,
-        rows_field=described.rows_field if isinstance(described, BatchOperation) else "",
+        rows_field=described.rows_field,
     )
     envelope = envelope_of(fields, context=context)
-    if isinstance(described, BatchOperation):
+    if described.rows_field:
         rows, malformed = rows_of(fields, field=described.rows_field)
         word = codes.return_status.get(envelope.return_status)
         is_accepted = word == "accepted"
@@ -315,7 +319,7 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
     word = interface.status_map.row_status[operation].get(status)
     text = masked(text_of(answer.get(described.message_field)) or "")
     code, text = code_and_text(text)
-    if isinstance(described, SingleOperation) and described.code_field:
+    if described.code_field:
         text = masked(text_of(answer.get(described.message_field)) or "")
         code = masked(text_of(answer.get(described.code_field)) or "")
     payout, wrong = None, ""
@@ -384,10 +388,8 @@ def differing_fields(
         value = _at(sent, path=name)
         if not isinstance(value, Decimal):
             return given == str(value).strip(PADDING)
-        side = name.removesuffix("_amount")
-        currency = _at(sent, path=f"{side}_currency") or _at(sent, path="currency")
-        amounts = interface.profile.amounts
-        return value == amounts.amount_of(given, currency=str(currency), operation=operation)
+        amounts, currency = interface.profile.amounts, currency_of(sent, name)
+        return value == amounts.amount_of(given, currency=currency, operation=operation)
 
     def contradicts(name: str) -> bool:
         """Nothing that was not sent or is not echoed; of a masked echo, what it shows."""
@@ -401,8 +403,7 @@ def differing_fields(
     differing = [
         name for name in described.echo_fields if not echoes(name, text_of(answer.get(name)))
     ]
-    if isinstance(described, SingleOperation):
-        differing += [name for name in described.echo_fields_if_given if contradicts(name)]
+    differing += [name for name in described.echo_fields_if_given if contradicts(name)]
     if isinstance(sent, RefundRow) and sent.refund_reference:
         given = text_of(answer.get("refund_reference"))
         differing += ["refund_reference"] if given not in {"", sent.refund_reference} else []

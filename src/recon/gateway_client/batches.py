@@ -1,6 +1,7 @@
 """What a money batch is made of, and its exact bytes, before anything is journalled or sent.
 
-Amounts are Decimals that already have the decimals of the wire; nothing is rounded here. Checks
+Amounts are Decimals with the decimals of their currency or those of the wire, in which they are
+written; nothing is rounded. Checks
 give problems as data, so that a caller can keep the good rows and tell a person about the others.
 Pure and deterministic: the same rows and credentials give the same bytes, so that their hash in a
 journal names what was sent.
@@ -13,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, Self
 
 from pydantic import SecretStr
@@ -21,23 +21,22 @@ from pydantic import SecretStr
 from recon.gateway_client.documents import texts_of
 from recon.gateway_client.errors import InvalidBatchError, RowProblem
 from recon.gateway_client.interface import (
-    BatchOperation,
     CallFormat,
     GatewayInterface,
     OurAccount,
     number_problem,
 )
 from recon.gateway_client.messages import (
+    amount_problem,
     is_blank,
     private_texts,
     request_body,
-    text_of_field,
+    text_problem,
     wire_value,
 )
 from recon.gateway_client.payouts import PayoutRow, payout_problems
 from recon.privacy.foreign_text import masked_values, redacted, without_values
 
-PATTERNS_STORED_MAX = 64
 _SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
 
 
@@ -161,45 +160,21 @@ def check_rows(
     return tuple(problems)
 
 
-@lru_cache(maxsize=PATTERNS_STORED_MAX)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
-def text_problem(field: str, *, text: str, interface: GatewayInterface) -> str:
-    """Why this text must not be sent as this field; "" when it may."""
-    pattern = _compiled(getattr(interface.profile.grammar, field))
-    if pattern.fullmatch(text) is None:
-        return f"does not have the form {pattern.pattern}"
-    longest = interface.profile.lengths.get(field)
-    if longest is not None and len(text) > longest:
-        return f"is longer than {longest} characters"
-    return interface.profile.amounts.currency_problem(text) if field == "currency" else ""
-
-
 def _row_problems(
     operation: Operation, *, row: Row, interface: GatewayInterface
 ) -> Iterator[tuple[str, str]]:
     if isinstance(row, PayoutRow):
-        yield from _payout_problems(row, interface=interface)
-    elif isinstance(row, BatchRow):
-        yield from _payment_problems(operation, row=row, interface=interface)
-    else:
-        for name in fields_sent(operation, interface=interface):
-            reason = text_problem(name, text=getattr(row, name), interface=interface)
-            if reason:
-                yield name, reason
-
-
-def _payment_problems(
-    operation: Operation, *, row: BatchRow, interface: GatewayInterface
-) -> Iterator[tuple[str, str]]:
-    amounts = interface.profile.amounts
+        yield from payout_problems(row, interface=interface)
     for name in fields_sent(operation, interface=interface):
-        value = getattr(row, name)
-        is_amount = name.endswith("amount")
-        reason = amounts.problem(value, currency=row.currency) if is_amount else ""
-        reason = reason or text_problem(name, text=text_of_field(value), interface=interface)
+        value, reason = getattr(row, name), ""
+        if name.endswith("amount"):
+            if value is None:
+                continue
+            field = name if isinstance(row, BatchRow) else "amount"
+            currency = currency_of(row, name)
+            reason = amount_problem(value, currency=currency, interface=interface, field=field)
+        elif not isinstance(row, PayoutRow):
+            reason = text_problem(name, text=value, interface=interface)
         if reason:
             yield name, reason
     if isinstance(row, RefundRow):
@@ -208,23 +183,25 @@ def _payment_problems(
             yield "refund_amount", "is more than the payment's amount"
 
 
-def _payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
-    described = interface.profile.single[Operation.PAYOUT]
-    yield from payout_problems(
-        row, grammar=described.grammar, characters_max=interface.profile.text_characters_max
-    )
-    amounts = interface.profile.amounts
-    for side in ("payment", "source"):
-        value, currency = getattr(row, f"{side}_amount"), getattr(row, f"{side}_currency")
-        problem = amounts.currency_problem(currency) if currency else ""
-        if problem:
-            yield f"{side}_currency", problem
-        if value is None:
+def currency_of(row: object, name: str) -> str:
+    """In which currency an amount of a row is: that of its side, else the row's."""
+    currency = getattr(row, f"{name.removesuffix('_amount')}_currency", None)
+    return str(getattr(row, "currency", "") if currency is None else currency)
+
+
+def _wire_row(row: Row, *, fields: Sequence[str], interface: GatewayInterface) -> dict[str, Any]:
+    """The fields of a row as they go out; what was not given of a payout is left out."""
+    wire: dict[str, Any] = {}
+    for name in fields:
+        value = getattr(row, name)
+        if isinstance(row, PayoutRow) and is_blank(value):
             continue
-        reason = amounts.problem(value, currency=currency)
-        reason = reason or text_problem("amount", text=text_of_field(value), interface=interface)
-        if reason:
-            yield f"{side}_amount", reason
+        wire[name] = (
+            interface.profile.amounts.written(value, currency=currency_of(row, name))
+            if isinstance(value, Decimal)
+            else wire_value(value)
+        )
+    return wire
 
 
 PROBLEMS_SHOWN_MAX = 5
@@ -328,22 +305,13 @@ def prepare(
         msg = f"this {operation} batch must not be sent: {few(reasons)}; nothing was sent"
         raise InvalidBatchError(msg, problems=problems)
     fields = fields_sent(operation, interface=interface)
-    wire_rows = [
-        {
-            name: wire_value(value)
-            for name in fields
-            # A field of a payout that was not given is left out.
-            if not is_blank(value := getattr(row, name)) or not isinstance(row, PayoutRow)
-        }
-        for row in rows
-    ]
-    if isinstance(described, BatchOperation):
-        fields_signed, rows_signed = {}, wire_rows
+    wire_rows = [_wire_row(row, fields=fields, interface=interface) for row in rows]
+    if described.rows_field:
         content: dict[str, Any] = {described.rows_field: wire_rows}
+        signature = account.sign(operation, fields={}, rows=wire_rows)
     else:
-        fields_signed, rows_signed = texts_of(wire_rows[0]), []
-        content = wire_rows[0]
-    signature = account.sign(operation, fields=fields_signed, rows=rows_signed)
+        (content,) = wire_rows
+        signature = account.sign(operation, fields=texts_of(content))
     return PreparedRequest.of(
         content,
         described=described,

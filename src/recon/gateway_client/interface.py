@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 
 from recon.gateway_client.errors import InterfaceError
 from recon.model.errors import AmountError
@@ -76,35 +84,34 @@ class CallFormat(InterfaceTable):
 
 
 class BatchOperation(CallFormat):
-    """How one batch operation looks on the wire."""
+    """How an operation that moves or releases money looks on the wire, with its rows or its one."""
 
-    body: Literal["json"]
     rows_max: int = Field(ge=1, le=ROWS_MAX)
-    rows_field: str
+    rows_field: str = ""
+    """The list of the rows, in JSON; "": the message is its only row itself."""
     row_fields: tuple[str, ...]
     echo_fields: tuple[str, ...]
     """Fields of a reply's row that must equal what was sent."""
-    status_field: str
-    message_field: str
-    key_field: Literal["transaction_id"] = "transaction_id"
-    """The field by which a reply's row is found again."""
-
-
-class SingleOperation(CallFormat):
-    """How an operation looks on the wire whose batches have exactly one row."""
-
-    rows_max: Literal[1] = 1
-    row_fields: tuple[str, ...]
-    echo_fields: tuple[str, ...]
     echo_fields_if_given: tuple[str, ...] = ()
-    """Fields of the reply (dots lead into objects) that must equal what was sent unless empty."""
+    """The same (dots lead into objects), unless they are empty."""
     status_field: str
     message_field: str
     code_field: str = ""
     """The field of the code; "" when the message begins with it."""
-    key_field: str
+    key_field: str = "transaction_id"
+    """The field by which a reply's row is found again."""
     grammar: dict[str, Pattern] = Field(default_factory=dict)
     """Whole-text patterns of single fields by their last name."""
+
+    @model_validator(mode="after")
+    def _has_a_place_for_its_rows(self) -> Self:
+        if self.rows_field and self.body != "json":
+            msg = "a list of rows is written in JSON only"
+            raise ValueError(msg)
+        if not self.rows_field and self.rows_max > 1:
+            msg = "more than one row needs a rows_field"
+            raise ValueError(msg)
+        return self
 
 
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,49}$")]
@@ -126,9 +133,6 @@ class PaymentFormats(InterfaceTable):
     authorise_card: CallFormat
     authorise_apm: CallFormat
     checkout: CallFormat
-
-
-OperationFormat = BatchOperation | SingleOperation
 
 
 class ReadOperation(CallFormat):
@@ -196,23 +200,17 @@ class WireAmounts(InterfaceTable):
             currency: Of the amount.
             operation: As signature.toml names it; those of `as_written` may write fewer decimals.
         """
-        wanted = self.decimals_of(currency)
-        if text is None or wanted is None:
-            return None
-        own = _iso_decimals(currency)
-        enough = len(text.partition(".")[2]) if operation in self.as_written else wanted
         try:
-            decimals = wanted if own is None else own
-            read_amount(text, currency=currency, decimals=decimals, wire_decimals=enough)
+            return self._read(text or "", currency=currency, is_short=operation in self.as_written)
         except AmountError:
             return None
-        return Decimal(text)
 
     def problem(self, value: object, *, currency: str, may_be_zero: bool = False) -> str:
         """Why a value is no amount that may be sent; "" when it is one.
 
         Args:
-            value: What should be a Decimal in major units with the decimals of the wire.
+            value: What should be a Decimal in major units, with the decimals of its currency or
+                those of the wire.
             currency: Of the amount; an unknown one is a problem of its own field, not of this one.
             may_be_zero: A part of a total may be.
         """
@@ -220,13 +218,37 @@ class WireAmounts(InterfaceTable):
         wanted = self.decimals_of(currency)
         if problem or wanted is None or not isinstance(value, Decimal):
             return problem
-        own = _iso_decimals(currency)
-        real = wanted if own is None else min(own, wanted)
-        given = max(0, -int(value.as_tuple().exponent))
-        if given != wanted:
-            example = f"{Decimal(1234567).scaleb(-real):.{wanted}f}"
-            return f"has {given} decimals; {currency} goes out with {wanted}, such as {example}"
-        return "" if value == round(value, real) else f"is not a whole number of {currency}'s units"
+        try:
+            self._read(f"{value:f}", currency=currency, is_short=False)
+        except AmountError as error:
+            return str(error)
+        fits = value == round(value, wanted)
+        return "" if fits else f"{value} {currency} cannot be written with {wanted} decimals"
+
+    def written(self, value: Decimal, *, currency: str) -> str:
+        """An amount without a problem as it goes out: yen of 1200 and of 1200.00 alike."""
+        wanted = self.decimals_of(currency)
+        return f"{value:f}" if wanted is None else f"{value:.{wanted}f}"
+
+    def _read(self, text: str, *, currency: str, is_short: bool) -> Decimal:
+        """The one grammar of an amount.
+
+        Args:
+            text: The amount.
+            currency: Its currency.
+            is_short: Fewer decimals than the currency's are right too, not only those of the wire.
+
+        Raises:
+            AmountError: any other text, or no currency that we know.
+        """
+        wanted, own = self.decimals_of(currency), _iso_decimals(currency)
+        if wanted is None:
+            msg = f"{currency!r} {self.currency_problem(currency)}"
+            raise AmountError(msg)
+        decimals = wanted if own is None else own
+        enough = len(text.partition(".")[2]) if is_short else wanted
+        read_amount(text, currency=currency, decimals=decimals, wire_decimals=enough)
+        return Decimal(text)
 
 
 def number_problem(value: object, *, may_be_zero: bool = False) -> str:
@@ -288,7 +310,6 @@ class Profile(InterfaceTable):
     amounts: WireAmounts
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
     batch: dict[str, BatchOperation]
-    single: dict[str, SingleOperation]
     payment: PaymentFormats
     query: QueryOperations
 
@@ -397,19 +418,18 @@ class GatewayInterface(InterfaceTable):
         tables = {name: {**_bundled(name), USER: (user or {}).get(name, {})} for name in FILES}
         return cls.of(**tables, profile=profile)
 
-    def batch(self, operation: str) -> OperationFormat:
+    def batch(self, operation: str) -> BatchOperation:
         """The wire format of one operation that is sent in batches, be it of one row.
 
         Raises:
             InterfaceError: the profile does not describe the operation.
         """
-        described: dict[str, OperationFormat] = {**self.profile.batch, **self.profile.single}
-        batch_format = described.get(operation)
-        if batch_format is None:
-            known = ", ".join(sorted(described))
+        described = self.profile.batch.get(operation)
+        if described is None:
+            known = ", ".join(sorted(self.profile.batch))
             msg = f"profiles.toml describes no batch operation {operation!r} (described: {known})"
             raise InterfaceError(msg)
-        return batch_format
+        return described
 
 
 def _bundled(name: str) -> dict[str, Any]:
@@ -456,7 +476,7 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 
 def _refuse_gaps(interface: GatewayInterface) -> None:
     """Every operation needs its template, reply rule and statuses; else money would be guessed."""
-    moving = {*interface.profile.batch, *interface.profile.single}
+    moving = set(interface.profile.batch)
     queries = {name for name, described in interface.profile.query if described is not None}
     signed = moving | queries | {"authorise_card", "authorise_apm"}
     for file, table, needed in (

@@ -1,4 +1,4 @@
-"""Messages about persons, whose values never show in a repr or an error, and requests as bytes."""
+"""What may be sent: messages whose values never show in a repr or an error, and their bytes."""
 
 import json
 import re
@@ -11,9 +11,14 @@ from urllib.parse import quote_plus
 from lxml import etree
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
 
+from recon.gateway_client.interface import FieldPatterns, GatewayInterface
+
 HIDDEN = "…"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_PATTERNED = frozenset(FieldPatterns.model_fields)
+CURRENCIES = frozenset({"currency", "payment_currency", "source_currency"})
+"""Fields of the currency that an amount is in."""
 
 
 SHOWN = "shown"
@@ -135,32 +140,56 @@ def given_leaves(
                 yield at, element
 
 
-def text_problems(
-    message: PrivateFields,
+def text_problem(
+    place: str,
     *,
-    characters_max: int,
-    lengths: Mapping[str, int] = NOTHING,
+    text: str,
+    interface: GatewayInterface,
     grammar: Mapping[str, str] = NOTHING,
-) -> Iterator[tuple[str, str]]:
-    """Pairs of a text field (dots lead into objects) and why it must not be sent.
+) -> str:
+    """Why this text must not be sent at this place (dots lead into objects); "" when it may.
 
-    Args:
-        message: What is to be sent.
-        characters_max: Of a field without a length of its own.
-        lengths: Of single fields, by their place.
-        grammar: Whole-text patterns of single fields, by their last name.
+    `grammar` has patterns of an operation's own, by the last name of a field.
     """
-    for path, value in given_leaves(message):
-        if not isinstance(value, str | SecretStr):
-            continue
-        text, longest = text_of_field(value), lengths.get(path, characters_max)
-        pattern = grammar.get(path.rpartition(".")[2], "")
-        if pattern and re.fullmatch(pattern, text, re.ASCII) is None:
-            yield path, f"does not have the form {pattern}"
-        elif _CONTROL.search(text):
-            yield path, "has characters that cannot be sent"
-        elif len(text) > longest:
-            yield path, f"is longer than {longest} characters"
+    profile = interface.profile
+    own = getattr(profile.grammar, place) if place in _PATTERNED else ""
+    longest = profile.lengths.get(place, profile.text_characters_max)
+    if pattern := grammar.get(place.rpartition(".")[2], own):
+        if re.fullmatch(pattern, text, re.ASCII) is None:
+            return f"does not have the form {pattern}"
+    elif _CONTROL.search(text):
+        return "has characters that cannot be sent"
+    if len(text) > longest:
+        return f"is longer than {longest} characters"
+    return profile.amounts.currency_problem(text) if place in CURRENCIES else ""
+
+
+def text_problems(
+    message: PrivateFields, *, interface: GatewayInterface, grammar: Mapping[str, str] = NOTHING
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a text field that was given and why it must not be sent, as `text_problem`."""
+    for place, value in given_leaves(message):
+        if isinstance(value, str | SecretStr):
+            text = text_of_field(value)
+            if reason := text_problem(place, text=text, interface=interface, grammar=grammar):
+                yield place, reason
+
+
+def amount_problem(
+    value: object,
+    *,
+    currency: str,
+    interface: GatewayInterface,
+    field: str = "amount",
+    may_be_zero: bool = False,
+) -> str:
+    """As `WireAmounts.problem`; what would go out also has the form and length of `field`."""
+    amounts = interface.profile.amounts
+    problem = amounts.problem(value, currency=currency, may_be_zero=may_be_zero)
+    if problem or not isinstance(value, Decimal):
+        return problem
+    text = amounts.written(value, currency=currency)
+    return text_problem(field, text=text, interface=interface)
 
 
 def _elements(part: object, *, path: str) -> list[tuple[str, Any]]:

@@ -20,7 +20,6 @@ from recon.gateway_client.batches import (
     PreparedCall,
     few,
     refuse_account,
-    text_problem,
 )
 from recon.gateway_client.documents import texts_of
 from recon.gateway_client.errors import InvalidPaymentError
@@ -33,6 +32,7 @@ from recon.gateway_client.messages import (
     Shown,
     ShownAmount,
     ShownPart,
+    amount_problem,
     given_leaves,
     is_blank,
     keeps_digits,
@@ -406,14 +406,8 @@ def payment_problems(
     for name in payment.required:
         if is_blank(getattr(payment, name)):
             yield name, "is missing"
-    texts = {name: getattr(payment, name) for name in ("order_no", "currency")}
-    for name, text in texts.items():
-        if reason := text_problem(name, text=text, interface=interface):
-            yield name, reason
     yield from _amount_problems(payment, interface=interface)
-    yield from text_problems(
-        payment, characters_max=profile.text_characters_max, lengths=profile.lengths
-    )
+    yield from text_problems(payment, interface=interface)
     for path, value in given_leaves(payment):
         if path not in AMOUNTS and not keeps_digits(value):
             yield path, "has more digits than a JSON number keeps"
@@ -436,21 +430,25 @@ def payment_problems(
 
 def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
     amounts, currency = interface.profile.amounts, payment.currency
-    for name in AMOUNTS:
-        value: Decimal | None = getattr(payment, name)
-        if value is None:
-            continue
-        reason = amounts.problem(value, currency=currency, may_be_zero=name != "amount")
-        reason = reason or text_problem("amount", text=f"{value:f}", interface=interface)
-        if reason:
+    for name, value in _amounts_of(payment).items():
+        may_be_zero = name != "amount"
+        if reason := amount_problem(
+            value, currency=currency, interface=interface, may_be_zero=may_be_zero
+        ):
             yield name, reason
     asked = None if isinstance(payment, ApmPayment) else payment.subscription
     if asked is None or not asked.contract_amount:
         return
-    value = amounts.amount_of(asked.contract_amount, currency=currency, operation=payment.operation)
-    reason = "is not an amount" if value is None else amounts.problem(value, currency=currency)
-    if reason:
-        yield "subscription.contract_amount", reason
+    text = asked.contract_amount
+    contract = amounts.amount_of(text, currency=currency, operation=payment.operation)
+    if not contract or amounts.written(contract, currency=currency) != text:
+        yield "subscription.contract_amount", "is not an amount as it goes out, such as 12.50"
+
+
+def _amounts_of(payment: Payment) -> dict[str, Decimal]:
+    """The amounts that were given."""
+    given = {name: getattr(payment, name) for name in AMOUNTS}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _card_problems(payment: CardPayment, *, today: date) -> Iterator[tuple[str, str]]:
@@ -500,7 +498,10 @@ def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> Pr
         raise InvalidPaymentError(msg, problems=problems)
     operation = payment.operation
     described: CallFormat = getattr(interface.profile.payment, operation)
-    fields = wire_value(payment)
+    fields = wire_value(payment) | {
+        name: interface.profile.amounts.written(value, currency=payment.currency)
+        for name, value in _amounts_of(payment).items()
+    }
     signature = account.sign(operation, fields=texts_of(fields))
     empty = interface.profile.payment.sent_empty.get(operation.value, ())
     named = {**dict.fromkeys(empty, ""), **_named(fields, interface=interface)}

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.documents import text_of
-from recon.gateway_client.interface import WireAmounts
+from recon.gateway_client.interface import GatewayInterface, WireAmounts
 from recon.gateway_client.messages import (
     SHOWN,
     PrivateFields,
@@ -162,17 +162,11 @@ class PayoutRow(PrivateFields):
 IBAN_MODULUS = 97
 
 
-def payout_problems(
-    row: PayoutRow, *, grammar: Mapping[str, str], characters_max: int
-) -> Iterator[tuple[str, str]]:
-    """Pairs of a field (dots lead into objects) and why it must not be sent.
-
-    Args:
-        row: The payout.
-        grammar: Patterns of single fields, by their last name.
-        characters_max: Of a field without a pattern.
-    """
-    yield from text_problems(row, characters_max=characters_max, grammar=grammar)
+def payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    """Pairs of a field (dots lead into objects) and why it must not be sent, but for amounts."""
+    yield from text_problems(row, interface=interface, grammar=interface.batch("payout").grammar)
+    if not row.payment_currency:
+        yield "payment_currency", "is empty"
     if row.source_amount is not None:
         # Two amounts of one currency would leave it to the gateway which one is paid.
         are_alike = row.source_currency == row.payment_currency

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self
 
 from recon.gateway_client import errors
-from recon.gateway_client.batches import refuse_account, text_problem
+from recon.gateway_client.batches import refuse_account
 from recon.gateway_client.interface import OurAccount, ReadOperation
-from recon.gateway_client.messages import request_body
+from recon.gateway_client.messages import request_body, text_problem
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, Sleep, Turns
 from recon.gateway_client.query_records import (
     QUERY,

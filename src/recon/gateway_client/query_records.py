@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
-from recon.gateway_client.batches import is_refund_number, text_problem
+from recon.gateway_client.batches import is_refund_number
 from recon.gateway_client.documents import (
     PADDING,
     UnreadableReplyError,
@@ -27,6 +27,7 @@ from recon.gateway_client.documents import (
     text_of,
 )
 from recon.gateway_client.interface import GatewayInterface, QueryRefusal
+from recon.gateway_client.messages import text_problem
 from recon.gateway_client.replies import (
     RISK_FIELDS,
     Envelope,

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from pydantic import SecretStr
 
@@ -30,7 +29,7 @@ from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import Instruction, terms_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect, ReconError
-from recon.model.money import wire_amount
+from recon.model.money import Money
 from recon.model.words import Clock, InstructionKind
 
 FIRST_REVIEW_FLAG = "1"
@@ -138,9 +137,9 @@ class GatewayOfMoney:
             return CancelSubscriptionRow(
                 recurring_id=instruction.recurring_id, contract_name=instruction.contract_name
             )
+        amount = Money.of_minor_units(instruction.amount, currency=currency).amount
         if instruction.kind is InstructionKind.PAYOUT:
             seal = Seal(self._account.settings.seal_key)
-            amount = self._on_wire(instruction.amount, currency=currency)
             if not instruction.sealed:
                 msg = "the payee's details were erased when this payout became final"
                 raise Defect(msg)
@@ -152,8 +151,7 @@ class GatewayOfMoney:
                     "payment_currency": currency,
                 }
             )
-        amount = self._on_wire(instruction.amount, currency=currency)
-        whole = self._on_wire(payment.amount, currency=currency)
+        whole = Money.of_minor_units(payment.amount, currency=currency).amount
         ids = {
             "transaction_id": payment.transaction_id,
             "order_no": instruction.order_no,
@@ -176,15 +174,6 @@ class GatewayOfMoney:
                     refund_reason=instruction.reason or f"recon {instruction.instruction_id}",
                     refund_reference=instruction.instruction_id,
                 )
-
-    def _on_wire(self, minor_units: int, *, currency: str) -> Decimal:
-        """An amount with the decimals that this gateway writes.
-
-        Raises:
-            AmountError: it has more than fit; nothing is rounded.
-        """
-        decimals = self._account.interface.profile.amounts.decimals_of(currency)
-        return wire_amount(minor_units, currency=currency, wire_decimals=decimals)
 
 
 def _operation(kind: InstructionKind) -> Operation:

@@ -17,14 +17,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from recon.desk.endorsement import Endorsement, Signed, is_filled_in, opened, row_problem
-from recon.gateway_client.batches import Operation, text_problem
+from recon.gateway_client.batches import Operation
 from recon.gateway_client.interface import (
-    BatchOperation,
     GatewayInterface,
     Wanted,
     same_signature,
     signed_with,
 )
+from recon.gateway_client.messages import text_problem
 from recon.model.errors import AmountError, EndorsementError, UsageError
 from recon.model.money import Money, exponent
 from recon.model.words import InstructionKind
@@ -364,7 +364,7 @@ class Judge:
     def _signed_rows(self, asked: Asked) -> tuple[Mapping[str, str], ...]:
         """The rows that the signature covers: of a batch its rows, else its fields; () for both."""
         described = self._settings.interface.batch(asked.template)
-        if isinstance(described, BatchOperation):
+        if described.rows_field:
             return () if asked.fields else asked.rows
         return () if asked.rows else (asked.fields,)
 

@@ -34,6 +34,8 @@ def test_the_shipped_profiles_have_the_documented_limits(tables: dict[str, Any])
         "cancel": 50,
         "refund": 50,
         "review": 100,
+        "payout": 1,
+        "cancelsubscription": 1,
     }
     assert base.profile.query.retrievalTrans.rows_max == 100
     assert (base.profile.query_characters_max, extended.profile.query_characters_max) == (0, 1000)
@@ -97,31 +99,42 @@ def test_as_shipped_a_currency_has_two_decimals_or_its_own_if_more(
 
 
 @pytest.mark.parametrize(
-    ("amounts", "currency", "written"),
+    ("amounts", "currency", "given", "written"),
     [
-        ({"own_decimals_if_more": False}, "KWD", "1.23"),
-        ({"of_currency": {"KWD": 2}}, "KWD", "1.23"),
-        ({"of_currency": {"JPY": 0}}, "JPY", "1000"),
-        ({"of_currency": {"XQZ": 1}}, "XQZ", "1.5"),
-        ({"decimals": 0}, "JPY", "1000"),
+        ({}, "EUR", "12.50", "12.50"),
+        ({}, "EUR", "12.500", "12.50"),
+        ({}, "EUR", "12.5", None),
+        ({}, "JPY", "1000", "1000.00"),
+        ({}, "JPY", "1000.00", "1000.00"),
+        ({}, "JPY", "1000.50", None),
+        ({}, "KWD", "1.250", "1.250"),
+        ({}, "KWD", "1.25", None),
+        ({"own_decimals_if_more": False}, "KWD", "1.23", "1.23"),
+        ({"of_currency": {"KWD": 2}}, "KWD", "1.230", "1.23"),
+        ({"of_currency": {"KWD": 2}}, "KWD", "1.234", None),
+        ({"of_currency": {"JPY": 0}}, "JPY", "1000", "1000"),
+        ({"of_currency": {"XQZ": 1}}, "XQZ", "1.5", "1.5"),
+        ({"of_currency": {"XQZ": 1}}, "XQZ", "1", None),
+        ({"decimals": 0}, "JPY", "1000.00", "1000"),
     ],
 )
-def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
+def test_an_amount_goes_out_with_the_decimals_of_the_gateway_and_is_never_rounded(
     tables: dict[str, dict[str, Any]],
     account: OurAccount,
+    *,
     amounts: dict[str, object],
     currency: str,
-    written: str,
+    given: str,
+    written: str | None,
 ) -> None:
-    interface = interface_with(tables, amounts=amounts)
-    account = replace(account, interface=interface)
-    row = replace(ROW, currency=currency, amount=Decimal(written))
-    prepared = prepare("capture", [row], account=account)
-    assert f'"amount":"{written}"'.encode() in prepared.body
-
-    longer = replace(row, amount=Decimal(f"{written}{'' if '.' in written else '.'}0"))
-    with pytest.raises(InvalidBatchError, match="amount has"):
-        prepare("capture", [longer], account=account)
+    """Given with those of its currency, or those of the wire: yen of 1000 and of 1000.00 alike."""
+    account = replace(account, interface=interface_with(tables, amounts=amounts))
+    row = replace(ROW, currency=currency, amount=Decimal(given))
+    if written is None:
+        with pytest.raises(InvalidBatchError, match="row 1, amount"):
+            prepare("capture", [row], account=account)
+        return
+    assert f'"amount":"{written}"'.encode() in prepare("capture", [row], account=account).body
 
 
 @pytest.mark.parametrize(

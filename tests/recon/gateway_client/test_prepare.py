@@ -42,7 +42,7 @@ REFUND = RefundRow(
         ({"currency": "XAU"}, "currency"),
         ({"amount": Decimal(12)}, "amount"),
         ({"amount": Decimal("12.345")}, "amount"),
-        ({"currency": "JPY", "amount": Decimal(1000), "refund_amount": Decimal("1.00")}, "amount"),
+        ({"currency": "JPY", "amount": Decimal("1000.5"), "refund_amount": Decimal(1)}, "amount"),
         ({"currency": "KWD", "refund_amount": Decimal("1.234")}, "amount"),
         ({"refund_amount": Decimal(1)}, "refund_amount"),
         ({"currency": "JPY", "refund_amount": Decimal("0.50")}, "refund_amount"),

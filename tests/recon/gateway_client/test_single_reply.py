@@ -236,7 +236,7 @@ def test_a_signed_refusal_before_processing_rejects_a_payout(
 def test_a_subscription_can_be_cancelled_in_real_xml(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
-    mine = {"single": {"cancelsubscription": {"body": "xml"}}}
+    mine = {"batch": {"cancelsubscription": {"body": "xml"}}}
     tables = tables | {"profiles": tables["profiles"] | {"user": mine}}
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold & <plan>")
     body = prepare(
@@ -312,7 +312,8 @@ def test_the_request_id_is_the_callers_own() -> None:
         ({"notify_url": "http://shop.example.test/"}, "notify_url"),
         ({"reference": "x" * 4_001}, "reference"),
         ({"payment_amount": Decimal(250)}, "payment_amount"),
-        ({"payment_amount": Decimal("250.000")}, "payment_amount"),
+        ({"payment_amount": Decimal("250.001")}, "payment_amount"),
+        ({"payment_currency": ""}, "payment_currency"),
         ({"payment_currency": "XQZ"}, "payment_currency"),
         ({"source_currency": "EUR", "source_amount": Decimal("250.0")}, "source_amount"),
     ],

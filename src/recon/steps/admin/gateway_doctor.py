@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 from recon.config.settings import Settings
 from recon.gateway_client.addresses import Route, trust
-from recon.gateway_client.batches import text_problem
 from recon.gateway_client.documents import UnreadableReplyError, json_object, text_of
 from recon.gateway_client.errors import (
     AddressError,
@@ -31,7 +30,7 @@ from recon.gateway_client.errors import (
     UnsignedError,
 )
 from recon.gateway_client.interface import SignatureRules, SignatureState, WireAmounts
-from recon.gateway_client.messages import request_body
+from recon.gateway_client.messages import request_body, text_problem
 from recon.gateway_client.query_records import QUERY
 from recon.gateway_client.replies import ReplyContext, envelope_of
 from recon.instructions.account import GatewayAccount, gateway_account

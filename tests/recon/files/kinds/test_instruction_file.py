@@ -212,8 +212,8 @@ def test_who_approves_a_payout_sees_what_it_is_paid_from(
 def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path: Path) -> None:
     """A brand's wider forms and decimals hold when the file is read, as they do when it is sent."""
     tables = load_file_settings({}).interface
-    own = {"amounts": {"of_currency": {"JPY": 0}}, "single": {"payout": {"grammar": {}}}}
-    own["single"]["payout"]["grammar"] = {"fee_paid_by": "PAYER|NOBODY"}
+    own = {"amounts": {"of_currency": {"JPY": 0}}, "batch": {"payout": {"grammar": {}}}}
+    own["batch"]["payout"]["grammar"] = {"fee_paid_by": "PAYER|NOBODY"}
     wider = tables | {"profiles": tables["profiles"] | {"user": own}}
     path = tmp_path / "instructions-4.csv"
     yen = {"fee_paid_by": "NOBODY", "source_currency": "JPY", "source_amount": "40000.00"}
