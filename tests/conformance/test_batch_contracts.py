@@ -9,7 +9,7 @@ import pytest
 from recon.gateway_client import (
     CancelRow,
     CaptureRow,
-    InvalidBatchError,
+    InvalidRequestError,
     RefundRow,
     ReplyOutcome,
     ReviewRow,
@@ -118,7 +118,7 @@ def test_a_full_batch_is_taken_and_a_larger_one_never_sent(
     reply = target.move(operation, rows_for(operation, many[:rows_max]))
     assert [row.outcome for row in reply.rows] == [ReplyOutcome.FAILED] * rows_max
     calls = sandbox.http.get("/_sandbox/health").json()["requests"]
-    with pytest.raises(InvalidBatchError):
+    with pytest.raises(InvalidRequestError):
         target.move(operation, rows_for(operation, many))
     assert sandbox.http.get("/_sandbox/health").json()["requests"] == calls
 

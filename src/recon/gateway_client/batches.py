@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import SecretStr
 
 from recon.gateway_client.documents import texts_of
-from recon.gateway_client.errors import InvalidBatchError, RowProblem
+from recon.gateway_client.errors import InvalidRequestError, RowProblem
 from recon.gateway_client.interface import (
     CallFormat,
     GatewayInterface,
@@ -290,7 +290,7 @@ def prepare(
     """The request of one batch, checked whole.
 
     Raises:
-        InvalidBatchError: naming each row and field that must not be sent; nothing was sent.
+        InvalidRequestError: naming each row and field that must not be sent.
         UnsignedError: whoever holds the key does not sign it; nothing was sent.
     """
     operation, interface = Operation(operation), account.interface
@@ -298,12 +298,10 @@ def prepare(
     if not 1 <= len(rows) <= described.rows_max:
         bound = f"1 to {described.rows_max} may be sent at once"
         msg = f"a {operation} batch of {len(rows)} rows; {bound}"
-        raise InvalidBatchError(msg)
+        raise InvalidRequestError(msg)
     refuse_account(account)
-    if problems := check_rows(operation, rows=rows, interface=interface):
-        reasons = [f"row {one.position + 1}, {one.field} {one.reason}" for one in problems]
-        msg = f"this {operation} batch must not be sent: {few(reasons)}; nothing was sent"
-        raise InvalidBatchError(msg, problems=problems)
+    problems = check_rows(operation, rows=rows, interface=interface)
+    refuse(f"{operation} batch", problems=problems)
     fields = fields_sent(operation, interface=interface)
     wire_rows = [_wire_row(row, fields=fields, interface=interface) for row in rows]
     if described.rows_field:
@@ -325,20 +323,24 @@ def prepare(
     )
 
 
-def few(reasons: Sequence[str]) -> str:
-    """The first reasons, and how many there are more."""
-    more = len(reasons) - PROBLEMS_SHOWN_MAX
-    return "; ".join(reasons[:PROBLEMS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+def refuse(what: str, *, problems: Sequence[RowProblem]) -> None:
+    """Raise InvalidRequestError where there are problems, with the first ones in words."""
+    if problems:
+        more = len(problems) - PROBLEMS_SHOWN_MAX
+        reasons = "; ".join(map(str, problems[:PROBLEMS_SHOWN_MAX]))
+        reasons += f" and {more} more" if more > 0 else ""
+        msg = f"this {what} must not be sent: {reasons}; nothing was sent"
+        raise InvalidRequestError(msg, problems=tuple(problems))
 
 
 def refuse_account(account: OurAccount) -> None:
-    """Raise InvalidBatchError when merchant, account or key cannot sign anything."""
+    """Raise InvalidRequestError when merchant, account or key cannot sign anything."""
     for name in ("merchant_id", "account_id"):
         reason = text_problem(name, text=getattr(account, name), interface=account.interface)
         if reason:
             msg = f"{name} {reason}; nothing was sent"
-            raise InvalidBatchError(msg)
+            raise InvalidRequestError(msg)
     key = account.sign_key
     if isinstance(key, SecretStr) and not key.get_secret_value():
         msg = "the sign key is empty; nothing was sent"
-        raise InvalidBatchError(msg)
+        raise InvalidRequestError(msg)

@@ -8,7 +8,7 @@ submits by itself is data; declarations of its own are refused, and nothing of t
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain, islice
@@ -17,10 +17,13 @@ from urllib.parse import parse_qsl
 
 from lxml import etree
 
+from recon.privacy.foreign_text import NOT_KEPT, is_private
+
 REPLY_BYTES_MAX = 2 * 1024 * 1024
 PADDING = " \t\r\n"
 DEPTH_MAX = 32
 NUMBER_CHARACTERS_MAX = 40
+EXTRA_FIELDS_MAX = 50
 
 _NESTED = frozenset({dict, list})
 
@@ -79,6 +82,18 @@ def exact_text_of(value: object) -> str | None:
 def texts_of(fields: Mapping[str, Any]) -> dict[str, str]:
     """The exact text of every field, for its signature; "" for objects and lists."""
     return {name: exact_text_of(value) or "" for name, value in fields.items()}
+
+
+def unlisted(
+    fields: Mapping[str, Any], *, listed: Container[str], masked: Callable[[str], str]
+) -> dict[str, str]:
+    """Fields that the API document does not list, as text; of private ones only the names.
+
+    Objects and lists are left out: they may hold anything of a person.
+    """
+    names = [name for name in fields if name not in listed][:EXTRA_FIELDS_MAX]
+    texts = {name: NOT_KEPT if is_private(name) else text_of(fields[name]) for name in names}
+    return {masked(name): masked(text) for name, text in texts.items() if text}
 
 
 def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any]], int]:

@@ -6,8 +6,7 @@ the same, it is masked there. The tree:
     GatewayClientError
     ├── InterfaceError             profiles, signature or status map are wrong
     ├── AddressError               the base URL is not one that may be called
-    ├── InvalidBatchError          rows that must not be sent; nothing was sent
-    ├── InvalidPaymentError        a payment that must not be sent; nothing was sent
+    ├── InvalidRequestError        rows, or a payment, that must not be sent; nothing was sent
     ├── UnsignedError              nobody signed it; nothing was sent
     ├── MisuseError                a Gateway closed, forked or calling itself; nothing was sent
     ├── NotSentError               surely not sent: the only errors after which a resend is safe
@@ -42,29 +41,24 @@ class AddressError(GatewayClientError):
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """Why one row of a batch must not be sent."""
+    """Why a field must not be sent; never its value where that is private."""
 
-    position: int
-    """0-based, in the batch."""
+    position: int | None
+    """0-based, of the row in its batch; None in a payment."""
     field: str
     reason: str
 
+    def __str__(self) -> str:
+        row = "" if self.position is None else f"row {self.position + 1}, "
+        return f"{row}{self.field} {self.reason}"
 
-class InvalidBatchError(GatewayClientError):
-    """The batch holds rows that must not be sent; nothing was sent."""
+
+class InvalidRequestError(GatewayClientError):
+    """The batch or the payment must not be sent; nothing was sent."""
 
     def __init__(self, message: str, *, problems: tuple[RowProblem, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
-
-
-class InvalidPaymentError(GatewayClientError):
-    """The payment must not be sent; nothing was sent."""
-
-    def __init__(self, message: str, *, problems: tuple[tuple[str, str], ...]) -> None:
-        super().__init__(message)
-        self.problems = problems
-        """Pairs of a field and why; never a value."""
 
 
 class UnsignedError(GatewayClientError):

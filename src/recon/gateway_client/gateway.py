@@ -85,9 +85,8 @@ class Connection(OurAccount):
 class AsyncGateway:
     """One account at the gateway, for asyncio.
 
-    Raises (all methods): InvalidBatchError or InvalidPaymentError for what must not be sent, naming
-    each field, and UnsignedError where another process holds the key and does not sign; nothing was
-    sent then.
+    Raises (all methods): InvalidRequestError for what must not be sent, naming each field, and
+    UnsignedError where another process holds the key and does not sign; nothing was sent then.
     """
 
     def __init__(self, connection: Connection) -> None:

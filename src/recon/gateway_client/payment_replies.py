@@ -23,6 +23,7 @@ from recon.gateway_client.documents import (
     element_texts,
     html_form,
     json_object,
+    unlisted,
     xml_root,
 )
 from recon.gateway_client.errors import (
@@ -43,8 +44,6 @@ from recon.gateway_client.replies import (
 from recon.gateway_client.transport import RawReply
 from recon.privacy.foreign_text import (
     LONG_DIGIT_RUN,
-    NOT_KEPT,
-    is_private,
     masked_card,
 )
 
@@ -60,7 +59,6 @@ ALIASES = {
 }
 """Inputs of the hosted page that must say what we asked for, as those of our own names must."""
 RISK_REASONS_MAX = 50
-EXTRA_ELEMENTS_MAX = 50
 EXACT_CHARACTERS_MAX = 4_000
 _NO_PATH = re.compile(r"[^!-~]|\\")
 """In an address a browser drops some of these, and reads a backslash as a slash."""
@@ -368,7 +366,6 @@ def payment_record(
         pairs = zip_longest(names, states, fillvalue="")
         reasons.extend(RiskReason(*pair) for pair in pairs if any(pair))
     code, separator, text = kept("result_info").partition(":")
-    extra = [name for name in texts if name not in _KNOWN][:EXTRA_ELEMENTS_MAX]
     return PaymentRecord(
         **{name: kept(name) for name in _TEXTS},
         **{name: prepared.kept_id(texts.get(name, "")) for name in _IDS},
@@ -377,7 +374,7 @@ def payment_record(
         result_code=code.strip() if separator else "",
         result_text=(text if separator else code).strip(),
         risk_reasons=tuple(reasons[:RISK_REASONS_MAX]),
-        extra={masked(name): NOT_KEPT if is_private(name) else kept(name) for name in extra},
+        extra=unlisted(texts, listed=_KNOWN, masked=masked),
     )
 
 

@@ -7,7 +7,7 @@ fields, never their values.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -18,11 +18,11 @@ from pydantic import BeforeValidator, Field, SecretStr
 from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.batches import (
     PreparedCall,
-    few,
+    refuse,
     refuse_account,
 )
 from recon.gateway_client.documents import texts_of
-from recon.gateway_client.errors import InvalidPaymentError
+from recon.gateway_client.errors import RowProblem
 from recon.gateway_client.interface import CallFormat, GatewayInterface, OurAccount
 from recon.gateway_client.messages import (
     NUMBER,
@@ -44,7 +44,6 @@ from recon.privacy.card_numbers import has_check_digit
 
 BETWEEN_ITEMS = "#;#"
 BETWEEN_PARTS = "#,#"
-PARTS = 4
 NOTHING = "0"
 """Stands for an empty part."""
 
@@ -66,33 +65,13 @@ def encoded_items(items: Sequence[LineItem]) -> str:
     Raises:
         ValueError: a part holds a separator, or completes one with its neighbours.
     """
-    text = BETWEEN_ITEMS.join(
-        BETWEEN_PARTS.join(part or NOTHING for part in _parts(item)) for item in items
-    )
+    rows = [[part or NOTHING for part in astuple(item)] for item in items]
+    text = BETWEEN_ITEMS.join(map(BETWEEN_PARTS.join, rows))
     # Only reading it back shows that no name adds an item to the order.
-    if decoded_items(text) != (tuple(_line(_parts(item)) for item in items), ()):
+    if rows and [item.split(BETWEEN_PARTS) for item in text.split(BETWEEN_ITEMS)] != rows:
         msg = "a part of an item holds a separator, or completes one"
         raise ValueError(msg)
     return text
-
-
-def decoded_items(text: str) -> tuple[tuple[LineItem, ...], tuple[str, ...]]:
-    """The items of a text, and the pieces of it that are no item of four parts."""
-    pieces = [piece for piece in text.split(BETWEEN_ITEMS) if piece]
-    split = [(piece, piece.split(BETWEEN_PARTS)) for piece in pieces]
-    good = tuple(_line(parts) for _, parts in split if len(parts) == PARTS)
-    return good, tuple(piece for piece, parts in split if len(parts) != PARTS)
-
-
-def _parts(item: LineItem) -> tuple[str, str, str, str]:
-    parts = (item.name, item.number, item.price, item.quantity)
-    if not all(isinstance(part, str) for part in parts):
-        raise TypeError
-    return parts
-
-
-def _line(parts: Sequence[str]) -> LineItem:
-    return LineItem(*("" if part == NOTHING else part for part in parts))
 
 
 class ItemPrice(PrivateFields):
@@ -487,15 +466,12 @@ def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> Pr
         today: Against which a card's expiry is checked.
 
     Raises:
-        InvalidPaymentError: naming each field that must not be sent; nothing was sent.
+        InvalidRequestError: naming each field that must not be sent; nothing was sent.
     """
     interface = account.interface
     refuse_account(account)
-    problems = tuple(payment_problems(payment, interface=interface, today=today))
-    if problems:
-        reasons = few([f"{name} {reason}" for name, reason in problems])
-        msg = f"this payment must not be sent: {reasons}; nothing was sent"
-        raise InvalidPaymentError(msg, problems=problems)
+    problems = payment_problems(payment, interface=interface, today=today)
+    refuse("payment", problems=[RowProblem(None, *problem) for problem in problems])
     operation = payment.operation
     described: CallFormat = getattr(interface.profile.payment, operation)
     fields = wire_value(payment) | {

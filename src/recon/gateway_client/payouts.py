@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from recon.gateway_client.addresses import address_problem
-from recon.gateway_client.documents import text_of
+from recon.gateway_client.documents import text_of, unlisted
 from recon.gateway_client.interface import GatewayInterface, WireAmounts
 from recon.gateway_client.messages import (
     SHOWN,
@@ -23,7 +23,6 @@ from recon.gateway_client.messages import (
     is_blank,
     text_problems,
 )
-from recon.privacy.foreign_text import NOT_KEPT, is_private
 
 
 class PersonFacts(PrivateFields):
@@ -192,7 +191,6 @@ def has_iban_check(iban: str) -> bool:
     return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
 
 
-EXTRA_FIELDS_MAX = 50
 Kept = Callable[[str], str]
 _BEARERS = ("PAYER", "BENEFICIARY")
 """Who may bear the fee."""
@@ -273,7 +271,7 @@ def payout_record(
         **read,
         local_clearing_system=masked_text(text_of(system) or ""),
         malformed=tuple(malformed),
-        extra=_extra(reply, masked_text=masked_text),
+        extra=unlisted(reply, listed=_KNOWN_FIELDS, masked=masked_text),
     )
 
 
@@ -330,10 +328,3 @@ def instant_of(text: str) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _extra(reply: Mapping[str, Any], *, masked_text: Kept) -> dict[str, str]:
-    """Unknown fields that are plain text or numbers; objects may hold anything of a person."""
-    names = [name for name in reply if name not in _KNOWN_FIELDS][:EXTRA_FIELDS_MAX]
-    texts = {name: NOT_KEPT if is_private(name) else text_of(reply[name]) for name in names}
-    return {masked_text(name): masked_text(text) for name, text in texts.items() if text}

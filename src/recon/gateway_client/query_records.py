@@ -8,25 +8,26 @@ stands there of it. Pure, and total over any bytes.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo
 
 from recon.gateway_client.batches import is_refund_number
 from recon.gateway_client.documents import (
+    EXTRA_FIELDS_MAX,
     PADDING,
     UnreadableReplyError,
     json_object,
     rows_of,
     text_of,
 )
-from recon.gateway_client.interface import GatewayInterface, QueryRefusal
+from recon.gateway_client.interface import QueryRefusal
 from recon.gateway_client.messages import text_problem
 from recon.gateway_client.replies import (
     RISK_FIELDS,
@@ -45,18 +46,34 @@ from recon.privacy.foreign_text import are_harmless, redacted, without_private
 QUERY, REFUND_QUERY = "retrievalTrans", "retrievalRefund"
 DROPPED_FIELDS = frozenset({"card", "security_code", "cavv", "encryption_data"})
 """Never kept, whatever they hold."""
-EXTRA_FIELDS_MAX = 50
 ENVELOPE_FIELDS = frozenset({"merchant_id", "account_id", "return_status", "return_message"})
 _DATE = re.compile(r"[0-9]{14}", re.ASCII)
-ORDER_FIELDS = (
-    *("transaction_id", "order_no", "currency", "amount", "payment_status", "query_result"),
-    *("reference_no", "transaction_date"),
-)
-REFUND_FIELDS = (
-    *("transaction_id", "order_no", "currency", "amount", "refund_amount", "refund_status"),
-    *("payment_status", "refund_reason", "refund_reference", "refund_reference_id"),
-    *("refund_date", "refund_processing_date"),
-)
+
+
+class _Cell(StrEnum):
+    """What a cell is, and how it is kept."""
+
+    ID = "id"
+    """In a form of ours, as it stands."""
+    AMOUNT = "amount"
+    TEXT = "text"
+    """Redacted, but for the keys that were asked."""
+    NUMBER = "number"
+    """The gateway's own: kept, though its digits may look like a card's."""
+    DATE = "date"
+
+
+Id = Annotated[str, _Cell.ID]
+Amount = Annotated[Decimal, _Cell.AMOUNT]
+Text = Annotated[str, _Cell.TEXT]
+Number = Annotated[str, _Cell.NUMBER]
+Date = Annotated[str, _Cell.DATE]
+INSTANTS = {
+    "transaction_date": "transaction_at",
+    "refund_date": "refund_at",
+    "refund_processing_date": "processed_at",
+}
+"""Each date -> where a record has it as an instant."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -76,15 +93,15 @@ class OrderRecord(NamedTuple):
 
     key: str
     """The order_no or transaction_id that was asked for."""
-    order_no: str
-    transaction_id: str
-    currency: str
-    amount: Decimal
+    order_no: Id
+    transaction_id: Id
+    currency: Id
+    amount: Amount
     """Major units, with the decimals the gateway wrote."""
-    payment_status: str
-    query_result: str
-    reference_no: str
-    transaction_date: str
+    payment_status: Text
+    query_result: Text
+    reference_no: Number
+    transaction_date: Date
     """14 digits as given, or ""."""
     transaction_at: datetime | None
     """`transaction_date` in the gateway's configured zone."""
@@ -97,38 +114,47 @@ class OrderRecord(NamedTuple):
     """What the row says of the payment's risk; where it is silent and alone, the whole reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefundRecord:
+class RefundRecord(NamedTuple):
     """One refund as the gateway knows it at `queried_at`."""
 
     key: str
     """The order_no or refund_reference that was asked for."""
-    order_no: str
-    transaction_id: str
-    currency: str
-    amount: Decimal
+    order_no: Id
+    transaction_id: Id
+    currency: Id
+    amount: Amount
     """Of the payment, major units."""
-    refund_amount: Decimal
-    refund_status: str
+    refund_amount: Amount
+    refund_status: Text
     """1 means accepted; whether it was paid back tells `processed_at`."""
-    payment_status: str
-    refund_reference: str
+    payment_status: Text
+    refund_reference: Text
     """The merchant's own."""
-    refund_reference_id: str
+    refund_reference_id: Id
     """The transaction_id, a hyphen and two digits."""
-    refund_reason: str
-    refund_date: str
+    refund_reason: Text
+    refund_date: Date
     """14 digits as given, or ""."""
     refund_at: datetime | None
-    refund_processing_date: str
+    refund_processing_date: Date
     processed_at: datetime | None
     """None while the refund is accepted but not yet paid back."""
     queried_at: datetime
-    extra: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, str] = _NOTHING
     """Fields that are not listed above, redacted of card numbers."""
 
 
 Record = TypeVar("Record", OrderRecord, RefundRecord)
+
+
+def _fields_of(record: type[NamedTuple]) -> Mapping[str, _Cell]:
+    """The fields of a row that a record has, and what each is."""
+    hints = get_type_hints(record, include_extras=True)
+    marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: own[0] for name, own in marks.items() if own}
+
+
+ORDER_FIELDS, REFUND_FIELDS = _fields_of(OrderRecord), _fields_of(RefundRecord)
 
 
 @dataclass(slots=True)
@@ -181,13 +207,16 @@ def read_group(
     asked = [(key, row) for key, rows in by_key.items() for row in rows]
     # Said once beside several rows, nobody could say of which payment it is.
     beside = reply if len(listed) + malformed == 1 else {}
-    rows = _Rows(asked, beside=beside, at=raw.received_at, interface=context.account.interface)
-    is_refund = context.operation == REFUND_QUERY
-    extra = _extra(reply, listed={*ENVELOPE_FIELDS, context.rows_field})
-    read = rows.refunds() if is_refund else rows.orders(kind=kind, reply_extra=extra)
+    rows = _Rows(asked, raw=raw, context=context)
+    entries: Sequence[Any]
+    if context.operation == REFUND_QUERY:
+        entries = rows.read(REFUND_FIELDS, RefundRecord)
+    else:
+        extra = _extra(reply, listed={*ENVELOPE_FIELDS, context.rows_field})
+        entries = rows.orders(kind=kind, beside=beside, reply_extra=extra)
     answer.findings.extend(rows.findings)
     grouped: dict[str, list[Any]] = {key: [] for key in keys}
-    for (key, _), one in zip(asked, read, strict=True):
+    for (key, _), one in zip(asked, entries, strict=True):
         grouped[key].append(one)
     for key, ones in grouped.items():
         _book(answer, key=key, entries=ones)
@@ -228,30 +257,26 @@ def _book(answer: GroupAnswer[Any], *, key: str, entries: Sequence[Any]) -> None
 
 
 class _Rows:
-    """Rows about keys that were asked, and their cells by column.
-
-    Args:
-        asked: Key and row.
-        beside: What the reply says beside its only row; empty where it could be about several.
-        at: When it came.
-        interface: Forms, decimals and codes.
-    """
+    """Rows about keys that were asked, each with its key, and their cells by column."""
 
     def __init__(
         self,
         asked: Sequence[tuple[str, Mapping[str, Any]]],
         *,
-        beside: Mapping[str, Any],
-        at: datetime,
-        interface: GatewayInterface,
+        raw: RawReply,
+        context: ReplyContext,
     ) -> None:
         self.findings: list[ReplyFinding] = []
-        self._asked, self._beside, self._at, self._interface = asked, beside, at, interface
+        self._asked, self._raw, self._operation = asked, raw, context.operation
+        self._interface = context.account.interface
 
     def orders(
-        self, *, kind: KeyKind, reply_extra: Mapping[str, str]
+        self, *, kind: KeyKind, beside: Mapping[str, Any], reply_extra: Mapping[str, str]
     ) -> list[OrderRecord | str | None]:
-        """Of each row its record, why there is none, or None for a key that is not found."""
+        """Of each row its record, why there is none, or None for a key that is not found.
+
+        `beside` is what the reply says beside its only row; empty where it could be about several.
+        """
         meanings = self._interface.status_map.query_result
         entries: list[OrderRecord | str | None] = []
         shown: list[int] = []
@@ -269,84 +294,55 @@ class _Rows:
             if meaning in {"record", None}:
                 shown.append(at)
         self._asked = [self._asked[at] for at in shown]
-        cells, problems = self._cells(ORDER_FIELDS, amounts=("amount",), operation=QUERY)
-        dates = self._instants("transaction_date", cells=cells, problems=problems)
-        whole = risk_facts({}, reply=self._beside)
-        records = zip(
-            [key for key, _ in self._asked],
-            cells["order_no"],
-            cells["transaction_id"],
-            cells["currency"],
-            _amounts(cells["amount"], problems=problems),
-            _shown(cells["payment_status"]),
-            _shown(cells["query_result"]),
-            _shown(cells["reference_no"], keep=True),
-            _shown(cells["transaction_date"], keep=True),
-            dates,
-            [self._at] * len(shown),
-            self._extras(ORDER_FIELDS),
-            [reply_extra] * len(shown),
-            [
-                whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=self._beside)
-                for _, row in self._asked
-            ],
-            strict=True,
-        )
-        for at, problem, values in zip(shown, problems, records, strict=True):
-            entries[at] = problem or OrderRecord(*values)
-        self._note(problems)
+        whole = risk_facts({}, reply=beside)
+        risk = [
+            whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=beside)
+            for _, row in self._asked
+        ]
+        more: dict[str, Sequence[Any]] = {"reply_extra": [reply_extra] * len(shown), "risk": risk}
+        for at, entry in zip(shown, self.read(ORDER_FIELDS, OrderRecord, **more), strict=True):
+            entries[at] = entry
         return entries
 
-    def refunds(self) -> list[RefundRecord | str]:
-        """Of each row its record, or why there is none; silence alone means that there is none."""
-        cells, problems = self._cells(
-            REFUND_FIELDS, amounts=("amount", "refund_amount"), operation=REFUND_QUERY
-        )
-        pairs = zip(cells["refund_reference_id"], cells["transaction_id"], strict=True)
-        reason = "the refund_reference_id is not the transaction_id, a hyphen and two digits"
-        fits = [is_refund_number(text, transaction_id=transaction) for text, transaction in pairs]
-        self._refuse(fits, problems=problems, reason=reason)
-        asked = [
-            redacted(text, keep={key})
-            for text, (key, _) in zip(cells["refund_reference"], self._asked, strict=True)
-        ]
-        records = zip(
-            [key for key, _ in self._asked],
-            cells["order_no"],
-            cells["transaction_id"],
-            cells["currency"],
-            _amounts(cells["amount"], problems=problems),
-            _amounts(cells["refund_amount"], problems=problems),
-            _shown(cells["refund_status"]),
-            _shown(cells["payment_status"]),
-            asked,
-            cells["refund_reference_id"],
-            _shown(cells["refund_reason"]),
-            _shown(cells["refund_date"], keep=True),
-            self._instants("refund_date", cells=cells, problems=problems),
-            _shown(cells["refund_processing_date"], keep=True),
-            # One that cannot be read must not pass for a refund that is not yet paid back.
-            self._instants("refund_processing_date", cells=cells, problems=problems),
-            [self._at] * len(asked),
-            self._extras(REFUND_FIELDS),
-            strict=True,
-        )
-        self._note(problems)
+    def read(
+        self, fields: Mapping[str, _Cell], record: type[Record], **more: Sequence[Any]
+    ) -> list[Record | str]:
+        """Of each row its record, or why there is none."""
+        keys = [key for key, _ in self._asked]
+        cells, problems = self._cells(fields)
+        queried_at = [self._raw.received_at] * len(keys)
+        columns = {"key": keys, "queried_at": queried_at, "extra": self._extras(fields), **more}
+        for name, cell in fields.items():
+            match cell:
+                case _Cell.AMOUNT:
+                    columns[name] = _amounts(cells[name], problems=problems)
+                case _Cell.TEXT:
+                    columns[name] = _shown(cells[name], keep=set(keys))
+                case _Cell.DATE:
+                    columns[name] = _shown(cells[name])
+                    # One that cannot be read must not pass for one that is still to come.
+                    columns[INSTANTS[name]] = self._instants(name, cells=cells, problems=problems)
+                case _Cell.NUMBER:
+                    columns[name] = _shown(cells[name])
+                case _:
+                    columns[name] = cells[name]
+        for key, problem in zip(keys, problems, strict=True):
+            if problem:
+                finding = ReplyFinding(FindingKind.MALFORMED, f"{key}: {problem}")
+                self.findings.append(finding)
+        rows = zip(*(columns[name] for name in record._fields), strict=True)
         return [
-            problem or RefundRecord(*values)
-            for problem, values in zip(problems, records, strict=True)
+            problem or record._make(values) for problem, values in zip(problems, rows, strict=True)
         ]
 
-    def _cells(
-        self, names: Sequence[str], *, amounts: Sequence[str], operation: str
-    ) -> tuple[dict[str, list[str]], list[str]]:
+    def _cells(self, fields: Mapping[str, _Cell]) -> tuple[dict[str, list[str]], list[str]]:
         """Columns of text without padding, and of each row why it cannot be used, or ""."""
         given = {
             name: [
                 cell.strip(PADDING) if type(cell := row.get(name)) is str else text_of(cell)
                 for _, row in self._asked
             ]
-            for name in names
+            for name in fields
         }
         cells = {name: [text or "" for text in column] for name, column in given.items()}
         currencies, wire = cells["currency"], self._interface.profile.amounts
@@ -355,10 +351,10 @@ class _Rows:
             f"the currency {problem}" if (problem := unknown(currency)) else ""
             for currency in currencies
         ]
-        for name in amounts:
+        for name in (name for name, cell in fields.items() if cell is _Cell.AMOUNT):
             pairs = zip(cells[name], currencies, strict=True)
             fits = [
-                wire.amount_of(text, currency=currency, operation=operation) is not None
+                wire.amount_of(text, currency=currency, operation=self._operation) is not None
                 for text, currency in pairs
             ]
             self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
@@ -370,6 +366,11 @@ class _Rows:
         for name, column in given.items():
             fits = [text is not None for text in column]
             self._refuse(fits, problems=problems, reason=f"the {name} is not text")
+        if numbers := cells.get("refund_reference_id"):
+            pairs = zip(numbers, cells["transaction_id"], strict=True)
+            fits = [is_refund_number(number, transaction_id=owner) for number, owner in pairs]
+            reason = "the refund_reference_id is not the transaction_id, a hyphen and two digits"
+            self._refuse(fits, problems=problems, reason=reason)
         return cells, problems
 
     def _refuse(self, fits: Iterable[bool], *, problems: list[str], reason: str) -> None:
@@ -377,12 +378,6 @@ class _Rows:
         for at, fit in enumerate(fits):
             if not fit and not problems[at]:
                 problems[at] = reason
-
-    def _note(self, problems: Sequence[str]) -> None:
-        for (key, _), problem in zip(self._asked, problems, strict=True):
-            if problem:
-                finding = ReplyFinding(FindingKind.MALFORMED, f"{key}: {problem}")
-                self.findings.append(finding)
 
     def _instants(
         self, name: str, *, cells: Mapping[str, list[str]], problems: Sequence[str]
@@ -396,7 +391,7 @@ class _Rows:
                 self.findings.append(ReplyFinding(FindingKind.MALFORMED, message, *ids))
         return instants
 
-    def _extras(self, listed: Sequence[str]) -> list[Mapping[str, str]]:
+    def _extras(self, listed: Iterable[str]) -> list[Mapping[str, str]]:
         """Of each row what is not listed; one object for all rows that say the same."""
         names = frozenset(listed)
         known: dict[str, Mapping[str, str]] = {}
@@ -430,16 +425,14 @@ def _amounts(column: Sequence[str], *, problems: Sequence[str]) -> list[Decimal]
     return [Decimal(0 if problem else text) for text, problem in pairs]
 
 
-def _shown(column: list[str], *, keep: bool = False) -> list[str]:
+def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
     """A column as it may be kept and shown; each distinct text is redacted once.
 
-    Args:
-        column: Texts without padding.
-        keep: They are numbers of the gateway's, which may look like a card's.
+    Numbers in `keep` stay, though they may look like a card's; None: every text as a whole.
     """
     if are_harmless(column):
         return column
-    known = {text: redacted(text, keep={text} if keep else ()) for text in set(column)}
+    known = {text: redacted(text, keep={text} if keep is None else keep) for text in set(column)}
     return [known[text] for text in column]
 
 

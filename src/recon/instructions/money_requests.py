@@ -12,7 +12,7 @@ from recon.gateway_client import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    InvalidBatchError,
+    InvalidRequestError,
     Operation,
     PayoutRow,
     PreparedRequest,
@@ -96,7 +96,7 @@ class GatewayOfMoney:
                 [self._row_of(row) for row in rows],
                 sign_key=self._signer(instructions),
             )
-        except (InvalidBatchError, ConfigurationError) as error:
+        except (InvalidRequestError, ConfigurationError) as error:
             raise Defect(str(error)) from error
 
     async def send(self, request: PreparedRequest) -> RawReply:

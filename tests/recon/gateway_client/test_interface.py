@@ -16,7 +16,7 @@ from recon.gateway_client import (
     CaptureRow,
     GatewayInterface,
     InterfaceError,
-    InvalidBatchError,
+    InvalidRequestError,
     OurAccount,
     prepare,
 )
@@ -131,7 +131,7 @@ def test_an_amount_goes_out_with_the_decimals_of_the_gateway_and_is_never_rounde
     account = replace(account, interface=interface_with(tables, amounts=amounts))
     row = replace(ROW, currency=currency, amount=Decimal(given))
     if written is None:
-        with pytest.raises(InvalidBatchError, match="row 1, amount"):
+        with pytest.raises(InvalidRequestError, match="row 1, amount"):
             prepare("capture", [row], account=account)
         return
     assert f'"amount":"{written}"'.encode() in prepare("capture", [row], account=account).body

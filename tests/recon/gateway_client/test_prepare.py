@@ -9,7 +9,7 @@ from recon.gateway_client import (
     CancelRow,
     CaptureRow,
     GatewayInterface,
-    InvalidBatchError,
+    InvalidRequestError,
     OurAccount,
     RefundRow,
     ReviewRow,
@@ -63,7 +63,7 @@ REFUND = RefundRow(
 def test_a_row_that_must_not_be_sent_is_named(
     account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
+    with pytest.raises(InvalidRequestError, match="nothing was sent") as caught:
         prepare(
             "refund",
             [replace(REFUND, transaction_id="T0"), replace(REFUND, **changes)],
@@ -74,7 +74,7 @@ def test_a_row_that_must_not_be_sent_is_named(
 
 
 def test_a_transaction_stands_in_a_batch_once(account: OurAccount) -> None:
-    with pytest.raises(InvalidBatchError, match="more than once"):
+    with pytest.raises(InvalidRequestError, match="more than once"):
         prepare("capture", [CAPTURE, CAPTURE], account=account)
 
 
@@ -87,14 +87,14 @@ def test_a_batch_has_the_documented_bounds(account: OurAccount, count: int, oper
         for n in range(count)
     ]
 
-    with pytest.raises(InvalidBatchError, match=f"{count} rows"):
+    with pytest.raises(InvalidRequestError, match=f"{count} rows"):
         prepare(operation, rows, account=account)
 
 
 def test_a_row_of_another_operation_is_refused(account: OurAccount) -> None:
     row = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
 
-    with pytest.raises(InvalidBatchError, match="CancelRow, not a CaptureRow"):
+    with pytest.raises(InvalidRequestError, match="CancelRow, not a CaptureRow"):
         prepare("capture", [row], account=account)
 
 
@@ -102,7 +102,7 @@ def test_a_row_of_another_operation_is_refused(account: OurAccount) -> None:
 def test_nothing_is_signed_without_ids_and_a_key(
     interface: GatewayInterface, merchant: str, key: str
 ) -> None:
-    with pytest.raises(InvalidBatchError):
+    with pytest.raises(InvalidRequestError):
         prepare(
             "capture",
             [CAPTURE],

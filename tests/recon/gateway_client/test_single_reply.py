@@ -14,7 +14,7 @@ from recon.gateway_client import (
     CancelSubscriptionRow,
     FindingKind,
     GatewayInterface,
-    InvalidBatchError,
+    InvalidRequestError,
     OurAccount,
     PayoutRow,
     PreparedRequest,
@@ -281,7 +281,7 @@ def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
 def test_a_contract_name_that_breaks_lines_is_not_sent(account: OurAccount) -> None:
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="a\nb")
 
-    with pytest.raises(InvalidBatchError, match="contract_name"):
+    with pytest.raises(InvalidRequestError, match="contract_name"):
         prepare("cancelsubscription", [row], account=account)
 
 
@@ -321,7 +321,7 @@ def test_the_request_id_is_the_callers_own() -> None:
 def test_a_payout_that_must_not_be_sent_is_refused_by_field(
     account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
+    with pytest.raises(InvalidRequestError, match="nothing was sent") as caught:
         prepare("payout", [payout_with(**changes)], account=account)
 
     assert field in {problem.field.rpartition(".")[2] for problem in caught.value.problems}
@@ -331,7 +331,7 @@ def test_a_payout_that_must_not_be_sent_is_refused_by_field(
 def test_two_payouts_never_share_a_request(account: OurAccount) -> None:
     rows = [payout_with(), payout_with(request_id="6f0b5bb2-10f0-4d31-a7b3-1f4f5f7c9d55")]
 
-    with pytest.raises(InvalidBatchError, match="2 rows; 1 to 1"):
+    with pytest.raises(InvalidRequestError, match="2 rows; 1 to 1"):
         prepare("payout", rows, account=account)
 
 

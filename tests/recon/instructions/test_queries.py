@@ -199,11 +199,11 @@ OURS = RefundRecord(
     [
         ((), ""),
         ((OURS,), "T1-01"),
-        ((replace(OURS, refund_amount=Decimal("12.51")),), None),
-        ((replace(OURS, currency="USD"),), None),
-        ((replace(OURS, refund_reference_id=""),), None),
+        ((OURS._replace(refund_amount=Decimal("12.51")),), None),
+        ((OURS._replace(currency="USD"),), None),
+        ((OURS._replace(refund_reference_id=""),), None),
         ((OURS, OURS), None),
-        ((OURS, replace(OURS, refund_amount=Decimal("1.00"))), None),
+        ((OURS, OURS._replace(refund_amount=Decimal("1.00"))), None),
     ],
 )
 def test_only_one_fitting_refund_is_evidence(
