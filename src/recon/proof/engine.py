@@ -15,7 +15,6 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.digest import numbers_of
-from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.independent_sets import LEGS
 from recon.model.uptime import YOUNG, give_back
@@ -78,7 +77,7 @@ def _cut(sources: Sources, *, buckets: int) -> Iterator[Sources]:
     # Of few orders some buckets have no row.
     for number in np.unique(np.concatenate([*bucket_of.values()])).tolist():
         own: dict[str, Any] = {
-            leg: taken(frame, rows=np.flatnonzero(bucket_of[leg] == number))
+            leg: frame[bucket_of[leg] == number].reset_index(drop=True)
             for leg, frame in frames.items()
         }
         yield replace(sources, **own)

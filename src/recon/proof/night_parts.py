@@ -26,7 +26,6 @@ from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import equals, placed
 from recon.matching.frames.digest import Words, are_among, digest_of, numbers_of
 from recon.matching.frames.grouping import Bools
-from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT
@@ -286,7 +285,7 @@ def judged_part(
     )
     # What is left goes on as it was given: what is added to it is of all that is left, together.
     left: dict[str, Any] = {
-        leg: taken(getattr(rows, leg), rows=np.flatnonzero(~own)) for leg, own in aside.items()
+        leg: getattr(rows, leg)[~own].reset_index(drop=True) for leg, own in aside.items()
     }
     return JudgedPart(figures, frames, items, replace(rows, **left))
 
@@ -306,7 +305,7 @@ def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
 def _rows_of(sources: Sources, *, rows: Mapping[str, Bools]) -> Sources:
     """Some rows of LEGS, and nothing that speaks of others."""
     frames: dict[str, Any] = {
-        leg: taken(getattr(sources, leg), rows=np.flatnonzero(own)) for leg, own in rows.items()
+        leg: getattr(sources, leg)[own].reset_index(drop=True) for leg, own in rows.items()
     }
     moves = sources.instructions
     # Whether there is a source of instructions matters; of whom they speak does not stand alone.
@@ -388,7 +387,7 @@ def _in_one(rest: pd.DataFrame, *, parts: Sequence[pd.DataFrame]) -> pd.DataFram
     for name in map(str, rest.columns):
         columns: list[pd.Series[Any]] = [rest[name], *(part.pop(name) for part in parts)]
         every[name] = pd.concat(columns, ignore_index=True)
-    return without_copies(columns_in_order(every, by=OPEN_SORTED_BY))
+    return columns_in_order(every, by=OPEN_SORTED_BY)
 
 
 def _added_sides(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

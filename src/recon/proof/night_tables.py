@@ -19,7 +19,7 @@ from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.matching.bank.pairing import bank_of
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.arrays import text_type
+from recon.matching.frames.arrays import filled, text_column, text_type
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     BankSource,
@@ -27,7 +27,6 @@ from recon.matching.frames.bank_sources import (
     NightOfBank,
     RefusedBankFile,
 )
-from recon.matching.frames.same_words import same_word, stated_once
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     INSTANT,
@@ -233,7 +232,7 @@ def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
 def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
     """The lines with what a file of its own tells of them, by source and line."""
     if table is None:
-        return lines.assign(**dict.fromkeys(FACTS, same_word("", size=len(lines))))
+        return lines.assign(**dict.fromkeys(FACTS, text_column(filled("", size=len(lines)))))
     tariffs = frame_of_table(table)[[*_PLACE, *FACTS]]
     whole = lines.merge(tariffs, on=[*_PLACE], how="left")
     return whole.assign(**{fact: whole[fact].fillna("") for fact in FACTS})
@@ -286,9 +285,7 @@ def _array(column: pa.ChunkedArray, *, field: pa.Field, texts: Any) -> Any:
     """One column of a frame, without the frame's names and numbers of rows."""
     kind: Any = field.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        words = column.cast(pa.string())
-        once = stated_once(words.chunks, size=len(words))
-        return texts.__from_arrow__(words) if once is None else once.array
+        return texts.__from_arrow__(column.cast(pa.string()))
     if pa.types.is_timestamp(kind):
         return column.to_pandas().astype(INSTANT).array
     return _NUMBERS.__from_arrow__(column) if field.nullable else column.to_numpy()

@@ -11,10 +11,8 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames import same_words
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import books_of
-from recon.proof.engine import reconcile
 from recon.proof.proven import concluded, prove
 from tests.injected import planted
 from tests.injected.injected_files import AS_OF
@@ -129,18 +127,6 @@ def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
     night, previous = random_night(seed)
 
     assert_same_in_parts(night, buckets=(3, 11)[seed % 2], previous=previous)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_nights_held_once_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns in pieces that share what they have in common say nothing else, in either order."""
-    night, previous = random_night(seed)
-    told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
-    plain = reconcile(night, **told)
-    monkeypatch.setattr(same_words, "PIECE_ROWS", 7)
-
-    for pieces in (turned(night), turned(turned(night))):
-        assert_same(reconcile(pieces, **told), plain)
 
 
 @pytest.mark.parametrize("buckets", [2, 9, 64])

@@ -46,32 +46,11 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
         few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
         return Coded(tuple(few), pa.array([*known], pa.large_string()))
     chunks = [pieces(column) for column in columns]
-    # Columns that lie in one place are one.
-    spots = [tuple(map(_spot, part)) for part in chunks]
-    different = {spot: part for spot, part in zip(spots, chunks, strict=True) if part}
-    together = [chunk for part in different.values() for chunk in part]
+    together = [chunk for part in chunks for chunk in part]
     numbered = pa.chunked_array(together, pa.large_string()).dictionary_encode()
     codes = iter([np.asarray(chunk.indices) for chunk in numbered.chunks])
-    coded_of = {spot: _joined([*islice(codes, len(part))]) for spot, part in different.items()}
-    nothing = np.zeros(0, dtype=np.int32)
-    return Coded(tuple(coded_of.get(spot, nothing) for spot in spots), numbered.chunk(0).dictionary)
-
-
-def _spot(text: pa.Array) -> tuple[int, ...]:
-    """Where texts lie: two arrays of one place say the same."""
-    held = (0 if buffer is None else buffer.address for buffer in text.buffers())
-    return (text.offset, len(text), *held)
-
-
-def only_word(chunks: Iterable[pa.Array]) -> str | None:
-    """The one word of all rows, as an account's own id is; None for several, or for no row."""
-    pieces_of = [*filter(len, chunks)]
-    # Most columns say another word in their last row.
-    if not pieces_of or not pieces_of[0][0].equals(pieces_of[-1][-1]):
-        return None
-    word = pieces_of[0][0]
-    is_only = word.is_valid and all(pc.all(pc.equal(each, word)).as_py() for each in pieces_of)
-    return str(word.as_py()) if is_only else None
+    coded_of = tuple(_joined([*islice(codes, len(part))]) for part in chunks)
+    return Coded(coded_of, numbered.chunk(0).dictionary)
 
 
 def _texts(column: "pd.Series[str]") -> list[str]:

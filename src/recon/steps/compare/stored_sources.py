@@ -10,7 +10,7 @@ some.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +25,6 @@ from recon.archive.step_folder import Sealed, sealed_step
 from recon.archive.storage import open_storage, reachable
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
-from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ArchiveBrokenError
 from recon.proof.night_tables import (
@@ -140,7 +139,7 @@ def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
             tariffs = _rows(night, stretch, name=TARIFFS) if night.has(TARIFFS) else None
             frame = with_tariffs(frame, table=tariffs)
         frames[field] = frame[[*columns]]
-    given: dict[str, Any] = {**held_once(frames)}
+    given: dict[str, Any] = {**frames}
     given |= {FRAMES[name][0]: None for name in IN_STRETCHES if name in absent}
     return Sources(**given, instructions=None)
 
@@ -191,11 +190,7 @@ def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Pr
         for name, schema in schemas.items()
         if (name in names and name in FRAMES) or night.has(name)
     }
-    sources, previous = sources_of_tables(tables), previous_of_tables(tables)
-    given = {field: getattr(sources, field) for field, _ in FRAMES.values()}
-    frames = {field: frame for field, frame in given.items() if frame is not None}
-    once: dict[str, Any] = {**held_once(frames)}
-    return replace(sources, **once), previous
+    return sources_of_tables(tables), previous_of_tables(tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import FileEntry
 from recon.config.rules import Rules
 from recon.instructions.resolution import TAKEN, Seen
-from recon.matching.frames.sorting import LEADING, many_in_order
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, KeyAnswer
@@ -114,13 +113,8 @@ class ShownAnswers:
         return set(_failed(self.rows(OWN_PHASES, columns=["answer"]))["order_no"].to_pylist())
 
     def gateway_frame(self) -> pd.DataFrame:
-        """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as rows of their own.
-
-        Many are in the order of their numbers, in which orders are, too: where each order has its
-        one answer, what both name is then held once.
-        """
-        frame = _frame(self.newest(GATEWAY_COLUMNS))
-        return many_in_order(frame, by=[*LEADING, "transaction_id", "reference_no"])
+        """GATEWAY_COLUMNS of the newest answers; a key without a payment is a row of its own."""
+        return _frame(self.newest(GATEWAY_COLUMNS))
 
     def sibling_frame(self) -> pd.DataFrame:
         """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recon.matching.frames import coding
 from recon.matching.frames.arrays import text_column
-from recon.matching.frames.coding import coded, only_word
+from recon.matching.frames.coding import coded
 
 WORDS = st.sampled_from(["", "EUR", "SEK", "capture", "refund", "é"])
 
@@ -60,21 +60,3 @@ def test_columns_that_lie_in_one_place_are_numbered_once(pieces: int) -> None:
 
     assert said_by(columns) == [each.tolist() for each in columns]
     assert len(coded(columns).words) == 101
-
-
-@pytest.mark.parametrize(
-    ("chunks", "word"),
-    [
-        ([["a", "a"], [], ["a"]], "a"),
-        ([["a", "b", "a"]], None),
-        ([["a"], ["b"], ["a"]], None),
-        ([["a", "b"]], None),
-        ([[], []], None),
-        ([], None),
-        ([[None, None]], None),
-        ([["", ""]], ""),
-    ],
-)
-def test_the_only_word(chunks: list[list[str | None]], word: str | None) -> None:
-    """It is in every row; a blank is one, a null is none."""
-    assert only_word(pa.array(chunk, pa.large_string()) for chunk in chunks) == word

@@ -5,13 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 from recon.archive.schemas import ANSWERS
 from recon.config.night_archive import ArchiveSettings
-from recon.matching.frames import same_words, sorting
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.model.words import DOUBTFUL_STATES, Verdict
@@ -23,7 +21,7 @@ from recon.steps.compare.stored_sources import (
     stored_sources,
 )
 from recon.steps.night import whole_night as night
-from recon.steps.runtime.night_folder import INPUTS, sealed_night
+from recon.steps.runtime.night_folder import INPUTS
 from recon.store.nights import runs
 from tests.injected import Injected, planted
 from tests.recon.steps.compare.written_night import newest, written
@@ -121,32 +119,3 @@ def test_of_a_run_that_sealed_nothing_there_is_nothing(merchant: Merchant) -> No
     ):
         run = runs.get(connection, run_id)
         assert stored_sources(connection, run, environment=environment) is None
-
-
-def test_ids_that_orders_answers_and_questions_share_are_held_once(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where an order that was captured was asked about again, after all the others."""
-    for module in (same_words, sorting):
-        monkeypatch.setattr(module, "PIECE_ROWS", 2)
-    first, *others = merchant.payments("authorised")[:3]
-    rows = [merchant.order(first, action="capture", request_id="C1"), *map(merchant.order, others)]
-    merchant.drop("orders.csv", *rows)
-    merchant.night()
-    run = newest(merchant)
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        sealed = sealed_night(connection, run, environment=environment)
-        read, _ = sources_of_night(sealed)
-
-    assert read.universe is not None
-    numbers = [frame["order_no"] for frame in (read.orders, read.gateway, read.universe)]
-    assert len(read.gateway) == len(rows)
-    assert numbers[1].tolist() == sorted(numbers[1])
-    assert len({places_of(column) for column in numbers}) == 1
-
-
-def places_of(column: "pd.Series[Any]") -> tuple[int, ...]:
-    """Where the texts of a column lie."""
-    text: Any = pa.array(column)
-    chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-    return tuple(chunk.buffers()[2].address for chunk in chunks)
