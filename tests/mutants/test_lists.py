@@ -1,6 +1,8 @@
 """The lists of mutants stay true while the code changes; how they are drawn."""
 
+import ast
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from tests.mutants.drawing import changes_of
 
 HERE = Path(__file__).parent
+CHECKOUT = HERE.parents[1]
+SCENARIOS = "tests/scenarios"
 LISTED = [
     pytest.param(mutant, id=f"{path.stem}-{number}")
     for path in sorted(HERE.glob("*.toml"))
@@ -24,10 +28,28 @@ def due(at, *, now, waits):
 @pytest.mark.parametrize("mutant", LISTED)
 def test_a_listed_mutant_fits_its_file(mutant: dict[str, str]) -> None:
     """What it changes stands there once: a line that was rewritten wants its mutant again."""
-    text = (HERE.parents[1] / mutant["file"]).read_text("utf-8")
+    text = (CHECKOUT / mutant["file"]).read_text("utf-8")
 
     assert text.count(mutant["was"]) == 1
     assert mutant["was"] != mutant["becomes"]
+
+
+@cache
+def names_in(file: str) -> frozenset[str]:
+    """The names of all tests that stand in a file."""
+    path = CHECKOUT / file
+    tree = ast.parse(path.read_text("utf-8") if path.is_file() else "")
+    return frozenset(one.name for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
+
+
+@pytest.mark.parametrize("mutant", LISTED)
+def test_who_notices_a_listed_mutant_is_a_test(mutant: dict[str, str]) -> None:
+    """Its file and function, and of a scenario the folder; else a reason why nobody needs to."""
+    file, _, name = mutant.get("noticed_by", "").partition("::")
+    function, _, case = name.removesuffix("]").partition("[")
+
+    assert function in names_in(file) or "survives" in mutant
+    assert not file.startswith(SCENARIOS) or (CHECKOUT / SCENARIOS / case).is_dir()
 
 
 def test_each_change_is_one_change_of_one_place() -> None:
