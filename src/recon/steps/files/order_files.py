@@ -99,8 +99,8 @@ def nameless_reported(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> l
     places += ["…"] if len(nameless) > PLACES_REPORTED else []
     sentence = (
         f"{len(nameless):,} order rows could not be read and name no order ({', '.join(places)}): "
-        f"the {orphans:,} payments without an order may be theirs. Look there before anything is "
-        "refunded."
+        f"up to {min(len(nameless), orphans):,} of the {orphans:,} payments without an order may "
+        "be theirs. Look there before anything is refunded."
     )
     return [sentence]
 

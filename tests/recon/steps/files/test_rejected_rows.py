@@ -111,11 +111,14 @@ def test_a_person_decides_that_a_row_stands_for_no_order(merchant: Any) -> None:
 
 
 def test_a_row_without_a_number_is_told_where_a_payment_lacks_its_order(merchant: Any) -> None:
-    """Nobody refunds a payment whose order may be the line that could not be read."""
+    """Nobody refunds a payment whose order may be the line that could not be read.
+
+    One row is one order: it says of no more payments that they may be its own.
+    """
     one = sale(merchant)
     night(merchant, DAYS[0], NO_NUMBER, of=one)
     _, second = night(merchant, DAYS[1], of=one)
 
     assert second["break"] == ["MISSING_IN_ORDERS"]
-    told = "1 order rows could not be read and name no order (orders-2026-11-20.csv line 2)"
-    assert told in sheet_text(merchant, "Summary")
+    told = "1 order rows could not be read and name no order (orders-2026-11-20.csv line 2): up to "
+    assert f"{told}1 of the 1 payments" in sheet_text(merchant, "Summary")
