@@ -129,7 +129,7 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     tone = VERDICT_TONES.get(verdict, "verdict bad")
     yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
     if step := _next_step(page):
-        yield TextLine(CellLink(step, place_of(0)), "heading")
+        yield TextLine(CellLink(step, place_of(0)), "heading", LAST)
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""
     yield TextLine(
@@ -137,6 +137,7 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
         f"{account} · business day {figures.business_date} · {figures.mode} · run "
         f"{figures.run_id} · data as of {as_of:%Y-%m-%d %H:%M} {figures.timezone}",
         "muted",
+        LAST,
     )
     for note in figures.notes:
         yield TextLine(note, "warn", LAST)
@@ -151,10 +152,10 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     yield from _causes(page.rows.breaks)
     yield from _trend(figures)
     if moved := _moved(page.rows):
-        yield TextLine(CellLink(moved, "'Instructions'!A4"))
-    yield TextLine(CellLink(_sources_sentence(figures), ASSURANCE_AT))
+        yield TextLine(CellLink(moved, "'Instructions'!A4"), span=LAST)
+    yield TextLine(CellLink(_sources_sentence(figures), ASSURANCE_AT), span=LAST)
     for sentence in figures.not_covered[:NOT_COVERED_SHOWN]:
-        yield TextLine(f"Not covered: {_REFERENCE.sub('', sentence)}", "note")
+        yield TextLine(f"Not covered: {_REFERENCE.sub('', sentence)}", "note", LAST)
     if left := len(figures.not_covered[NOT_COVERED_SHOWN:]):
         yield TextLine(CellLink(f"and {left} more on Assurance", ASSURANCE_AT))
 
@@ -580,7 +581,8 @@ def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
     """The causes that most breaks share; each leads to its first one."""
     causes = [str(row["cause"] or "") for row in breaks]
     for cause, count in Counter(filter(None, causes)).most_common(CAUSES_SHOWN):
-        yield TextLine(CellLink(f"{count:,} breaks: {cause}", place_of(causes.index(cause))))
+        first = place_of(causes.index(cause))
+        yield TextLine(CellLink(f"{count:,} breaks: {cause}", first), span=LAST)
 
 
 def _trend(figures: NightFigures) -> Iterator[Part]:

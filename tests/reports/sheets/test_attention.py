@@ -1,11 +1,13 @@
 """The foot of page one: what it does not speak of, and who signs."""
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -159,6 +161,24 @@ def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> No
     assert "and 2 more on Assurance" in words
     write_offs = words_on(content_of(build(not_covered=("write-offs, T10: 2 of them",))), "Summary")
     assert "Not covered: write-offs: 2 of them" in write_offs
+
+
+def test_no_line_of_page_one_runs_off_its_edge(build: Build) -> None:
+    """What is longer than the page is broken into lines, in a row that is high enough for them."""
+    long = "whether an order file was cut short: " + "orders-#-#-#-app.csv has 0, " * 20
+    night = build(not_covered=(long,), merchant_name="A merchant of many words " * 20)
+    breaks = night.breaks.assign(cause=long)
+    page = openpyxl.load_workbook(io.BytesIO(content_of(replace(night, breaks=breaks))))["Summary"]
+    widths = [page.column_dimensions[letter].width for letter in "ABCDEFGHIJKLMNOP"]
+    high = {line.height for line in page.row_dimensions.values()}
+    merged = {each.start_cell.coordinate for each in page.merged_cells.ranges}
+    every = [cell for (cell,) in page.iter_rows(max_col=1) if isinstance(cell.value, str)]
+    off = [cell for cell in every if len(cell.value) > sum(each or widths[0] for each in widths)]
+
+    assert {cell.value.split(" ")[0] for cell in off} == {"Merchant", "10", "Not"}
+    for cell in off:
+        assert cell.coordinate in merged, cell.value
+        assert (page.row_dimensions[cell.row].height or 0) > min(filter(None, high)), cell.value
 
 
 def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:
