@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from recon.cli.speaking import say, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from recon.cli.demo_work import DemoFolder, DemoMemory
 
@@ -70,15 +71,30 @@ def demo(
 
         deliver_until_stopped(demo_folder, clock=system_clock, sleep=time.sleep, tell=say)
     memory = agree(recall(demo_folder), orders=orders, seed=seed)
-    if prepare_only:
-        _prepare(demo_folder, memory)
-        return
-    figures = _nights(demo_folder, memory, to=to)
+    with _or_fresh():
+        if prepare_only:
+            _prepare(demo_folder, memory)
+            return
+        figures = _nights(demo_folder, memory, to=to)
     say(f"{figures['end']} in {time.monotonic() - started:.1f} seconds.")
     for sentence in _look_first(demo_folder, workbook=str(figures.get("workbook", "none"))):
         say(sentence)
     if figures["exit_code"] not in FOUND_ON_PURPOSE:
         raise typer.Exit(int(figures["exit_code"]))
+
+
+@contextmanager
+def _or_fresh() -> "Iterator[None]":
+    """Say of what another version left in the folder that the demo can start over."""
+    from recon.model.errors import ConfigurationError, StoreError
+
+    try:
+        yield
+    except (ConfigurationError, StoreError) as error:
+        if "--fresh" in str(error):
+            raise
+        msg = f"{error}; where another version of recon made this demo, start over with --fresh"
+        raise type(error)(msg) from error
 
 
 def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:
@@ -88,7 +104,7 @@ def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:
         port = ready.port
     say(f"Prepared: {folder.root}")
     say(f"Gateway: recon sandbox --state {folder.sandbox_state} --port {port}")
-    say(f"Night: set -a; . {folder.env}; set +a; recon nightly")
+    say(f"Night: cd {folder.root} && {_program()} nightly")
 
 
 def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[str, int | str]":
@@ -111,7 +127,7 @@ def _program() -> str:
     """What to type for this program: its name, or its path where the shell does not find it."""
     started = Path(sys.argv[0])
     by_its_name = started.name != "recon" or shutil.which(started.name)
-    return "recon" if by_its_name else str(started)
+    return "recon" if by_its_name else str(started.absolute())
 
 
 def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:
@@ -121,7 +137,7 @@ def _look_first(folder: "DemoFolder", *, workbook: str) -> tuple[str, ...]:
         f"  1. {workbook}: its sheet Summary says how the night ended and what needs a person,",
         "     and the sheet Breaks has every difference with its next step",
         f"  2. {folder.answer_key}: what was planted, to hold the breaks against",
-        f"  3. `set -a; . {folder.env}; set +a; {_program()} status`: the same by command",
+        f"  3. `cd {folder.root} && {_program()} status`: the same by command",
         "`make serve` shows a night in Prefect. The same command again continues and sends nothing",
         "twice; --fresh starts over.",
     )

@@ -1,7 +1,8 @@
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
     first = out[out.index("Look first at") :]
     assert f"1. {workbook}: " in first[1]
     assert any(str(folder / "answer-key.json") in line for line in first)
-    assert any("recon status" in line for line in first)
+    assert any(f"`cd {folder} && recon status`" in line for line in first)
     assert any(line.startswith("BREAKS OPEN in ") for line in out)
 
 
@@ -161,6 +162,27 @@ def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
     prepare(tmp_path)
 
     assert (tmp_path / "answer-key.json").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("database", "statement"),
+    [
+        ("sandbox.sqlite", "DROP TABLE effect; CREATE TABLE effect (number INTEGER)"),
+        ("recon.sqlite", "UPDATE alembic_version SET version_num = '9999'"),
+    ],
+)
+def test_what_another_version_left_is_begun_anew_by_fresh(
+    tmp_path: Path, database: str, statement: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever tries the demo again after a change of its tables reads which option helps."""
+    prepare(tmp_path, "--orders", "40")
+    with closing(sqlite3.connect(tmp_path / database)) as connection:
+        connection.executescript(statement)
+    capsys.readouterr()
+
+    assert prepare(tmp_path) in {1, 2}
+    assert "start over with --fresh" in capsys.readouterr().err
+    assert prepare(tmp_path, "--fresh") == 0
 
 
 @contextmanager
