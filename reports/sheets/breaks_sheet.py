@@ -163,12 +163,12 @@ def break_rows(
 
 
 def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """The register of open breaks, most urgent and largest first."""
+    """The register of open breaks, the most urgent first."""
     shown = break_rows(rows, figures=figures, answers=figures.answers)
     severe = sum(map(is_severe, shown))
     about = (
-        f"{len(shown):,} open, {severe:,} of them high or critical, the largest money of each "
-        "severity first. Answer in the cream columns; + above the last one shows the rest."
+        f"{len(shown):,} open, {severe:,} of them high or critical. The gravest stand first, then "
+        "by currency, its largest money first. Answer in the cream columns; + shows the rest."
     )
     return Sheet(
         TITLE,

@@ -97,7 +97,8 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     if shown < count:
         named = [each for name, each in figures.files_named().items() if name != MATCHES]
         about = added_up(f"{count:,} sets that wait or could not be verified", named=named)
-    title = f"The first {shown:,} by money at risk" if shown < count else "Each of them"
+    largest = f"The first {shown:,}, most money at risk of each currency"
+    title = largest if shown < count else "Each of them"
     blocks: list[Part] = [
         Listing(sums, rows.open.groups, title="By reason"),
         *_unread(figures),

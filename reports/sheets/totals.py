@@ -239,7 +239,10 @@ def _names_a_payment(batch: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def _open(figures: NightFigures) -> Summed:
-    """What is not verified, then what waits; of too many rows those with most money at risk."""
+    """What is not verified, then what waits; of too many those with most at risk of each currency.
+
+    Amounts of two currencies are never compared.
+    """
     frames = {NOT_VERIFIED: figures.unverified, WAITING: figures.pending}
     unread, ours = unread_rows(figures), _waiting(figures.instructions)
     words_of: Mapping[str, Told] = {
@@ -261,14 +264,17 @@ def _open(figures: NightFigures) -> Summed:
         absent = [name for name in OPEN_BY if name not in every.columns]
         every[absent] = ""
         groups += _grouped(sums_by(every, by=OPEN_BY, of=(*AMOUNT_NAMES, RISK)), by=OPEN_BY)
-        order = np.argsort(-risk, kind="stable")[: figures.open_rows_shown]
-        rows = [{**_BLANK, **row} for row in rows_of(every.iloc[order] if is_cut else every)]
+        if is_cut:
+            every["nth"] = every.groupby("currency")[RISK].rank(method="first", ascending=False)
+            every = every.sort_values(["nth", "currency"])[: figures.open_rows_shown]
         shown += sorted(
-            ({**row, "told": words_of[result](row)} for row in rows),
+            ({**_BLANK, **row, "told": words_of[result](row)} for row in rows_of(every)),
             key=lambda row: (row["account_id"], row["order_no"] or "", row["transaction_id"] or ""),
         )
     if is_cut:
-        shown = sorted(shown, key=lambda row: -row[RISK])[: figures.open_rows_shown]
+        shown.sort(key=lambda row: (row["nth"], row["currency"]))
+        del shown[figures.open_rows_shown :]
+        shown.sort(key=lambda row: (row["currency"], -row[RISK]))
     return Summed(groups, shown)
 
 

@@ -11,7 +11,6 @@ import pytest
 from recon.model.figures import ListFile, NightFigures, matched_of
 from recon.proof.totals_in_sql import in_file
 from reports.reading.workbook_check import beside_problems, sheet_totals
-from reports.sheets.totals import NOT_VERIFIED, RISK, WAITING, rows_on_sheets
 from reports.workbook import write_workbook
 from tests.reports.drawn_sheets import content_of, list_on, values_of
 
@@ -145,12 +144,23 @@ def test_other_sheets_say_the_same_whatever_a_list_shows(
 
 
 def test_of_too_many_open_sets_those_with_most_money_stand_there(long: NightFigures) -> None:
-    """Below the sums of all of them stand as many rows as declared, the dearest first."""
-    every = rows_on_sheets(replace(long, open_rows_max=100)).open
-    dearest = max(every.shown, key=lambda row: row[RISK])
-    content = content_of(long)
-    sums, rows = (list_on(content, "Pending", "Result", title) for title in ("Sets", "Order no"))
+    """Below the sums of all stand as many rows as declared: of each currency the dearest.
 
-    assert [row["Order no"] for row in rows] == [dearest["order_no"]]
-    assert sum(row["Sets"] for row in sums) == len(every.shown) == 2
-    assert {row["Result"] for row in sums} == {NOT_VERIFIED, WAITING}
+    A yen is no euro: the larger number is not the larger money.
+    """
+    one = long.pending.iloc[0]
+    rows = [("JPY", 4_000), ("JPY", 9_000), ("EUR", 300), ("EUR", 500), ("EUR", 400)]
+    pending = pd.DataFrame([one] * len(rows)).astype(long.pending.dtypes)
+    effects = pd.array([amount for _, amount in rows], dtype="Int64")
+    pending = pending.assign(
+        order_no=[f"{currency}-{amount}" for currency, amount in rows],
+        currency=[currency for currency, _ in rows],
+        **dict.fromkeys(("effect_orders", "effect_ledger"), effects),
+    )
+    night = replace(long, pending=pending, unverified=long.unverified.iloc[:0], open_rows_shown=3)
+    sums, shown = (
+        list_on(content_of(night), "Pending", "Result", title) for title in ("Sets", "Order no")
+    )
+
+    assert [row["Order no"] for row in shown] == ["EUR-500", "EUR-400", "JPY-9000"]
+    assert sum(row["Sets"] for row in sums) == len(rows)

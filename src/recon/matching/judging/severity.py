@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -218,15 +217,15 @@ def graver(severity: str, other: str) -> str:
     return max(severity, other, key=lambda word: LEVELS.index(Severity(word)))
 
 
-def urgency(row: Mapping[Any, Any]) -> tuple[int, Decimal, int, str]:
-    """Sorts rows of breaks, wherever people read them: the gravest first, of these the largest.
+def urgency(row: Mapping[Any, Any]) -> tuple[int, bool, str, int, int, str]:
+    """Sorts rows of breaks, wherever people read them: the gravest first, then by currency.
 
-    Amounts of two currencies are compared in major units, as the thresholds of severity are.
+    Of a currency the largest money first; amounts of two currencies are never compared. What has
+    no currency stands last.
     """
-    currency = str(row["currency"] or "")
-    major = Decimal(risk_of_break(row)).scaleb(-exponent(currency) if currency else 0)
-    age_days = int(row["age_days"] or 0)
-    return (-LEVELS.index(Severity(row["severity"])), -major, -age_days, str(row["break_id"]))
+    currency, age_days = str(row["currency"] or ""), int(row["age_days"] or 0)
+    level = -LEVELS.index(Severity(row["severity"]))
+    return (level, not currency, currency, -risk_of_break(row), -age_days, str(row["break_id"]))
 
 
 def exposure_of(code: BreakCode) -> str:

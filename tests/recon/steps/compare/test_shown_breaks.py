@@ -16,7 +16,10 @@ def breaks(*rows: dict[str, object]) -> pd.DataFrame:
 
 
 def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() -> None:
-    """As on the sheet: by severity, and of one severity the largest money first."""
+    """As on the sheet: by severity, then currency, the largest money of a currency first.
+
+    A yen is no euro: the larger number is not the larger money.
+    """
     low = {"severity": "LOW", "currency": "EUR", "exposure": 999999, "age_days": 40}
     severe = {"severity": "CRITICAL", "currency": "JPY"}
     rows = rows_of_breaks(
@@ -26,11 +29,16 @@ def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() ->
             {"order_no": "C", **severe, "exposure": 7000, "age_days": 3, "break_id": "b3"},
             {"order_no": "D", **severe, "exposure": 1000, "age_days": 1, "break_id": "b1"},
             {"order_no": "E", "severity": "HIGH", "currency": "KWD", "exposure": 1234},
+            {"order_no": "F", "severity": "HIGH", "exposure": 0},
+            {"order_no": "G", "severity": "HIGH", "currency": "JPY", "exposure": 400_000},
+            {"order_no": "H", "severity": "HIGH", "currency": "EUR", "exposure": 300_000},
         )
     )
 
-    assert [row["order"] for row in rows] == ["B", "C", "D", "E", "A"]
-    assert [row["exposure"] for row in rows] == ["9000", "7000", "1000", "1.234", "9999.99"]
+    assert [row["order"] for row in rows] == [*"BCDHGEFA"]
+    assert [row["exposure"] for row in rows] == [
+        *("9000", "7000", "1000", "3000.00", "400000", "1.234", "", "9999.99")
+    ]
     assert rows[0]["effect on ledger"] == ""
 
 
