@@ -172,6 +172,8 @@ class Listing:
     """What stands there instead of rows."""
     is_list: bool = False
     """The list of its sheet: filtered, its header on each page, its first rows on paper."""
+    name: str = ""
+    """What links of other sheets call the place where it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +344,8 @@ class _Drawn:
             # A gap above each list but what stands first.
             row += number > len(head) and not isinstance(block, TextLine)
             top = row
+            if isinstance(block, Listing) and block.name:
+                self.book.define_name(block.name, f"='{sheet.title}'!$A${top + 1}")
             for line in self._lines(block, grid):
                 self._put(page, row, line)
                 row += 1
@@ -413,6 +417,8 @@ class _Drawn:
             if not column.is_covered:
                 kind = "text"
                 looks = _UNCOVERED  # noqa: PLW2901 - of another kind
+            elif isinstance(content, CellLink):
+                kind = "link"
             elif kind == "money":
                 currency = row.get(column.currency) or ""
                 if content is not None:
@@ -421,8 +427,6 @@ class _Drawn:
                 content = day_of(content)
             elif kind == "instant" and content is not None:
                 content = local_instant(content, timezone=self.timezone)
-            if isinstance(content, CellLink):
-                kind = "link"
             if kind == "key":
                 content = f"{content}.{seal_of([content, *sealed])}"
             elif kind != "input":

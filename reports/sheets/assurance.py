@@ -30,6 +30,8 @@ from reports.sheets.words import QUESTIONS, TABLES, measure_words, proof_words
 
 TITLE = "Assurance"
 ASSURANCE_AT = f"'{TITLE}'!A4"
+SOURCES_AT, HOLDS_AT = "sources_say", "gateway_holds"
+"""Names of two lists, for links."""
 WIDTH, COLUMNS = 16, 14
 """Characters of a column of the page, and how many of them it has."""
 LEGS = ("orders", "ledger")
@@ -141,7 +143,8 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
         *_counts(("Records", "records")),
         *_amounts(*((word, state) for state, word in STATES.items()), ("All", "every")),
     )
-    yield Listing(sides, _side_rows(rows.sides), title="What each source says (net of refunds)")
+    title = "What each source says (net of refunds)"
+    yield Listing(sides, _side_rows(rows.sides), title=title, name=SOURCES_AT)
     elsewhere = (
         Column("Account", WIDTH, "account_id"),
         Column("Break key", WIDTH, "break_id"),
@@ -485,7 +488,7 @@ def _holds(figures: NightFigures) -> Iterator[Part]:
         Column("Difference", WIDTH, "difference", "money", is_covered=covered),
     )
     title = "The gateway holds, and the fees that it took"
-    yield Listing(columns, shown, title=title, nothing="Nothing, and no fee.")
+    yield Listing(columns, shown, title=title, nothing="Nothing, and no fee.", name=HOLDS_AT)
 
 
 def _age(part: HeldPart, *, day: date) -> str:

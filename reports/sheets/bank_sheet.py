@@ -11,7 +11,8 @@ from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
 from reports.drawing.blocks import Column, Listing, Row, Sheet, check_of, rows_of
 from reports.sheets.words import flag_words, title_of, worded
 
-TITLE = "Bank"
+TITLE, PAYOUTS_AT = "Bank", "payouts"
+"""`PAYOUTS_AT`: name of the list, for links."""
 STATES = {
     "MATCHED": "At the bank",
     "PENDING": "In transit",
@@ -89,7 +90,7 @@ def bank_sheet(figures: NightFigures) -> Sheet:
                 title=f"Statements ({len(statements)})",
                 nothing="None that could be read.",
             ),
-            Listing(columns, payouts, title=f"Payouts ({len(payouts)})"),
+            Listing(columns, payouts, title=f"Payouts ({len(payouts)})", name=PAYOUTS_AT),
             Listing(EXPECTED, expected, title=ahead, nothing="Nothing."),
         ],
         heading=TITLE,

@@ -32,6 +32,14 @@ ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
 """Titles of the cream columns."""
 ANSWERED_BY = "Answered by"
 EFFECT = "Gateway − orders"  # noqa: RUF001 - a minus
+AREAS = {
+    "moves": "Money still to move, or in doubt",
+    "bank": "Bank and payouts",
+    "settlement": "Settlement, fees, reserve",
+    "books": "Books wrong or incomplete",
+    "orders": "Orders and gateway differ",
+}
+"""What a break is about, by codes.toml."""
 _SIDES = (
     ("orders", "order_amount", "state_orders"),
     ("gateway", "gateway_amount", "state_gateway"),
@@ -110,9 +118,10 @@ def _sides(row: Row) -> str:
 
 
 def _code(row: Row) -> str:
-    """Such as "AMOUNT_OVER · HIGH · owed to shopper · 3 days old · first seen 2026-11-20"."""
+    """Such as "AMOUNT_OVER · HIGH · Orders and gateway differ · owed to shopper · 3 days old"."""
     owed_to = OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
-    parts = [row["code"], row["severity"], f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
+    parts = [row["code"], row["severity"], AREAS[words_of(row["code"]).area]]
+    parts += [f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
     parts += [f"first seen {row['first_seen']}", f"account {row['account_id']}"]
     return " · ".join([*parts, *([flag_words(row["flags"])] if row["flags"] else [])])
 

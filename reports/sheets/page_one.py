@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from recon.matching.judging.severity import risk_of_break
@@ -25,9 +27,9 @@ from reports.drawing.look import (
     local_instant,
     with_currency,
 )
-from reports.sheets.assurance import ASSURANCE_AT, Checks, failing
-from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
-from reports.sheets.breaks_sheet import is_severe, place_of
+from reports.sheets.assurance import ASSURANCE_AT, HOLDS_AT, SOURCES_AT, Checks, failing
+from reports.sheets.bank_sheet import PAYOUTS_AT, in_transit, payout_rows, to_be_taken
+from reports.sheets.breaks_sheet import AREAS, is_severe, place_of
 from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
 from reports.sheets.words import TABLES, VERDICT_WORDS, proof_words, words_of
 
@@ -60,14 +62,6 @@ OF_PLAIN_FILES = (
     "Sign it on paper, or file it with its SHA-256.",
 )
 """The same two where no night stands behind the file."""
-AREAS = {
-    "moves": "Money still to move, or in doubt",
-    "bank": "Bank and payouts",
-    "settlement": "Settlement, fees, reserve",
-    "books": "Books wrong or incomplete",
-    "orders": "Orders and gateway differ",
-}
-"""What a break is about, by codes.toml."""
 AGAIN, STORED, STOPPED, WRITTEN = "{again}", "{stored}", "{stopped}", "{written}"
 OF_A_NIGHT: Mapping[str, str] = {
     AGAIN: "Start the night of this date again.",
@@ -81,6 +75,7 @@ WITHOUT_A_NIGHT: Mapping[str, str] = {**dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN),
 NOTIFY_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
 """Of a control total, which nobody but Assurance names."""
+INSTRUCTIONS_AT, PENDING_AT = "'Instructions'!A4", "'Pending'!A4"
 _NAMES = ("order_no", "transaction_id", "entry_id", "about")
 
 
@@ -113,7 +108,9 @@ def page_one(figures: NightFigures, rows: Rows, checks: Checks) -> Sheet:
     amounts = [str(each.value) for each in columns if each.kind == "money"]
     texts = [grouped_amount(row[name], row["currency"]) for row in money for name in amounts]
     widest = max((len(text) + 2 for text in texts), default=0)
-    shown = Listing(columns, money[:CURRENCIES_SHOWN], nothing="No amounts.")
+    shown = Listing(
+        columns, money[:CURRENCIES_SHOWN], total=ADDS_UP if money else None, nothing="No amounts."
+    )
     return Sheet(
         TITLE,
         [*_blocks(page, shown, left=len(money[CURRENCIES_SHOWN:]))],
@@ -146,13 +143,14 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     yield money
     if left:
         yield TextLine(CellLink(f"and {left} more currencies on Assurance", ASSURANCE_AT))
+    yield TextLine(ADDS_UP_WORDS, "note", LAST)
     yield Beside(_areas(page.rows.breaks), _sign_off(figures), at=12)
     for sentence in OF_PLAIN_FILES if figures.of_plain_files else SIGNED_FILE:
         yield TextLine(sentence, "note")
     yield from _causes(page.rows.breaks)
     yield from _trend(figures)
     if moved := _moved(page.rows):
-        yield TextLine(CellLink(moved, "'Instructions'!A4"), span=LAST)
+        yield TextLine(CellLink(moved, INSTRUCTIONS_AT), span=LAST)
     yield TextLine(CellLink(_sources_sentence(figures), ASSURANCE_AT), span=LAST)
     for sentence in figures.not_covered[:NOT_COVERED_SHOWN]:
         yield TextLine(f"Not covered: {_REFERENCE.sub('', sentence)}", "note", LAST)
@@ -327,14 +325,38 @@ def _attention(page: Page) -> Iterator[Part]:
     elif not page.rows.breaks:
         yield TextLine("Needs a person", "heading")
         yield TextLine(NOTHING, "good", LAST)
-    if left := sum(
-        line["count"] for line in [*urgent[max(room, 0) :], *routine[len(routine_shown) :]]
-    ):
-        yield TextLine(CellLink(f"and {left:,} more: see Instructions and Breaks", place_of(0)))
+    hidden = urgent[max(room, 0) :]
+    yield from _left_out(
+        [line for line in hidden if line["code"]],
+        behind=sum(line["count"] for line in shown if line["code"]),
+    )
+    others = [line for line in [*hidden, *routine[len(routine_shown) :]] if not line["code"]]
+    if others:
+        yield _and_more("", others, where="see Instructions", at=INSTRUCTIONS_AT)
+
+
+def _left_out(breaks: Sequence[Row], *, behind: int) -> Iterator[TextLine]:
+    """Breaks that the list has no room for, by severity; `behind`: those on Breaks above them."""
+    for what, group in groupby(breaks, key=itemgetter("level")):
+        own = [*group]
+        at = place_of(behind)
+        where = f"on Breaks, from row {at.rpartition('A')[2]} on"
+        yield _and_more(f" {what}s", own, where=where, at=at)
+        behind += sum(line["count"] for line in own)
+
+
+def _and_more(what: str, lines: Sequence[Row], *, where: str, at: str) -> TextLine:
+    """Such as "and 12 more high breaks, 8,123.00 EUR · 44,048 JPY: on Breaks, from row 8 on"."""
+    money = Counter[str]()
+    for line in lines:
+        money.update(line["money"])
+    sums = f", {_sums(money)}" if money else ""
+    count = sum(line["count"] for line in lines)
+    return TextLine(CellLink(f"and {count:,} more{what}{sums}: {where}", at), span=LAST)
 
 
 def _line(known: Mapping[str, Any]) -> dict[str, Any]:
-    blank = {"about": "", "currency": "", "amount": None, "since": "", "to_do": ""}
+    blank = {"about": "", "currency": "", "amount": None, "since": "", "to_do": "", "code": ""}
     return {**blank, "count": 1, "tone": "amber", **known}
 
 
@@ -365,6 +387,9 @@ def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
         "to_do": to_do,
         "tone": "severe",
         "count": len(alike),
+        "money": money,
+        "code": entry.code,
+        "level": entry.what,
         "urgent": entry.is_urgent,
         "of_night": len(kinds) > 1,
     }
@@ -410,11 +435,27 @@ def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
     yield _line(
         {
             "what": f"{sets:,} not verified, {rejected:,} rejected",
-            "to_do": CellLink(to_do, "'Pending'!A4"),
+            "to_do": CellLink(to_do, PENDING_AT),
         }
     )
 
 
+_ON = {
+    CellLink("Assurance", SOURCES_AT): ("due", "matched", "waiting"),
+    CellLink("Pending", PENDING_AT): ("not_verified", "late_from"),
+    CellLink("Breaks", place_of(0)): ("breaks", "at_risk", "oldest"),
+    CellLink("Assurance", HOLDS_AT): ("owed", "held_back", "reserve"),
+    CellLink("Bank", PAYOUTS_AT): ("on_its_way", "overdue", "to_be_taken"),
+}
+"""The sheet on which figures of a currency stand or add up -> those figures."""
+ADDS_UP = {"currency": "Adds up on", "share": None} | {
+    name: link for link, names in _ON.items() for name in names
+}
+ADDS_UP_WORDS = (
+    "Due is matched, breaks and not verified of the row gateway under What each source says; "
+    "Waiting stands there, too. Not verified: the money at risk by reason. At risk: filtered by "
+    "Ccy, an area by Code, severity, since. Owed: payable less held back. Bank: payouts by state."
+)
 DUE = tuple(state.value for state in (SetState.MATCHED, SetState.BREAK, SetState.UNVERIFIED))
 """States of payments that no grace covers."""
 NOTHING_SINCE = (0, "")

@@ -20,7 +20,7 @@ import openpyxl
 import pytest
 
 from recon.model.words import BreakCode
-from reports.sheets.page_one import AREAS
+from reports.sheets.breaks_sheet import AREAS
 from reports.sheets.words import words_of
 
 STANDING = """

@@ -11,9 +11,13 @@ import openpyxl
 import pandas as pd
 import pytest
 
+from recon.model.business_date import BusinessCalendar
 from recon.model.figures import PLAIN_FILES, NightFigures
 from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.words import ControlTotal, Verdict
+from recon.steps.compare.shown_breaks import severe_breaks
+from reports.sheets.breaks_sheet import AREAS
+from reports.sheets.totals import NOT_VERIFIED
 from reports.sheets.words import TABLES, proof_words
 from tests.reports.drawn_sheets import SHEETS, content_of, list_on, values_of, words_on
 
@@ -34,7 +38,7 @@ def test_more_than_five_things_are_counted_and_linked(build: Build) -> None:
     words = words_on(content_of(replace(night, attention=many)), "Summary")
 
     assert words.count("refund in doubt") == 4
-    assert "and 7 more: see Instructions and Breaks" in words
+    assert "and 7 more, 350,000.00 EUR: see Instructions" in words
 
 
 def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
@@ -55,13 +59,68 @@ def test_grave_breaks_are_named_by_what_is_wrong_and_what_to_do(build: Build) ->
     doubt = night.attention[0]
     severe = replace(doubt, what="high break", code="REFUND_DUE", next_step="The order expects")
     many = tuple(replace(severe, order_no=f"G-{number}") for number in range(9))
+    many = (*many, replace(severe, order_no="G-Y", currency="JPY", amount=4_000))
     waits = replace(doubt, what="cancel not sent", is_urgent=False, next_step="It waits.")
     words = words_on(content_of(replace(night, attention=(doubt, *many, waits))), "Summary")
 
     assert words.count("high break: refund still to do") == 2
     assert words.count("No owner yet: Instruct the refund, or correct the order.") == 2
     assert "cancel not sent" in words
-    assert "and 7 more: see Instructions and Breaks" in words
+    left = "and 8 more high breaks, 350,000.00 EUR · 4,000 JPY: on Breaks, from row 7 on"
+    assert left in words
+
+
+def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures: NightFigures) -> None:
+    """The first break that the list has no room for stands in the row that is named."""
+    rows = pd.concat([figures.breaks.iloc[[1]]] * 9, ignore_index=True)
+    grave = rows.assign(
+        break_id=[f"{number:016x}" for number in range(9)],
+        order_no=[f"G-{number}" for number in range(9)],
+        severity=["CRITICAL"] * 6 + ["HIGH"] * 3,
+    )
+    shown = severe_breaks(grave, answers={}, calendar=BusinessCalendar.of())
+    content = content_of(replace(figures, breaks=grave, attention=shown))
+    left = [word for word in words_on(content, "Summary") if word.startswith("and ")]
+
+    assert left == [
+        "and 2 more critical breaks, 198.00 EUR: on Breaks, from row 9 on",
+        "and 3 more high breaks, 297.00 EUR: on Breaks, from row 11 on",
+    ]
+    assert [values_of(content, "Breaks")[row - 1][0] for row in (9, 11)] == ["G-4", "G-6"]
+
+
+def test_each_amount_of_page_one_adds_up_where_it_says(content: bytes) -> None:
+    """Every sheet and list that it names is there, and comes to the same money."""
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    links = [cell.hyperlink for line in book["Summary"].iter_rows() for cell in line]
+    places = {link.location for link in links if link}
+    named = {name for name in places if "!" not in name}
+    money = [row for row in list_on(content, "Summary", "Due") if len(row["Currency"]) == 3]
+    gateway = [
+        row for row in list_on(content, "Assurance", "Records", "All") if row["Source"] == "gateway"
+    ]
+    reasons = list_on(content, "Pending", "Sets", "Money at risk")
+    breaks = list_on(content, "Breaks", "Key", "Owner")
+    areas = list_on(content, "Summary", "Breaks by what they are about")
+
+    assert named == {"sources_say"}
+    assert named <= {*book.defined_names}
+    assert {name.split("!")[0] for name in places - named} <= {f"'{sheet}'" for sheet in SHEETS}
+    assert len(money) == 4
+    for row in money:
+        own = row["Currency"]
+        (side,) = [each for each in gateway if each["Currency"] == own]
+        parts = [side[name] or 0 for name in ("Matched", "Breaks", "Not verified")]
+        assert (row["Waiting"], row["Due"]) == (side["Waiting"] or 0, pytest.approx(sum(parts)))
+        unjudged = [
+            each for each in reasons if (each["Result"], each["Ccy"]) == (NOT_VERIFIED, own)
+        ]
+        assert row["Not verified"] == pytest.approx(sum(each["Money at risk"] for each in unjudged))
+        risks = [each["Money at risk"] for each in breaks if each["Ccy"] == own]
+        assert (row["Breaks"], row["At risk"]) == (len(risks), pytest.approx(sum(risks)))
+    shown = {row["Breaks by what they are about"]: row for row in areas}
+    for area, row in ((area, shown[area]) for area in AREAS.values() if area in shown):
+        assert sum(area in each["Code, severity, since"] for each in breaks) == row["Breaks"]
 
 
 def test_one_reason_for_several_kinds_stands_on_top(build: Build) -> None:
@@ -175,7 +234,7 @@ def test_no_line_of_page_one_runs_off_its_edge(build: Build) -> None:
     every = [cell for (cell,) in page.iter_rows(max_col=1) if isinstance(cell.value, str)]
     off = [cell for cell in every if len(cell.value) > sum(each or widths[0] for each in widths)]
 
-    assert {cell.value.split(" ")[0] for cell in off} == {"Merchant", "10", "Not"}
+    assert {cell.value.split(" ")[0] for cell in off} == {"10", "Due", "Merchant", "Not"}
     for cell in off:
         assert cell.coordinate in merged, cell.value
         assert (page.row_dimensions[cell.row].height or 0) > min(filter(None, high)), cell.value

@@ -79,7 +79,7 @@ def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> Non
     case.paid("BATCH-03", -42, on="2026-11-30")
     figures = figures_of(case)
     content = write_workbook(figures, tmp_path / "w.xlsx").read_bytes()
-    (euros,) = list_on(content, "Summary", "Currency", "To be debited")
+    (euros, *_) = list_on(content, "Summary", "Currency", "To be debited")
 
     assert in_transit(payout_rows(figures)) == {"EUR": (500, "2026-11-30")}
     assert to_be_taken(payout_rows(figures)) == {"EUR": (-342, "2026-11-27")}
