@@ -1,4 +1,4 @@
-"""CPU and memory of `recon file --check` on a statement of a bank, as camt.053, MT940 and CSV.
+"""CPU and memory of `recon order-file check` on a statement of a bank, as camt.053, MT940 and CSV.
 
 `make bench NAME=bank`, on a document of so many entries in one statement, each with a reference,
 another side and a text as banks write them.
@@ -117,7 +117,7 @@ counterparty = ["Gateway"]
 def check(path: Path, *, rules: Path) -> str:
     """What the check takes of one document, with the processes that it starts."""
     recon = str(Path(sys.executable).with_name("recon"))
-    command = [recon, "file", "--kind", "bank", "--rules", str(rules), "--check", str(path)]
+    command = [recon, "order-file", "check", "--kind", "bank", "--rules", str(rules), str(path)]
     started = subprocess.Popen(  # noqa: S603 - our own
         [*command, "--as-of", str(FIRST + timedelta(DAYS))], stdout=subprocess.PIPE
     )

@@ -352,7 +352,7 @@ def _start_all(folder: Path, *, port: int) -> None:
     _write_down(folder, name="Prefect server", pid=server.process.pid)
     _echo("preparing the sample night ...")
     _run([*RECON, "demo", "--dir", str(folder / "demo"), "--prepare-only"], {}, folder)
-    env = folder / "demo" / ".env"
+    env = folder / "demo" / "env"
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
     _start_sandbox(folder, recon=recon)
     shop = [*RECON, "demo", "--dir", str(folder / "demo"), "--deliver"]

@@ -181,6 +181,22 @@ def test_every_break_code_is_explained() -> None:
     assert missing_words(codes, text_of("docs/REFERENCE.md")) == []
 
 
+OTHERS_RELY_ON = (
+    *("demo", "sandbox", "nightly", "reconcile", "status", "nights", "verify", "doctor"),
+    *("approve", "reject", "resolve", "withdraw"),
+    *("workbook", "import-resolutions", "sign-off", "order-file check", "db upgrade"),
+    *(f"gateway {operation}" for operation in ("query", "capture", "refund", "cancel", "review")),
+    *("gateway cancel-subscription", "gateway payout", "gateway authorise", "gateway checkout"),
+    "gateway doctor",
+)
+"""Commands that stay as they are called, whatever else becomes of the command line."""
+
+
+def test_commands_that_others_rely_on_keep_their_names() -> None:
+    """Scripts, schedules and people's notes name them."""
+    assert {f"recon {name}" for name in OTHERS_RELY_ON} <= {*command_names(cli.app)}
+
+
 def test_every_command_is_documented() -> None:
     """Each command stands in the handbook as it is typed."""
     assert missing_words(command_names(cli.app), handbook()) == []

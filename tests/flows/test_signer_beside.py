@@ -59,7 +59,7 @@ def folder() -> Iterator[Path]:
         (config / "merchants.toml").write_text(
             f'[accounts."{ACCOUNT}"]\ninbox = "/inbox"\nreports = "/reports"\n'
         )
-        (folder / "demo" / ".env").write_text(
+        (folder / "demo" / "env").write_text(
             f"RECON_SIGN_KEY={KEY}\nRECON_GATEWAY_BASE_URL=http://127.0.0.1:1\n"
             f"RECON_CONFIG_DIR={config}\nRECON_DATABASE_URL=sqlite:///{folder}/recon.sqlite\n"
         )
@@ -83,7 +83,7 @@ def looked(folder: Path, variables: Mapping[str, str], *, uid: int = 0) -> list[
 
 def started(folder: Path) -> dict[str, str]:
     """The variables of a worker beside which a signer runs."""
-    env = folder / "demo" / ".env"
+    env = folder / "demo" / "env"
     before = serve.read_env(env)
     # The attack of the issue, as long as the worker had the key.
     assert "environment" in looked(folder, before)
@@ -102,7 +102,7 @@ def test_no_environment_holds_the_key_and_one_file_does(folder: Path) -> None:
     variables = started(folder)
     assert looked(folder, variables) == [str(folder / "signer" / "key")]
     assert (folder / "signer" / "key").stat().st_mode & 0o777 == 0o600
-    assert KEY not in str(serve.read_env(folder / "demo" / ".env"))
+    assert KEY not in str(serve.read_env(folder / "demo" / "env"))
     for _, process in serve._running(folder):
         assert KEY not in str(psutil.Process(process.pid).environ())
 

@@ -152,6 +152,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     FILES: {
         "init": init.init,
         "file": file_commands.file,
+        "order-file": file_commands.order_files,
         "reconcile": reconcile_commands.reconcile,
     },
     GATEWAY: {

@@ -46,6 +46,7 @@ UNSAFE_CHARACTERS = " \t\n\"'`$\\?#%&;|<>*(){}[]~!"
 
 _DATABASE_NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".lock")
 _MADE_PATTERNS = (
+    "env",
     ".env",
     "answer-key.json",
     "ledger.csv",
@@ -85,8 +86,10 @@ class DemoFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.env = root / ".env"
-        """Plain KEY=VALUE lines, which every command below the folder finds."""
+        self.env = root / "env"
+        """Plain KEY=VALUE lines."""
+        self.dotenv = root / ".env"
+        """The same file, under the name by which every command below the folder finds it."""
         self.config = root / "config"
         """RECON_CONFIG_DIR."""
         self.inbox = root / "inbox"
@@ -410,6 +413,8 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
         }
         lines = "".join(f"{name}={value}\n" for name, value in variables.items())
         write_whole(demo.env, lines, opener=for_owner)
+        if not demo.dotenv.is_symlink():
+            demo.dotenv.symlink_to(demo.env.name)
         upgrade(demo.database_url)
         if not memory.prepared:
             write_configuration(demo)

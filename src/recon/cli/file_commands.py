@@ -1,4 +1,4 @@
-"""`recon file`: what nights took or refused, and what one would take of a file before it."""
+"""What nights took or refused (`recon file`), what one would take (`recon order-file check`)."""
 
 import os
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ WHOLE_FILE_REFUSED = (
     "its place."
 )
 ROWS_REFUSED = (
-    "A night takes the other rows. Write these to a file with `recon file --check FILE --mend`, "
-    "correct them there, and put it into the inbox."
+    "A night takes the other rows. Write these to a file with `recon order-file check FILE "
+    "--mend`, correct them there, and put it into the inbox."
 )
 INSTRUCTIONS_REFUSED = (
     "A night compares these rows, and sends nothing for them by itself: correct the file, or two "
@@ -37,9 +37,50 @@ INSTRUCTIONS_REFUSED = (
 SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a correct file."
 
 
-def _check_one(
-    files: Sequence[Path], *, which: tuple[str, str], kind: str, mend: bool, out: Path | None
+order_files = typer.Typer(
+    help="What a night would take of a file before it reads it.", no_args_is_help=True
+)
+order_files.callback()(lambda: None)
+
+
+@order_files.command("check")
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(help="A file; of a bank's statements several together.")
+    ],
+    *,
+    kind: Annotated[
+        Literal["orders", "settlement", "bank"], typer.Option(help="What it is.")
+    ] = "orders",
+    mend: Annotated[
+        bool,
+        typer.Option(
+            "--mend",
+            help="Only write the refused rows as a file for the inbox: correct its rows, leave the "
+            "columns rejected_… as they are, keep mended- in its name.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --mend: where to; mended-<name>.csv in this folder without it."),
+    ] = None,
+    merchant: OneMerchant = "",
+    account: OneAccount = "",
+    rules: Annotated[
+        Path | None, typer.Option(help="Of a bank: rules that name it; else rules.toml.")
+    ] = None,
+    as_of: Annotated[
+        str, typer.Option(help="Of a bank: a later statement is refused. Today.")
+    ] = "",
 ) -> None:
+    """Show what a night would read of a file and what it would refuse; nothing is stored.
+
+    Of a bank's statements what they prove: opening, movements, closing, gaps. Ends with 0 when
+    every row, instruction or statement would count, with 1 when one would not.
+    """
+    if kind == "bank":
+        _check_statements(files, rules=rules, as_of=as_of)
+        return
     if len(files) > 1:
         msg = "one file at a time; only statements of a bank (--kind bank) are checked together"
         raise typer.BadParameter(msg)
@@ -47,7 +88,6 @@ def _check_one(
     from recon.steps.runtime.environment import one_account
 
     settings = load_file_settings(os.environ)
-    merchant, account = which
     declared = settings.accounts[
         "/".join(one_account(settings, merchant=merchant, account=account))
     ]
@@ -129,7 +169,7 @@ def _notify(checked: "CheckedFile") -> None:
         echo_error(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
     more = len(checked.rejects) - SHOWN_REJECTS_MAX
     if more > 0:
-        echo_error(f"and {more} more; `recon file --check FILE --mend` writes them all")
+        echo_error(f"and {more} more; `recon order-file check FILE --mend` writes them all")
     for line, against in checked.refused_actions[:SHOWN_REJECTS_MAX]:
         echo_error(f"line {line}, action: refused, {against}")
     more = len(checked.refused_actions) - SHOWN_REJECTS_MAX
@@ -207,48 +247,12 @@ def file(
     account: OneAccount = "",
     by: Annotated[str, typer.Option("--as", help=NAME_HELP)] = "",
     code: Code = "",
-    check: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Instead: show what a night would read of this file and what it would refuse; "
-            "of a bank's statements it may repeat."
-        ),
-    ] = None,
-    kind: Annotated[
-        Literal["orders", "settlement", "bank"], typer.Option(help="With --check: what it is.")
-    ] = "orders",
-    mend: Annotated[
-        bool,
-        typer.Option(
-            "--mend",
-            help="With --check: only write the refused rows as a file for the inbox: correct its "
-            "rows, leave the columns rejected_… as they are, keep mended- in its name.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="With --mend: where to; mended-<name>.csv in this folder without it."),
-    ] = None,
-    rules: Annotated[
-        Path | None, typer.Option(help="Of a bank: rules that name it; else rules.toml.")
-    ] = None,
-    as_of: Annotated[
-        str, typer.Option(help="Of a bank: a later statement is refused. Today.")
-    ] = "",
 ) -> None:
     """Show the newest version of each file: its night, its rows, and what was said of it.
 
     Then every refused order row that was not delivered again. With --again or --dismiss say that of
-    one file or row; it is kept in the history. With --check nothing is stored: of a bank's
-    statements what they prove (opening, movements, closing, gaps), and it ends with 0 when every
-    row, instruction or statement would count, with 1 when one would not.
+    one file or row; it is kept in the history.
     """
-    if check and kind == "bank":
-        _check_statements(check, rules=rules, as_of=as_of)
-        return
-    if check:
-        _check_one(check, which=(merchant, account), kind=kind, mend=mend, out=out)
-        return
     if not (name or row or again or dismiss or by):
         _list(merchant, account)
         return

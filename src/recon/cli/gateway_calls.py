@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -199,64 +199,92 @@ EXIT_CODES_OF_MOVES = {"confirmed": 0, "rejected": 1, "planned": 3, "approved": 
 """State of the instruction -> code; 3 waits for a person or for its night."""
 
 
-@calls.command("move")
-def move(
-    kind: Annotated[
-        Literal["capture", "refund", "cancel", "review"],
-        typer.Argument(
-            help="capture an authorised payment, refund a captured one, cancel (release) an "
-            "authorised one, or review: set the review flag."
-        ),
-    ],
+By = Annotated[str, typer.Option("--as", help="Who asks for it; kept in the history.")]
+Transaction = Annotated[str, typer.Option(help="Which payment, where the order has several.")]
+RequestId = Annotated[
+    str,
+    typer.Option(
+        help="An id of your own; the like of an earlier one waits for people, with an id too."
+    ),
+]
+
+
+@calls.command("capture")
+def capture(
     order: Order,
     merchant: Merchant,
     account: Account,
     *,
-    name: Annotated[str, typer.Option("--as", help="Who asks for it; kept in the history.")],
+    name: By,
     amount: Annotated[
-        str,
-        typer.Option(
-            help="Of a refund, or of a capture that is not the whole authorisation: how much, such "
-            "as 12.50."
-        ),
+        str, typer.Option(help="Not the whole authorisation, but so much, such as 12.50.")
     ] = "",
-    reason: Annotated[
-        str,
-        typer.Option(help="Of a refund: shown at the gateway, at most 50 characters."),
-    ] = "",
-    transaction: Annotated[
-        str, typer.Option(help="Which payment, where the order has several.")
-    ] = "",
-    request_id: Annotated[
-        str,
-        typer.Option(
-            help="An id of your own; the like of an earlier one waits for people, with an id too."
-        ),
-    ] = "",
+    transaction: Transaction = "",
+    request_id: RequestId = "",
     as_json: AsJson = False,
 ) -> None:
-    """Capture, refund, cancel or review a payment, by the journal of the nights."""
+    """Capture an authorised payment, by the journal of the nights."""
+    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
+    _move("capture", order, (merchant, account), as_json=as_json, amount=amount, **given)
+
+
+@calls.command("refund")
+def refund(
+    order: Order,
+    merchant: Merchant,
+    account: Account,
+    *,
+    name: By,
+    amount: Annotated[str, typer.Option(help="How much, such as 12.50.")],
+    reason: Annotated[str, typer.Option(help="Shown at the gateway, at most 50 characters.")] = "",
+    transaction: Transaction = "",
+    request_id: RequestId = "",
+    as_json: AsJson = False,
+) -> None:
+    """Refund a captured payment, whole or in part, by the journal of the nights."""
+    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
+    money = {"amount": amount, "reason": reason}
+    _move("refund", order, (merchant, account), as_json=as_json, **money, **given)
+
+
+@calls.command("cancel")
+def cancel(
+    order: Order,
+    merchant: Merchant,
+    account: Account,
+    *,
+    name: By,
+    transaction: Transaction = "",
+    request_id: RequestId = "",
+    as_json: AsJson = False,
+) -> None:
+    """Cancel (release) an authorised payment, by the journal of the nights."""
+    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
+    _move("cancel", order, (merchant, account), as_json=as_json, **given)
+
+
+@calls.command("review")
+def review(
+    order: Order,
+    merchant: Merchant,
+    account: Account,
+    *,
+    name: By,
+    transaction: Transaction = "",
+    request_id: RequestId = "",
+    as_json: AsJson = False,
+) -> None:
+    """Set the review flag of a payment, by the journal of the nights."""
+    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
+    _move("review", order, (merchant, account), as_json=as_json, **given)
+
+
+def _move(kind: str, order: str, owner: tuple[str, str], *, as_json: bool, **given: str) -> None:
     from recon.model.money import Money
     from recon.model.words import InstructionKind
     from recon.steps.money.by_hand import HandRequest, carry_out
 
-    if kind == "refund" and not amount:
-        msg = "say how much is refunded (--amount)"
-        raise typer.BadParameter(msg)
-    if (amount and kind not in {"capture", "refund"}) or (reason and kind != "refund"):
-        msg = "--amount is of captures and refunds, --reason of refunds alone"
-        raise typer.BadParameter(msg)
-    request = HandRequest(
-        InstructionKind(kind),
-        merchant,
-        account,
-        order_no=order,
-        by=name,
-        amount=amount,
-        reason=reason,
-        transaction_id=transaction,
-        request_id=request_id,
-    )
+    request = HandRequest(InstructionKind(kind), *owner, order_no=order, **given)
     with opened() as environment:
         result = carry_out(request, environment=environment)
     money = Money.of_minor_units(result.amount, currency=result.currency)
@@ -305,34 +333,18 @@ def authorise(
     live_card: Annotated[
         bool, typer.Option("--live-card", help="Allow a card outside the sandbox.")
     ] = False,
-    hosted: Annotated[
-        bool,
-        typer.Option(
-            "--hosted",
-            help="By the gateway's own page; money moves only when the shopper pays there.",
-        ),
-    ] = False,
-    return_url: Annotated[
-        str, typer.Option(help="With --hosted: where the shopper comes back to; https.")
-    ] = "",
-    page: Annotated[
-        Path | None,
-        typer.Option(help="With --hosted: write the page here, for a browser; mode 0600."),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a payment by card, by another method (--payment-method) or on a page (--hosted)."""
-    from recon.gateway_client import ApmPayment, CardPayment, HostedPayment
+    """Start a payment by card, or by another method (--payment-method)."""
+    from recon.gateway_client import ApmPayment, CardPayment
 
-    if (hosted and (payment_method or card_file)) or ((return_url or page) and not hosted):
-        msg = "--return-url and --page are of --hosted, a card and --payment-method are not"
+    if payment_method and card_file:
+        msg = "a card and --payment-method are two ways to pay"
         raise typer.BadParameter(msg)
     client, played = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
-    payment: ApmPayment | CardPayment | HostedPayment
-    if hosted:
-        payment = checked(HostedPayment, given | ({"return_url": return_url} if return_url else {}))
-    elif payment_method:
+    payment: ApmPayment | CardPayment
+    if payment_method:
         payment = checked(ApmPayment, given | {"payment_method": payment_method})
     elif played or live_card:
         payment = checked(CardPayment, given | ({} if given.get("token_id") else _card(card_file)))
@@ -340,6 +352,31 @@ def authorise(
         msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
         raise UsageError(msg)
     reply = _called(client.pay(payment))
+    _notify(reply, _facts(reply.record), findings=reply.findings, as_json=as_json)
+
+
+@calls.command("checkout")
+def checkout(
+    order_no: OrderNo,
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Currency,
+    amount: Amount,
+    fields: FieldsFile = None,
+    return_url: Annotated[str, typer.Option(help="Where the shopper comes back to; https.")] = "",
+    page: Annotated[
+        Path | None, typer.Option(help="Write the page here, for a browser; mode 0600.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a payment on the gateway's own page; money moves only when the shopper pays there."""
+    from recon.gateway_client import HostedPayment
+
+    client, _ = _place(merchant, account)
+    given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
+    given |= {"return_url": return_url} if return_url else {}
+    reply = _called(client.pay(checked(HostedPayment, given)))
     if page is not None and reply.page:
         with open(page, "wb", opener=for_owner) as file:
             file.write(reply.page)
@@ -352,46 +389,52 @@ def authorise(
 CONTRACT_FIELDS = ("recurring_id", "contract_name")
 
 
-@calls.command("send")
-def send(
-    what: Annotated[
-        Literal["payout", "cancel-subscription"],
-        typer.Argument(
-            help="payout pays a beneficiary; cancel-subscription ends a recurring contract, and "
-            "what is already contracted is still charged."
-        ),
-    ],
-    file: Annotated[
-        Path, typer.Argument(help="JSON file (mode 0600) with the fields of the API document.")
-    ],
-    merchant: Merchant,
-    account: Account,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Send one row by hand (sandbox only); elsewhere payouts need two people and a night."""
-    from recon.gateway_client import CancelSubscriptionRow, PayoutRow
+RowFile = Annotated[
+    Path, typer.Argument(help="JSON file (mode 0600) with the fields of the API document.")
+]
 
+
+@calls.command("payout")
+def payout(file: RowFile, merchant: Merchant, account: Account, *, as_json: AsJson = False) -> None:
+    """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
+    from recon.gateway_client import PayoutRow
+
+    client = _played(merchant, account, what="a payout")
+    row = checked(PayoutRow, {"request_id": _new_id(), **read_private(file)})
+    reply = _called(client.payout(row))
+    facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
+    _notify(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+
+
+@calls.command("cancel-subscription")
+def cancel_subscription(
+    file: RowFile, merchant: Merchant, account: Account, *, as_json: AsJson = False
+) -> None:
+    """End a recurring contract (sandbox only); what is already contracted is still charged."""
+    from recon.gateway_client import CancelSubscriptionRow
+
+    client, fields = (
+        _played(merchant, account, what="the end of a subscription"),
+        read_private(file),
+    )
+    if set(fields) != set(CONTRACT_FIELDS):
+        msg = f"{file} must hold exactly {', '.join(CONTRACT_FIELDS)}; nothing was sent"
+        raise UsageError(msg)
+    reply = _called(client.cancel_subscription(CancelSubscriptionRow(**fields)))
+    _notify(reply.rows[0], {}, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+
+
+def _played(merchant: str, account: str, *, what: str) -> Any:
+    """The client of the account, whose gateway is the sandbox."""
     client, played = _place(merchant, account)
     if not played:
-        named = "a payout" if what == "payout" else "the end of a subscription"
         msg = (
-            f"{named} by hand is for the sandbox only, since no journal would know of it: put it "
+            f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
             "into an instruction file, where two people approve it and a night sends it once. "
             "Nothing was sent"
         )
         raise UsageError(msg)
-    fields, facts = read_private(file), {}
-    if what == "payout":
-        row = checked(PayoutRow, {"request_id": _new_id(), **fields})
-        reply = _called(client.payout(row))
-        facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
-    elif set(fields) != set(CONTRACT_FIELDS):
-        msg = f"{file} must hold exactly {', '.join(CONTRACT_FIELDS)}; nothing was sent"
-        raise UsageError(msg)
-    else:
-        reply = _called(client.cancel_subscription(CancelSubscriptionRow(**fields)))
-    _notify(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+    return client
 
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:

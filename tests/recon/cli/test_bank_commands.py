@@ -19,8 +19,8 @@ def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(*files: str) -> int:
     """The exit code of the check of these files."""
-    named = [word for file in files for word in ("--check", file)]
-    return main(["file", "--kind", "bank", *named, "--rules", "r.toml", "--as-of", "2026-11-30"])
+    how = ["--kind", "bank", "--rules", "r.toml", "--as-of", "2026-11-30"]
+    return main(["order-file", "check", *files, *how])
 
 
 def test_statements_tell_what_they_prove(

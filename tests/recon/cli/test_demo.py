@@ -27,8 +27,9 @@ FEW = DemoMemory(orders=40, seed=7)
 
 
 def variables_in(folder: Path) -> dict[str, str]:
-    """The variables of the demo's `.env`."""
-    lines = (folder / ".env").read_text().splitlines()
+    """The variables of the demo's `env`, which commands below it find as `.env`."""
+    lines = (folder / "env").read_text().splitlines()
+    assert (folder / ".env").read_text().splitlines() == lines
     return dict(line.split("=", 1) for line in lines)
 
 

@@ -102,7 +102,7 @@ def test_money_by_hand_is_done_and_told(
     """One movement, its state and instruction in the table, exit code 0."""
     payment = seeded(port, *before)
 
-    code = cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"])
+    code = cli.main(["gateway", *words, payment["order_no"], "--as", "anna"])
 
     out = capsys.readouterr().out
     assert code == 0, out
@@ -112,7 +112,7 @@ def test_money_by_hand_is_done_and_told(
 
 def refused(port: int, *words: str) -> int:
     """The exit code of a movement of an authorised payment, of which nothing left."""
-    code = cli.main(["gateway", "move", *words, seeded(port, "authorise")["order_no"], "--as", "a"])
+    code = cli.main(["gateway", *words, seeded(port, "authorise")["order_no"], "--as", "a"])
     assert reported_by_us(port) == []
     return code
 
@@ -148,7 +148,7 @@ def test_a_movement_takes_its_own_options_alone(port: int, words: list[str]) -> 
     """A refund says how much; an amount or a reason of another one is a slip, and nothing moves."""
     payment = seeded(port, "authorise", "capture")
 
-    assert cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"]) == 2
+    assert cli.main(["gateway", *words, payment["order_no"], "--as", "anna"]) == 2
     assert reported_by_us(port) == []
 
 
@@ -157,7 +157,7 @@ def test_a_repeat_by_hand_waits_and_ends_with_3(
 ) -> None:
     """The like of an earlier refund is kept for a person, not sent."""
     payment = seeded(port, "authorise", "capture")
-    words = ["gateway", "move", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
+    words = ["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
     cli.main(words)
     capsys.readouterr()
 

@@ -189,8 +189,8 @@ def test_a_card_has_no_other_way_in(
     ("command", "words"),
     [
         (["authorise", *ORDER], "--live-card"),
-        (["send", "cancel-subscription", "nowhere.json"], "instruction file"),
-        (["send", "payout", "nowhere.json"], "instruction file"),
+        (["cancel-subscription", "nowhere.json"], "instruction file"),
+        (["payout", "nowhere.json"], "instruction file"),
     ],
 )
 def test_what_no_journal_would_know_is_for_the_sandbox_only(
@@ -233,16 +233,16 @@ def test_the_hosted_page_can_be_kept_for_a_browser(
     page = desk / "page.html"
     back = ["--return-url", "https://shop.example.test/back", "--page", str(page)]
 
-    assert cli.main(["gateway", "authorise", *ORDER, "--hosted", *back]) == 0
+    assert cli.main(["gateway", "checkout", *ORDER, *back]) == 0
     assert "posts_to: /v1/checkout" in capsys.readouterr().out
     assert page.stat().st_mode & 0o777 == 0o600
     assert b"orderAmount" in page.read_bytes()
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("words", [["--page", "x"], ["--hosted", "--payment-method", "x"]])
-def test_a_page_is_of_a_hosted_payment_alone(asked: list[dict[str, Any]], words: list[str]) -> None:
-    """Two ways to pay in one call, or a page of none, are a slip: nothing is asked."""
+def test_two_ways_to_pay_in_one_call_are_a_slip(asked: list[dict[str, Any]]) -> None:
+    """Nothing is asked."""
+    words = ["--payment-method", "x", "--card-file", "card.json"]
     assert cli.main(["gateway", "authorise", *ORDER, *words]) == 2
     assert asked == []
 
@@ -253,9 +253,9 @@ def test_a_payout_and_the_end_of_a_subscription(
     """One call each; a payout without an id gets one, which is shown."""
     fields = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
-    assert cli.main(["gateway", "send", "payout", private(desk.parent / "p.json", fields)]) == 0
+    assert cli.main(["gateway", "payout", private(desk.parent / "p.json", fields)]) == 0
     shown = capsys.readouterr().out
-    assert cli.main(["gateway", "send", "cancel-subscription", contract(desk)]) == 0
+    assert cli.main(["gateway", "cancel-subscription", contract(desk)]) == 0
     assert [request["path"] for request in asked] == ["/v1/payout", "/v1/cancelsubscription"]
     assert f"request_id: {asked[0]['request_id']}" in shown
     assert "status: COMPLETED" in shown
@@ -265,7 +265,7 @@ def test_a_gateway_that_says_nothing_is_told_apart(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Surely not sent is 1: it may be tried again."""
-    assert cli.main(["gateway", "send", "cancel-subscription", contract(desk)]) == 1
+    assert cli.main(["gateway", "cancel-subscription", contract(desk)]) == 1
     assert "nothing was sent" in capsys.readouterr().out
     assert desk
 
@@ -287,7 +287,7 @@ def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(
     }
     sentences = {}
     for name, words in calls.items():
-        assert cli.main(["gateway", *([] if name == "authorise" else ["send"]), name, *words]) == 4
+        assert cli.main(["gateway", name, *words]) == 4
         sentences[name] = capsys.readouterr().out
 
     assert len(asked) == len(calls)
@@ -320,14 +320,14 @@ def test_no_secret_reaches_any_place(
     fields = ["--fields", shopper]
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", card])
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", wrong])
-    cli.main(["gateway", "send", "payout", payee, "--json"])
-    cli.main(["gateway", "send", "payout", bad_payee])
+    cli.main(["gateway", "payout", payee, "--json"])
+    cli.main(["gateway", "payout", bad_payee])
     _notify(desk)
     monkeypatch.setattr("recon.gateway_client.gateway.read_payment_reply", _crash)
     cli.main(["--debug", "gateway", "authorise", *ORDER, *fields, "--card-file", card])
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", card])
     monkeypatch.setenv("RECON_SIGN_KEY", SIGN_KEY)
-    cli.main(["gateway", "send", "cancel-subscription", contract(desk)])
+    cli.main(["gateway", "cancel-subscription", contract(desk)])
     cli.main(["gateway", "doctor"])
 
     out, err = capsys.readouterr()

@@ -80,7 +80,7 @@ def test_an_amount_of_another_form_is_a_mistake_of_the_call(
         payment = next(row for row in caller.authorised() if row["currency"] == "EUR")
         order = payment["order_no"]
         commands = [
-            ["move", "capture", order, "--amount", amount, "--as", "anna"],
+            ["capture", order, "--amount", amount, "--as", "anna"],
             [
                 "authorise",
                 "NEW-1",

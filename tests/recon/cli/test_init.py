@@ -163,13 +163,13 @@ def test_variables_are_found_from_the_folder_upward(
         "1,2,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z\n"
     )
     monkeypatch.chdir(below)
-    assert main(["file", "--check", "o.csv"]) == 2
+    assert main(["order-file", "check", "o.csv"]) == 2
     assert f"{dotenv} has mode 0644; others can read it: chmod 600" in capsys.readouterr().err
     dotenv.chmod(0o600)
-    assert main(["file", "--check", "o.csv"]) == 0
+    assert main(["order-file", "check", "o.csv"]) == 0
     assert os.environ["RECON_SIGN_KEY"] == "a$b"
     monkeypatch.setenv("RECON_ACCOUNT", "4")
-    assert main(["file", "--check", "o.csv"]) == 2
+    assert main(["order-file", "check", "o.csv"]) == 2
     shown = capsys.readouterr()
     assert "1/4" in shown.err
     assert "a$b" not in shown.out + shown.err

@@ -26,18 +26,18 @@ def test_a_file_is_checked_mended_and_checked_again(
 ) -> None:
     """A person sees what is wrong, gets the rows, mends them, and sees that they are right."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\n{GOOD.replace('10.00', '10')}\n")
-    assert main(["file", "--check", "o.csv", "--merchant", "100042"]) == 1
+    assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
     shown = capsys.readouterr()
     assert "2 rows: 1 would be accepted, 1 refused." in shown.out
     assert "Accepted: 10.00 EUR" in shown.out
     assert "line 3, amount: '10' does not have the decimals of EUR" in shown.err
-    assert main(["file", "--mend", "--check", "o.csv", "--merchant", "100042"]) == 0
+    assert main(["order-file", "check", "--mend", "o.csv", "--merchant", "100042"]) == 0
     assert capsys.readouterr().out == "1 refused rows: mended-o.csv\n"
     mended = tmp_path / "mended-o.csv"
     mended.write_text(mended.read_text().replace("EUR,10,", "EUR,10.00,"))
-    assert main(["file", "--check", "mended-o.csv", "--merchant", "100042"]) == 0
+    assert main(["order-file", "check", "mended-o.csv", "--merchant", "100042"]) == 0
     assert "1 rows: 1 would be accepted, 0 refused." in capsys.readouterr().out
-    assert main(["file", "--mend", "--check", "mended-o.csv", "--merchant", "100042"]) == 0
+    assert main(["order-file", "check", "--mend", "mended-o.csv", "--merchant", "100042"]) == 0
     assert "has no refused row" in capsys.readouterr().out
 
 
@@ -48,7 +48,7 @@ def test_an_instruction_against_its_row_is_refused_with_both_facts(
     more = f"{HEADER},refund_amount,action,action_amount\n"
     bad = GOOD.replace("paid", "partially_refunded")
     (tmp_path / "o.csv").write_text(f"{more}{GOOD},,refund,4.00\n{bad},2.50,refund,10.00\n")
-    assert main(["file", "--check", "o.csv", "--merchant", "100042"]) == 1
+    assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
     shown = capsys.readouterr()
     assert "2 rows: 2 would be accepted, 0 refused." in shown.out
     assert (
@@ -62,9 +62,9 @@ def test_more_rejects_than_are_shown_are_counted(
 ) -> None:
     """A file full of mistakes does not fill the screen."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n" + f"{GOOD},x\n" * 30)
-    assert main(["file", "--check", "o.csv", "--merchant", "100042"]) == 1
+    assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
     assert (
-        "\nand 10 more; `recon file --check FILE --mend` writes them all\n"
+        "\nand 10 more; `recon order-file check FILE --mend` writes them all\n"
         in capsys.readouterr().err
     )
 
@@ -79,14 +79,14 @@ def test_every_bad_file_is_told_with_its_place_and_mended(
 ) -> None:
     """File, line and column, and what to do; refused whole or not, both count the same rows."""
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    assert main(["file", "--check", name, "--merchant", "100042"]) == 1
+    assert main(["order-file", "check", name, "--merchant", "100042"]) == 1
     checked = capsys.readouterr()
     assert name in checked.out + checked.err
     rows = re.search(r"(?m)^line \d+, [a-z_()]+: .", checked.err) is not None
     kept = "takes the other rows. Write these to" if rows else "takes nothing of it and leaves it"
     assert kept in checked.err
     assert rows == (" refused." in checked.out)
-    code = main(["file", "--mend", "--check", name, "--merchant", "100042"])
+    code = main(["order-file", "check", "--mend", name, "--merchant", "100042"])
     replayed = capsys.readouterr().out
     counted = re.search(r"(\d+) refused\.", checked.out)
 
@@ -108,7 +108,7 @@ def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(
     declared = tmp_path / "merchants.toml"
     declared.write_text(f"{declared.read_text()}{layout}")
     (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\nEND,5\n")
-    codes = [main(["file", *one, "--check", "o.csv", "--merchant", "100042"]) for one in WORDS]
+    codes = [main(["order-file", "check", *one, "o.csv", "--merchant", "100042"]) for one in WORDS]
     shown = capsys.readouterr()
 
     assert codes == [1, 1]
@@ -120,7 +120,7 @@ def test_a_file_that_a_night_would_leave_is_no_good_file(
 ) -> None:
     """A temporary name: its rows are right, and no night takes it."""
     (tmp_path / "~o.csv").write_text(f"{HEADER}\n{GOOD}\n")
-    code = main(["file", "--check", "~o.csv", "--merchant", "100042"])
+    code = main(["order-file", "check", "~o.csv", "--merchant", "100042"])
 
     assert code == 1
     assert "A night does not take ~o.csv as it lies here: hidden" in capsys.readouterr().err

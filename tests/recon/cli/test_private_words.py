@@ -85,7 +85,7 @@ def test_a_name_that_is_not_utf_8_ends_no_command(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path / "orders-caf") + b"\xe9.csv"
     Path(os.fsdecode(path)).write_text("a,b\n")
     program = b"import sys; from recon.cli import main; sys.exit(main())"
-    words = [b"file", b"--check", path, b"--merchant", b"100042"]
+    words = [b"order-file", b"check", path, b"--merchant", b"100042"]
     ended = subprocess.run(
         [os.fsencode(sys.executable), b"-c", program, *words],
         env=os.environ | {"RECON_CONFIG_DIR": str(tmp_path), "PYTHONIOENCODING": "utf-8:strict"},

@@ -289,7 +289,6 @@ def test_real_money_asked_for_by_hand_waits_for_another_person(
     payment = next(one for one in real.payments("captured") if one.currency == "EUR")
     refund = [
         "gateway",
-        "move",
         "refund",
         payment.order_no,
         "--amount",

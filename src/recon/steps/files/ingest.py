@@ -63,7 +63,7 @@ STRAY_ROWS_SHARE = 0.01
 """Of the rows with the newest times so many may be wrong; they say nothing of the file."""
 STEP = "ingest"
 NAMED_MAX = 3
-"""Refused instructions that the step names; `recon file --check` shows more."""
+"""Refused instructions that the step names; `recon order-file check` shows more."""
 LET_GO = "was not read: somebody let it go (`recon file`)"
 
 
