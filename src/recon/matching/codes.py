@@ -168,10 +168,10 @@ class When(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     holds: Text = Field(alias="if")
-    leg: Literal["", "orders", "instructions", "ledger", "settlement"] = ""
+    of: Literal["sets", "payouts", "groups", "held", "bank"] = "sets"
+    leg: Literal["", "orders", "instructions", "ledger", "settlement", "bank"] = ""
     grace: str = ""
-    side: Literal["orders", "gateway", "ledger", "settlement"] = "gateway"
-    payout: bool = False
+    side: Literal["orders", "gateway", "ledger", "settlement", "bank"] = "gateway"
     last: bool = False
 
 

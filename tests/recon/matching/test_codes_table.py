@@ -6,7 +6,7 @@ import pytest
 
 from recon.matching.causes.reasons import sentences_of
 from recon.matching.codes import CODES, condition_of, table_of
-from recon.matching.judging.outcomes import rows_of
+from recon.matching.judging.outcomes import rows_of_sets
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
 
@@ -97,7 +97,7 @@ def test_every_code_says_why_it_is_open() -> None:
 def test_a_condition_that_could_not_be_asked_is_refused(more: str, said: str) -> None:
     """A fact, a clock or a cell that nobody knows is an error at the start, with its place."""
     with pytest.raises(Defect, match=said):
-        rows_of(table_of(f"{WHOLE}{more}\n", source="t"))
+        rows_of_sets(table_of(f"{WHOLE}{more}\n", source="t"))
 
 
 FACTS = {"taken": int, "back": int, "state": str, "covered": bool}

@@ -19,7 +19,7 @@ from recon.config.rules import Rules
 from recon.matching.bank.pairing import Finding, Payout, bank_of
 from recon.matching.bank.result import BankResult, about_of
 from recon.matching.breaks.result import BANKED
-from recon.matching.breaks.result_rows import NO_AMOUNT, found_in, identified
+from recon.matching.breaks.result_rows import NO_AMOUNT, identified
 from recon.matching.cash.book_groups import (
     GROUP,
     BookGroups,
@@ -28,18 +28,17 @@ from recon.matching.cash.book_groups import (
     midnights,
     numbered,
     paired,
-    weighed,
 )
-from recon.matching.cash.result import Clock, days_not_ahead, reason_of, with_dates_ahead
+from recon.matching.cash.result import Clock, days_not_ahead, found_of_groups
 from recon.matching.causes.proposed_journals import OF_BANK
-from recon.matching.frames.arrays import Arrays, Column, columns_of, filled, text_column, texts
+from recon.matching.frames.arrays import Arrays, Column, columns_of, text_column, texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
 from recon.matching.judging.severity import due, is_ahead, microseconds
 from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
 from recon.model.business_date import Grace
-from recon.model.words import BreakCode, EntryType, Flag, SetState
+from recon.model.words import EntryType, Flag
 
 BALANCE = "bank"
 """Kind of these groups, and first word of the key of what is left."""
@@ -85,52 +84,39 @@ def judge_bookings(
         return None
     arrived = {(each.place, each.key): each for each in _arrived(bank)}
     books = _groups(ledger, arrived=arrived, bank=bank, rules=rules)
-    groups, zone = books.groups, rules.business_calendar.zone
+    groups, clock = books.groups, Clock(as_of, rules, covered=True)
     gap = groups["settled"] - groups["booked"]
     apart = np.array([key.startswith(BEFORE) for key in groups["key"]], dtype=np.bool_)
-    clock = Clock(as_of, rules, covered=True)
-    states, due_at, since = weighed(
-        books,
-        same=(gap == 0) | apart,
-        ends=_ends(books, bank=bank, clock=clock),
-        as_of=as_of,
-        zone=zone,
-    )
-    broken = states == SetState.BREAK.value
-    flags = filled("", size=len(groups))
-    flags[broken & (groups["booked"] != 0)] = Flag.BOOKED_DIFFERS.value
-    flags[~broken & (gap != 0) & (states == SetState.MATCHED.value)] = Flag.WRITTEN_OFF.value
-    flags[apart] = Flag.NOT_COMPARED.value
-    flags = with_dates_ahead(flags, books=books, clock=clock)
+    nothing = np.zeros(len(groups), dtype=np.bool_)
     short = np.abs(groups["settled"]) < np.abs(groups["booked"])
     known = _of_groups(arrived, groups=groups)
-    found = found_in(
-        {
-            **{name: groups[name] for name in ACCOUNT_CURRENCY},
-            "batches": _texts(" ".join(each.batches) if each else "" for each in known),
-            "state": states,
-            "code": np.where(broken, BreakCode.BANK_NOT_BOOKED.value, ""),
-            "flags": flags,
-            "entry_id": groups["key"],
+    batches = [" ".join(each.batches) if each else "" for each in known]
+    found = found_of_groups(
+        books,
+        facts={
+            "differs": (gap != 0) & ~apart,
+            **dict.fromkeys(("before", "over_released", "unverified"), nothing),
+        },
+        marks={Flag.NOT_COMPARED: apart},
+        ends=_ends(books, bank=bank, clock=clock),
+        clock=clock,
+        shown={
             "leg": OF_BANK,
             "effect": gap,
-            # What waits is counted from its own file: neither gateway nor orders differ by it.
-            "effect_orders": np.where(broken, 0, NO_AMOUNT),
-            "effect_ledger": np.where(broken, gap, NO_AMOUNT),
             "bank_amount": groups["settled"],
             "exposure": np.abs(gap),
-            "since": since,
-            "due_at": due_at,
             "expected_side": np.where(short, "bank", "ledger"),
             "part": "bank",
         },
-        size=len(groups),
+        named=([*map(_name, known)], batches),
     )
-    for at in np.flatnonzero(broken).tolist():
-        row = {name: column[at] for name, column in found.columns.items()}
-        row |= {"what": BALANCE, "name": _name(known[at]), "booked": int(groups["booked"][at])}
-        found["reason"][at] = reason_of(row)
-        found["about"][at] = found["batches"][at]
+    broken = found["code"] != ""
+    found = found.assign(
+        batches=_texts(batches),
+        # What waits is counted from its own file: neither gateway nor orders differ by it.
+        effect_orders=np.where(broken, 0, NO_AMOUNT),
+        effect_ledger=np.where(broken, gap, NO_AMOUNT),
+    )
     entries = {*books.booked.take(~apart[books.booked["group"]]).rows(*ACCOUNT, "entry_id")}
     entry_ids = texts(ledger["entry_id"])
     entries |= {
@@ -258,7 +244,7 @@ def _items(
     found: Finding, *, own: list[Payout], bears: bool, others: int
 ) -> Iterator[tuple[str, int]]:
     """What arrived of the payouts of one account: of the first account what others leave."""
-    if found.state is SetState.PENDING or not found.receipts:
+    if not found.receipts:
         return
     newest = max(one.value_on for one in found.receipts)
     if not bears:

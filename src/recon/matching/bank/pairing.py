@@ -132,13 +132,12 @@ class Finding:
     Amounts in minor units of `currency`; the first of `payouts` bears the result.
     """
 
-    state: SetState
     currency: str
     paid: int = 0
     bank_amount: int = 0
     effect: int = 0
-    code: BreakCode | None = None
-    flags: frozenset[str] = frozenset()
+    """What of the difference nothing explains."""
+    flags: frozenset[Flag] = frozenset()
     payouts: tuple[Payout, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     charges: int = 0
@@ -153,13 +152,36 @@ class Finding:
     """Paid out before the first statement: listed."""
     account: tuple[str, str] = ("", "")
     """Merchant and account of an entry that nobody expects."""
+    unclear: bool = False
+    """The entries may be of another payout as well."""
+    returned: bool = False
+    """A later entry takes it back."""
+    twice: bool = False
+    """It came more than once."""
+    overdue: bool = True
+    """It should have come by now, and statements tell of that day."""
+    state: SetState = SetState.MATCHED
+    """Of the result; until codes.toml was asked nothing reads it, as the code."""
+    code: BreakCode | None = None
+
+    @property
+    def by_rate(self) -> bool:
+        """The bank does not say what was ordered of what came in another currency."""
+        return self.rate is not None
+
+    @property
+    def has_rate(self) -> bool:
+        """A rate says what it should be."""
+        return self.rate is not None and self.rate.rate is not None
+
+    @property
+    def ties(self) -> bool:
+        """Nothing is left to explain."""
+        return not (self.effect or self.unclear or (self.by_rate and not self.has_rate))
 
 
 def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rules) -> Finding:
-    """Matched where they come to the same or charges explain it, else a break with its code.
-
-    All entries name all of the payouts, which have one currency.
-    """
+    """What entries and payouts come to; all entries name all payouts, which have one currency."""
     currency = payouts[0].currency
     paid = sum(one.paid for one in payouts)
     worths = [one.worth(currency) for one in receipts]
@@ -168,27 +190,27 @@ def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: R
     amounts = [one or 0 for one in worths]
     total = sum(amounts)
     foreign = [one for one in receipts if one.currency != currency]
-    flags = {Flag.EXCHANGED} if foreign else set()
+    flags = frozenset({Flag.EXCHANGED} if foreign else ())
     flags |= {Flag.JOINED} if len(payouts) > 1 else set()
-    flags |= {Flag.LATE} if _late(receipts, payouts) else set()
     base = Finding(
-        SetState.MATCHED,
         currency,
         paid=paid,
         bank_amount=total,
+        flags=flags,
         payouts=(*payouts,),
         receipts=(*receipts,),
         exchanged=_exchanged(foreign, currency=currency),
     )
     taken = sum(abs(one.charges) for one in receipts)
+    late = {Flag.LATE} if _late(receipts, payouts) else set()
     if total == paid:
-        flags |= {Flag.REPAID} if any(one * paid < 0 for one in amounts) else set()
-        return replace(base, flags=_words(flags))
+        repaid = {Flag.REPAID} if any(one * paid < 0 for one in amounts) else set()
+        return replace(base, flags=flags | late | repaid)
     if taken and not foreign and paid - total == taken:
-        return replace(base, flags=_words(flags | {Flag.BANK_CHARGES}), charges=taken)
-    flags.discard(Flag.LATE)
-    code = _code(receipts, amounts, paid=paid)
-    return replace(base, flags=_words(flags), state=SetState.BREAK, code=code, effect=total - paid)
+        return replace(base, flags=flags | late | {Flag.BANK_CHARGES}, charges=taken)
+    twice = sum(amount == paid for amount in amounts) >= TWICE
+    returned = _went_back(receipts, amounts, paid=paid)
+    return replace(base, effect=total - paid, returned=returned, twice=twice)
 
 
 def ambiguous(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, first: bool) -> Finding:
@@ -198,13 +220,7 @@ def ambiguous(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, first: 
     # One tuple for all payouts that the same entries may mean: there may be thousands of both.
     told = tuple(receipts)
     alone = Finding(
-        SetState.BREAK,
-        currency,
-        paid=paid,
-        bank_amount=paid,
-        code=BreakCode.AMBIGUOUS_MATCH,
-        payouts=(*payouts,),
-        receipts=told,
+        currency, paid=paid, bank_amount=paid, unclear=True, payouts=(*payouts,), receipts=told
     )
     if not first:
         return alone
@@ -216,10 +232,6 @@ def ambiguous(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, first: 
         effect=total - paid,
         exchanged=_exchanged(foreign, currency=currency),
     )
-
-
-def _words(flags: set[Flag]) -> frozenset[str]:
-    return frozenset(one.value for one in flags)
 
 
 def _exchanged(foreign: Sequence[Receipt], *, currency: str) -> tuple[tuple[str, int], ...]:
@@ -234,20 +246,16 @@ def _late(receipts: Sequence[Receipt], payouts: Sequence[Payout]) -> bool:
     return bool(receipts) and max(one.value_on for one in receipts) > due
 
 
-def _code(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> BreakCode:
-    """Why entries that name a payout come to another amount."""
+def _went_back(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> bool:
+    """Whether one of the entries takes back what an earlier one brought."""
     came: dict[int, str] = {}
     for one, amount in zip(receipts, amounts, strict=True):
         if amount * paid > 0:
             came[amount] = min(came.get(amount, one.booked_on), one.booked_on)
-    if any(
+    return any(
         -amount in came and one.booked_on >= came[-amount]
         for one, amount in zip(receipts, amounts, strict=True)
-    ):
-        return BreakCode.PAYOUT_RETURNED
-    if sum(amount == paid for amount in amounts) >= TWICE:
-        return BreakCode.PAYOUT_TWICE_AT_BANK
-    return BreakCode.BANK_AMOUNT_DIFFERS
+    )
 
 
 def _by_rate(
@@ -265,13 +273,11 @@ def _by_rate(
     differ = len({(rate.rate, rate.since) for rate in rates}) > 1
     first = replace(first, rate=None, differs=True) if differ else first
     base = Finding(
-        SetState.BREAK,
         arrived,
         bank_amount=total,
-        code=BreakCode.BANK_FX_DIFFERENCE,
         payouts=(*payouts,),
         receipts=(*receipts,),
-        flags=frozenset({Flag.EXCHANGED.value}),
+        flags=frozenset({Flag.EXCHANGED}),
         rate=first,
     )
     expected = first.exchanged(paid)
@@ -281,7 +287,7 @@ def _by_rate(
     found = replace(base, paid=expected, exchanged=((currency, paid), (arrived, -expected)))
     gap = total - expected
     if first.allows(gap, of=expected):
-        return replace(found, state=SetState.MATCHED, code=None, allowed=gap)
+        return replace(found, allowed=gap)
     return replace(found, effect=gap)
 
 
@@ -456,7 +462,7 @@ class _Work:
         """(1): the entries that name only one batch come to it."""
         for number, receipts in sorted(_by_target(named).items()):
             finding = evaluate(receipts, [self.payouts[number]], rules=self.rules)
-            if finding.state is SetState.MATCHED:
+            if finding.ties:
                 self.keep(finding)
 
     def by_joint_names(self, named: Sequence[Named]) -> None:
@@ -532,7 +538,7 @@ class _Work:
 
     def _matched_by_amount(self, payout: Payout, receipt: Receipt) -> None:
         finding = evaluate([receipt], [payout], rules=self.rules)
-        self.keep(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT.value}))
+        self.keep(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT}))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
         """AMBIGUOUS_MATCH of each; what they differ by together stands on the first."""
@@ -646,27 +652,24 @@ def _opened(finding: Finding) -> Finding:
     """A payout from before the first statement that comes back: it had arrived before."""
     first = finding.payouts[0]
     before = first.opening and len(finding.payouts) == 1
-    if finding.state is SetState.MATCHED or not before or finding.bank_amount * first.paid >= 0:
+    if finding.ties or not before or finding.bank_amount * first.paid >= 0:
         return finding
-    return replace(
-        finding,
-        code=BreakCode.PAYOUT_RETURNED,
-        effect=finding.bank_amount,
-        paid=0,
-        opening=first.paid,
-    )
+    came = finding.bank_amount
+    return replace(finding, returned=True, effect=came, paid=0, opening=first.paid)
 
 
 def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:
     """In transit until its due day is over and covered; then it is missing."""
     covered = covers[payout.bank].to_day
-    base = Finding(SetState.PENDING, payout.currency, paid=payout.paid, payouts=(payout,))
     ahead = payout.settled_on > (date.fromisoformat(day) + AHEAD_MAX).isoformat()
-    if not ahead and (payout.due_on > day or payout.due_on > covered):
-        return base
-    code = BreakCode.PAYOUT_NOT_AT_BANK
-    flags = frozenset({Flag.DATE_AHEAD.value} if ahead else ())
-    return replace(base, state=SetState.BREAK, code=code, effect=-payout.paid, flags=flags)
+    return Finding(
+        payout.currency,
+        paid=payout.paid,
+        effect=-payout.paid,
+        flags=frozenset({Flag.DATE_AHEAD} if ahead else ()),
+        payouts=(payout,),
+        overdue=ahead or payout.due_on <= min(day, covered),
+    )
 
 
 def _is_judged(one: Named, *, covers: Mapping[str, Cover]) -> bool:
@@ -683,11 +686,9 @@ def _unknown(one: Named, *, rules: Rules) -> Finding:
     if len(served) > 1 and len(merchants) == 1:
         only = (next(iter(merchants)), "")
     return Finding(
-        SetState.BREAK,
         one.receipt.currency,
         bank_amount=one.receipt.amount,
         effect=one.receipt.amount,
-        code=BreakCode.BANK_RECEIPT_UNKNOWN,
         receipts=(one.receipt,),
         account=one.elsewhere or only,
     )

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
@@ -22,17 +23,17 @@ from recon.matching.bank.pairing import (
 )
 from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
-from recon.matching.breaks.movements import next_id
 from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
-from recon.matching.breaks.result_rows import NO_AMOUNT, business_date, found_of
+from recon.matching.breaks.result_rows import NO_AMOUNT, business_date, found_of, identified
 from recon.matching.causes.reasons import in_words, money, sentences_of
-from recon.matching.codes import CODES
+from recon.matching.codes import CODES, TABLE
 from recon.matching.frames.arrays import Arrays, columns_of, text_column
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import NO_INSTANT, amounts_of
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.severity import microseconds
+from recon.matching.judging.table import judged_by, rows_of
 from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
 from recon.model.business_date import day_in_words
 from recon.model.words import BreakCode, Flag, SetState
@@ -46,8 +47,8 @@ def reason_of(finding: Finding) -> str:
     assert finding.code is not None  # noqa: S101 - only breaks are asked
     facts = SimpleNamespace(
         effect=finding.effect,
-        has_rate=finding.rate is not None and finding.rate.rate is not None,
-        date_ahead=Flag.DATE_AHEAD.value in finding.flags,
+        has_rate=finding.has_rate,
+        date_ahead=Flag.DATE_AHEAD in finding.flags,
     )
     sentence = next(one for one in SENTENCES[finding.code] if one.holds(facts))
     return in_words(sentence, facts=finding, words=_WORDS)
@@ -104,10 +105,6 @@ SENTENCES = sentences_of(
 
 LEG = "bank"
 """Of effects and rules: what the bank says."""
-WHOLE_AMOUNT = frozenset(
-    {BreakCode.PAYOUT_RETURNED, BreakCode.PAYOUT_NOT_AT_BANK, BreakCode.AMBIGUOUS_MATCH}
-)
-"""Codes that put the whole payout at risk, whatever the effect."""
 Row = dict[str, Any]
 
 
@@ -124,7 +121,7 @@ class BankResult:
     notes: tuple[str, ...] = ()
     ids: Mapping[str, Finding] = field(default_factory=dict)
     """Break or match id -> what became of it."""
-    shown: Mapping[str, Finding] = field(default_factory=dict)
+    shown: frozenset[str] = frozenset()
     """Those of `ids` that this reconciliation shows; a night shows what is of its account."""
     night: NightOfBank | None = None
     reopens: Mapping[str, str] = field(default_factory=dict)
@@ -151,24 +148,62 @@ def judge_bank(
     named = named_receipts(receipts, payouts=payouts, owners=owners, rules=rules)
     covers = _known_covers(judged.covers, night=night)
     paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
-    result = BankResult(judged, paired, receipts, unserved, source.notes, night=night)
-    ids, reopens = _ids(result, previous=previous)
-    mine = "" if night is None else "/".join(night.account)
-    own = {
-        one: found
-        for one, found in ids.items()
-        if night is None or shown_by(found, rules=rules) == night.account
-    }
+    findings = _coded([*paired.findings, *paired.unknown])
     books = sources.ledger is not None
-    rows = (_row(one, found, night=night, rules=rules, books=books) for one, found in own.items())
-    return replace(
-        result,
+    rows = (_row(found, night=night, rules=rules, books=books) for found in findings)
+    found, reopens = identified(found_of(rows), previous=previous)
+    ids = dict(zip(found["id"].tolist(), findings, strict=True))
+    mine = [night is None or shown_by(one, rules=rules) == night.account for one in findings]
+    found = found.take(np.array(mine, dtype=np.bool_))
+    shown = frozenset(found["id"].tolist())
+    if night is not None:
+        unserved = tuple(account for account in unserved if account == "/".join(night.account))
+    return BankResult(
+        judged,
+        paired,
+        receipts,
+        unserved,
+        source.notes,
         ids=ids,
-        shown=own,
-        reopens={one: before for one, before in reopens.items() if one in own},
-        unserved=tuple(account for account in unserved if account == mine or night is None),
-        found=found_of(rows),
+        shown=shown,
+        night=night,
+        reopens={own: before for own, before in reopens.items() if own in shown},
+        found=found,
     )
+
+
+_FACTS = ("unclear", "by_rate", "has_rate", "returned", "twice")
+FACTS: Mapping[str, type] = dict.fromkeys(
+    (*_FACTS, "expected", "received", "differs", "late_payout_to_bank"), bool
+)
+"""What codes.toml may ask of a payout or an entry: see pairing.Finding; `expected`: a payout says
+it, `received`: an entry does, `differs`: there is an effect that nothing explains."""
+ROWS = rows_of(TABLE, of="bank", facts=FACTS)
+
+
+def _coded(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with their state and code; of one that waits there is no effect yet."""
+    columns = {name: [getattr(one, name) for one in findings] for name in _FACTS}
+    columns |= {
+        "expected": [bool(one.payouts) for one in findings],
+        "received": [bool(one.receipts) for one in findings],
+        "differs": [one.effect != 0 for one in findings],
+        "late_payout_to_bank": [one.overdue for one in findings],
+        "unverified": [False] * len(findings),
+    }
+    facts = {name: np.array(cells, dtype=np.bool_) for name, cells in columns.items()}
+    judged = judged_by(ROWS, facts=facts)
+    return [
+        replace(
+            found,
+            state=SetState(state),
+            code=BreakCode(code) if code else None,
+            effect=found.effect if code else 0,
+        )
+        for found, state, code in zip(
+            findings, judged.of_each("state"), judged.codes(), strict=True
+        )
+    ]
 
 
 def _owners(several: Sequence[pd.DataFrame]) -> dict[str, tuple[str, str]]:
@@ -204,33 +239,33 @@ def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
     return merchant, account
 
 
-def _row(
-    one: str, found: Finding, *, night: NightOfBank | None, rules: Rules, books: bool
-) -> dict[str, Any]:
+def _row(found: Finding, *, night: NightOfBank | None, rules: Rules, books: bool) -> dict[str, Any]:
     """A finding as a row of the result; `books`: whether a ledger was compared."""
     broken = found.state is SetState.BREAK
     merchant, account = found.account
-    since, due_at, is_shown = "", NO_INSTANT, True
+    key, since, due_at, is_shown = "", "", NO_INSTANT, True
     if found.payouts:
         first = found.payouts[0]
         merchant, account, since = first.merchant_id, first.account_id, first.settled_on
+        key = first.key
         if found.state is SetState.PENDING:
             closes = rules.business_calendar.closes_at(date.fromisoformat(first.due_on))
             due_at = microseconds(closes)
         last = max(paid.settled_on for paid in found.payouts)
         is_shown = night is None or last >= night.shown_since
-    elif broken:
-        since = found.receipts[0].booked_on
+    else:
+        key, since = found.receipts[0].key, found.receipts[0].booked_on
+    at_risk = CODES[found.code].risk if found.code else "effect"
     whole = abs(found.payouts[0].paid) if found.payouts else 0
     if any(paid.currency != found.currency for paid in found.payouts):
         whole = abs(found.bank_amount)  # in the currency of the break
     return {
-        "id": one,
+        "key": key,
         "merchant_id": merchant,
         "account_id": account,
         "currency": found.currency,
         "state": found.state.value,
-        "code": found.code.value if broken and found.code else "",
+        "code": found.code.value if found.code else "",
         "flags": ";".join(sorted(found.flags)),
         "rule": LEG if is_shown else "",
         "leg": LEG,
@@ -239,7 +274,7 @@ def _row(
         "effect_ledger": 0 if broken and books else NO_AMOUNT,
         "effect_bank": found.effect,
         "bank_amount": found.bank_amount,
-        "exposure": whole if found.code in WHOLE_AMOUNT else abs(found.effect) or whole,
+        "exposure": whole if at_risk == "amount" else abs(found.effect) or whole,
         "owed_to": "merchant" if found.effect < 0 else "none",
         "since": since,
         "due_at": due_at,
@@ -247,31 +282,6 @@ def _row(
         "reason": reason_of(found) if broken else "",
         "about": about_of(found) if broken else "",
     }
-
-
-def _ids(
-    result: BankResult, *, previous: Previous | None
-) -> tuple[dict[str, Finding], dict[str, str]]:
-    """The id of each finding: of a key that closed before it is the next one."""
-    closed = previous.closed if previous is not None else frozenset()
-    ids: dict[str, Finding] = {}
-    reopens: dict[str, str] = {}
-    for place, found in _keyed(result.paired):
-        # Where a bank numbers all its statements alike, two entries of a year may bear one name.
-        own, last = next_id(place, closed=closed, taken=ids)
-        ids[own] = found
-        if last and found.state is SetState.BREAK:
-            reopens[own] = last
-    return ids, reopens
-
-
-def _keyed(paired: Paired) -> Iterator[tuple[tuple[str, str, str], Finding]]:
-    for found in paired.findings:
-        first = found.payouts[0]
-        yield (first.merchant_id, first.account_id, first.key), found
-    for found in paired.unknown:
-        (one,) = found.receipts
-        yield (*found.account, one.key), found
 
 
 IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
@@ -445,9 +455,8 @@ def _parts(found: Finding, *, is_shown: bool) -> Iterator[tuple[str, str, int]]:
         yield IN_TRANSIT, found.currency, sum(payout.paid for payout in found.payouts)
     yield CHARGES, found.currency, found.charges
     yield OPENING, found.currency, found.opening
-    by_rate = found.rate is not None and found.rate.rate is not None
     for currency, amount in found.exchanged:
-        yield AT_RATE if by_rate else EXCHANGED, currency, amount
+        yield AT_RATE if found.has_rate else EXCHANGED, currency, amount
     yield ALLOWED, found.currency, -found.allowed
     if not is_shown:
         yield ELSEWHERE, found.currency, -found.effect

@@ -93,9 +93,8 @@ def reported_by_match(
 ) -> Bools:
     """Sets of which their match says all: in each leg one plain row of the amount that it names."""
     sets, of, size = joined.sets, joined.keys.of, joined.keys.size
-    rules = np.array([j.rule for j in outcomes.judgements] or [""], dtype=object)
     plain = (outcomes.states() == SetState.MATCHED.value) & (flags == "")
-    plain &= (rules[outcomes.patterns] == EXACT) & (outcomes.host < 0)
+    plain &= (outcomes.judged.of_each("rule") == EXACT) & (outcomes.host < 0)
     plain &= sets["order_state"] == ORDER_STATES.index(OrderStatus.PAID)
     plain &= (sets["gateway_state"] == NUMBER["paid"]) & (sets["gateway_refunded"] == 0)
     plain &= (sets["currencies"] == 1) & (sets["order_net"] > 0)

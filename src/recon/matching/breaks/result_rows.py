@@ -44,6 +44,7 @@ from recon.matching.judging.severity import (
     owed_to,
     severity_of,
 )
+from recon.matching.judging.table import flag_text
 from recon.matching.sets.joined_sets import (
     BY_ENTRY,
     BY_PAYOUT,
@@ -302,9 +303,8 @@ class Frames:
 
 def matches_of(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> pd.DataFrame:
     """Matched sets, and entries that are not compared (`alone`, see not_compared_rows)."""
-    rules = np.array([j.rule for j in outcomes.judgements] or [""], dtype=object)
     chosen = _in_state(rows, SetState.MATCHED)
-    chosen.columns["rule"] = rules[_patterns(chosen, outcomes=outcomes)]
+    chosen.columns["rule"] = outcomes.judged.of_each("rule")[chosen["set"]]
     chosen.columns["match_id"] = chosen["identity"]
     if len(alone):
         chosen = stacked([chosen, alone], names=MATCH_COLUMNS)
@@ -313,10 +313,8 @@ def matches_of(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> pd.DataFra
 
 def pending_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
     """Sets within grace, with what they wait for."""
-    sides = [j.expected_side for j in outcomes.judgements]
     chosen = _in_state(rows, SetState.PENDING)
-    numbers = _patterns(chosen, outcomes=outcomes)
-    chosen.columns["expected_side"] = np.array([*sides, ""], dtype=object)[numbers]
+    chosen.columns["expected_side"] = outcomes.judged.of_each("expected_side")[chosen["set"]]
     chosen.columns["due_at"] = outcomes.due_at[chosen["set"]]
     frame = frame_in_order(chosen, names=PENDING_COLUMNS, by=OPEN_SORTED_BY)
     frame["due_at"] = instants(frame["due_at"].to_numpy())
@@ -325,9 +323,8 @@ def pending_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
 
 def unverified_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
     """Sets that could not be judged, with the reason."""
-    reasons = np.array([j.reason for j in outcomes.judgements] or [""], dtype=object)
     chosen = _in_state(rows, SetState.UNVERIFIED)
-    chosen.columns["reason"] = reasons[_patterns(chosen, outcomes=outcomes)]
+    chosen.columns["reason"] = outcomes.judged.of_each("reason")[chosen["set"]]
     return frame_in_order(chosen, names=UNVERIFIED_COLUMNS, by=OPEN_SORTED_BY)
 
 
@@ -376,10 +373,6 @@ def _in_state(rows: Arrays, state: SetState) -> Arrays:
     return rows.take(rows["state"] == state.value)
 
 
-def _patterns(rows: Arrays, *, outcomes: Outcomes) -> Ints:
-    return np.asarray(outcomes.patterns[rows["set"]], dtype=np.int64)
-
-
 EPOCH = date(1970, 1, 1).toordinal()
 
 EFFECTS = ("effect_orders", "effect_ledger")
@@ -399,7 +392,8 @@ def breaks_of(
     chosen &= outcomes.host[rows["set"]] < 0
     broken = rows.take(chosen)
     numbers = broken["set"]
-    findings = [outcomes.judgements[n].codes for n in outcomes.patterns[numbers]]
+    judged = outcomes.judged
+    findings = [judged.judgements[n].codes for n in judged.patterns[numbers]]
     exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
@@ -531,16 +525,17 @@ _NUMBERS: Mapping[str, int] = {
     "due_at": NO_INSTANT,
 }
 _TEXTS = (
-    *("id", "merchant_id", "account_id", "currency", "state", "code", "flags", "entry_id", "rule"),
-    *("leg", "since", "expected_side", "owed_to", "reason", "about", "part"),
+    *("key", "id", "merchant_id", "account_id", "currency", "state", "code", "flags", "entry_id"),
+    *("rule", "leg", "since", "expected_side", "owed_to", "reason", "about", "part"),
 )
 FOUND = (*_TEXTS, *_NUMBERS)
 """Columns of what is told; minor units, NO_AMOUNT where a side is absent, days as ISO dates.
 
-`effect` is that of `leg`, the `effect_…` are what the rows show of it; `since`: the day from which
-on a break is one; `due_at`: until when it may wait, in microseconds; `reason`: the sentence of a
-break, or why something is unverified; `rule`: of a match, of which one without a rule is not told;
-`part`: the account of its journal (proposed_journals.PARTS)."""
+`key` is what its break is known by; `effect` is that of `leg`, the `effect_…` are what the rows
+show of it; `since`: the day from which on a break is one; `due_at`: until when it may wait, in
+microseconds; `reason`: the sentence of a break, or why something is unverified; `rule`: of a match,
+of which one without a rule is not told; `part`: the account of its journal
+(proposed_journals.PARTS)."""
 _BLANK = {**dict.fromkeys(_TEXTS, ""), **_NUMBERS, "owed_to": "none"}
 _ROUTINE: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
     "matches": (SetState.MATCHED, MATCH_COLUMNS),
@@ -571,12 +566,14 @@ def found_in(columns: Mapping[str, Any], *, size: int) -> Arrays:
 def identified(
     found: Arrays, *, previous: Previous | None, taken: Collection[str] = ()
 ) -> tuple[Arrays, dict[str, str]]:
-    """The rows of FOUND with ids by their entry_id, and id -> the closed break it opens again."""
+    """The rows of FOUND with ids by their key, and id -> the closed break it opens again."""
     closed = previous.closed if previous is not None else frozenset()
-    ids, reopens = [], {}
-    for *key, state in found.rows("merchant_id", "account_id", "entry_id", "state"):
+    ids, reopens, taken = [], {}, {*taken}
+    for *key, state in found.rows("merchant_id", "account_id", "key", "state"):
+        # Where a bank numbers all its statements alike, two entries of a year may bear one name.
         own, last = next_id(key, closed=closed, taken=taken)
         ids.append(own)
+        taken.add(own)
         if last and state == SetState.BREAK:
             reopens[own] = last
     return found.assign(id=np.array(ids, dtype=object)), reopens
@@ -671,7 +668,7 @@ def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
             strict=True,
         ):
             flags = {*cells["flags"][at].split(";"), *row["flags"].split(";"), code}
-            cells["flags"][at] = flags_in_order(flags - {""})
+            cells["flags"][at] = flag_text(flags - {""})
             for name in ("bank_amount", "effect_bank"):
                 if row["effect_bank"] != NO_AMOUNT:
                     cells[name][at] = row[name]
@@ -687,15 +684,6 @@ def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
             }
         )
     return _added(breaks, rows.take(~both), names=BREAK_COLUMNS, by=BREAKS_SORTED_BY)
-
-
-def flags_in_order(flags: Iterable[str]) -> str:
-    """Codes as the contract lists them, then words."""
-    codes = [code.value for code in BreakCode]
-    words = sorted(
-        flags, key=lambda one: (one not in codes, codes.index(one) if one in codes else 0, one)
-    )
-    return ";".join(words)
 
 
 def _added(

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.codes import TABLE
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
 from recon.matching.frames.coding import combined, equals
 from recon.matching.frames.grouping import (
@@ -34,6 +35,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, Sources, frame_of
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
 from recon.matching.judging.severity import microseconds
+from recon.matching.judging.table import Judgements, judged_by, rows_of
 from recon.matching.sides.ledger_side import (
     JUDGED,
     booked_forward,
@@ -322,38 +324,45 @@ def closed_groups(
     return closed
 
 
-class Weighed(NamedTuple):
+FACTS: Mapping[str, type] = {
+    "kind": str,
+    **dict.fromkeys(("differs", "settled", "booked", "before", "over_released"), bool),
+    **dict.fromkeys(("closed_ledger", "late_books"), bool),
+}
+"""What codes.toml may ask of a group; `differs`: both sides are compared and are not the same;
+`settled`: there is a line of it, `booked`: the books come to something; `before`: it was settled
+before the books begin; `late_books`: what is young on either side does not explain the rest."""
+ROWS = rows_of(TABLE, of="groups", facts=FACTS)
+
+
+class JudgedGroups(NamedTuple):
     """What the groups come to (grain: group)."""
 
-    states: Column
+    judged: Judgements
     due_at: Ints
     """When the last of what is young is not young any more, microseconds."""
     since: Column
     """Of those that are breaks the first day after which they were never even again."""
 
 
-def weighed(
+def judged_groups(
     books: BookGroups,
     *,
-    same: Bools,
+    facts: Mapping[str, Column],
     ends: tuple[Ints, Ints],
     as_of: datetime,
     zone: ZoneInfo,
-    forced: Bools | None = None,
-) -> Weighed:
+) -> JudgedGroups:
     """Matched, waiting or a break.
 
     Args:
         books: the groups.
-        same: those that agree, or that nothing is compared with.
+        facts: `differs`, `before`, `over_released` and `unverified` (see judging.table).
         ends: until when each row of `settled` and of `booked` is young, microseconds.
         as_of: when.
         zone: in which an entry has its day.
-        forced: those that are a break whatever waits or writes them off.
     """
-    size, now = len(books.groups), microseconds(as_of)
-    gap = books.groups["settled"] - books.groups["booked"]
-    forced = np.zeros(size, dtype=np.bool_) if forced is None else forced
+    groups, size, now = books.groups, len(books.groups), microseconds(as_of)
     closed = np.zeros(size, dtype=np.bool_)
     closed[[*books.closed]] = True
     low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
@@ -365,12 +374,17 @@ def weighed(
         low, high = low + np.minimum(0, moved), high + np.maximum(0, moved)
         mine = np.where(young, end, NO_INSTANT)
         due_at = np.maximum(due_at, latest(mine, groups=items["group"], size=size))
-    open_ones = ~same & (~closed | forced)
-    waits = open_ones & (gap >= low) & (gap <= high) & ~forced
-    broken = open_ones & ~waits
-    states = np.where(broken, SetState.BREAK.value, SetState.MATCHED.value).astype(object)
-    states[waits] = SetState.PENDING.value
-    return Weighed(states, due_at, _since(books, rows=broken, zone=zone))
+    gap = groups["settled"] - groups["booked"]
+    known = {
+        "kind": groups["kind"],
+        "settled": groups["settled_items"] > 0,
+        "booked": groups["booked"] != 0,
+        "closed_ledger": closed,
+        "late_books": (gap < low) | (gap > high),
+    }
+    judged = judged_by(ROWS, facts={**known, **facts})
+    broken = judged.of_each("state") == SetState.BREAK.value
+    return JudgedGroups(judged, due_at, _since(books, rows=broken, zone=zone))
 
 
 def _since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:

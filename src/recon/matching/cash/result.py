@@ -1,9 +1,9 @@
 """The cash of a reconciliation: its groups and what is held, as rows of the result."""
 
 import calendar
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import HELD_COLUMNS
-from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, found_in, found_of, identified
+from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, found_in, identified
 from recon.matching.cash.batches import (
     BEYOND,
     ITEM,
@@ -34,31 +34,25 @@ from recon.matching.cash.book_groups import (
     UNASSIGNED,
     BookGroups,
     grouped,
+    judged_groups,
     midnights,
-    weighed,
 )
 from recon.matching.causes.reasons import in_words, money, sentences_of
-from recon.matching.codes import CODES
+from recon.matching.codes import CODES, TABLE
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.judging.severity import due, is_ahead, microseconds
+from recon.matching.judging.table import UNVERIFIED_REASONS, judged_by, rows_of
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.business_date import AHEAD_MAX, Grace, day_in_words, midnight
+from recon.model.business_date import AHEAD_MAX, Grace, day_in_words
 from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.words import BreakCode, EntryType, Flag, SetState, UnverifiedReason
 
-_CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
-    FEES: (BreakCode.FEE_NOT_BOOKED, BreakCode.FEE_BOOKED_DIFFERS),
-    RESERVES: (BreakCode.RESERVE_NOT_BOOKED, BreakCode.RESERVE_BOOKED_DIFFERS),
-    PAYOUTS: (BreakCode.PAYOUT_NOT_BOOKED, BreakCode.PAYOUT_AMOUNT_MISMATCH),
-}
-"""Kind of a group -> its code when the books have nothing, and when they have something else."""
 LONG_PAST = "1970-01-01"
-AHEAD = Flag.DATE_AHEAD.value
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
 """Kind of a group -> the source whose items its lines are, and the account of its journals."""
 
@@ -81,7 +75,7 @@ class Clock:
 def findings_of_groups(
     books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
 ) -> Arrays:
-    """What each group comes to (found_rows.FOUND; grain: group).
+    """What each group comes to (result_rows.FOUND; grain: group).
 
     Args:
         books: the groups.
@@ -90,65 +84,97 @@ def findings_of_groups(
         clock: when, by which rules.
     """
     groups, size = books.groups, len(books.groups)
-    gap = groups["settled"] - groups["booked"]
-    before = groups["name"] == BEFORE_BOOKS
-    over = np.where(before, 0, _over_released(groups, listed=listed))
-    compared = ~before & clock.covered
-    is_over = (over > 0) & compared
-    same = ~compared | ((gap == 0) & ~is_over)
-    sure = ~_unsure(books, unsure=unsure, rules=clock.rules)
-    zone = clock.rules.business_calendar.zone
-    states, due_at, since = weighed(
-        books,
-        same=same | ~sure,
-        ends=_ends(books, clock=clock),
-        as_of=clock.as_of,
-        zone=zone,
-        forced=is_over,
-    )
-    states[~sure] = SetState.UNVERIFIED.value
-    broken = states == SetState.BREAK.value
-    flags = filled("", size=size)
-    flags[is_over & broken] = Flag.OVER_RELEASED.value
-    flags[(states == SetState.MATCHED.value) & ~same] = Flag.WRITTEN_OFF.value
-    flags[sure & before] = Flag.BEFORE_BOOKS.value
-    if not clock.covered:
-        flags[:] = Flag.NOT_COMPARED.value
-    flags = with_dates_ahead(flags, books=books, clock=clock)
     settled, booked = groups["settled"], groups["booked"]
+    gap, before = settled - booked, groups["name"] == BEFORE_BOOKS
+    compared = ~before & clock.covered
+    over = np.where(compared, _over_released(groups, listed=listed), 0)
+    facts = {
+        "differs": (gap != 0) & compared,
+        "before": before & clock.covered,
+        "over_released": over > 0,
+        "unverified": UNREAD * _unsure(books, unsure=unsure, rules=clock.rules),
+    }
     effect = gap if clock.covered else np.full(size, NO_AMOUNT)
+    shown = {
+        **_SHOWN,
+        "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
+        "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
+        "effect": effect,
+        "effect_ledger": effect,
+        "exposure": np.maximum(np.abs(gap), over),
+        "expected_side": np.where(np.abs(settled) < np.abs(booked), "settlement", "ledger"),
+        "part": [ITEM_SOURCES[kind] for kind in groups["kind"].tolist()],
+    }
+    names = groups["name"].tolist()
+    about = [name or group_of(kind, name="") for kind, name in groups.rows("kind", "name")]
+    return found_of_groups(
+        books,
+        facts=facts,
+        marks={Flag.NOT_COMPARED: np.full(size, not clock.covered)},
+        ends=_ends(books, clock=clock),
+        clock=clock,
+        shown=shown,
+        named=(names, about),
+    )
+
+
+def found_of_groups(
+    books: BookGroups,
+    *,
+    facts: Mapping[str, Column],
+    marks: Mapping[Flag, Bools],
+    ends: tuple[Ints, Ints],
+    clock: Clock,
+    shown: Mapping[str, Any],
+    named: tuple[Sequence[str], Sequence[str]],
+) -> Arrays:
+    """What groups come to (result_rows.FOUND; grain: group).
+
+    Args:
+        books: the groups.
+        facts: see book_groups.judged_groups.
+        marks: flags that no row of codes.toml says, and where each stands.
+        ends: until when each line and each entry is young.
+        clock: when, by which rules.
+        shown: what else their rows show.
+        named: what their sentences call them, and of what they are.
+    """
+    groups, zone = books.groups, clock.rules.business_calendar.zone
+    judged, due_at, since = judged_groups(
+        books, facts=facts, ends=ends, as_of=clock.as_of, zone=zone
+    )
     found = found_in(
         {
-            **_SHOWN,
-            **{name: groups[name] for name in ("merchant_id", "account_id", "currency")},
+            **{name: groups[name] for name in ACCOUNT_CURRENCY},
+            "key": groups["key"],
             # What names the group: its entries may be as many as the payments.
             "entry_id": groups["key"],
-            "state": states,
-            "code": np.where(broken, _codes(groups, over=over), ""),
-            "flags": flags,
-            "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
-            "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
-            "effect": effect,
-            "effect_ledger": effect,
-            "exposure": np.maximum(np.abs(gap), over),
+            "state": judged.of_each("state"),
+            "code": judged.codes(),
+            "flags": judged.flags({**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)}),
+            "reason": judged.of_each("reason"),
             "since": since,
             "due_at": due_at,
-            "expected_side": np.where(np.abs(settled) < np.abs(booked), "settlement", "ledger"),
-            "reason": np.where(sure, "", UnverifiedReason.BATCH_QUARANTINED.value),
+            **shown,
         },
-        size=size,
+        size=len(groups),
     )
-    for at in np.flatnonzero(broken).tolist():
-        kind, name = groups["kind"][at], groups["name"][at]
-        row = {each: column[at] for each, column in found.columns.items()}
-        found["reason"][at] = reason_of({**row, "what": kind, "name": name})
-        found["about"][at] = name or group_of(kind, name="")
-        found["part"][at] = ITEM_SOURCES[kind]
+    for at in np.flatnonzero(found["code"] != "").tolist():
+        row = {name: column[at] for name, column in found.columns.items()}
+        row |= {
+            "what": groups["kind"][at],
+            "name": named[0][at],
+            "booked": int(groups["booked"][at]),
+        }
+        found["reason"][at], found["about"][at] = reason_of(row), named[1][at]
     return found
 
 
 _SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
 """`rule`, of matches: the group agrees, or was written off."""
+UNREAD = 1 + UNVERIFIED_REASONS.index(UnverifiedReason.BATCH_QUARANTINED)
+_HELD_FACTS: Mapping[str, type] = {"what": str, "late_held_back": bool}
+_HELD_ROWS = rows_of(TABLE, of="held", facts=_HELD_FACTS)
 
 
 def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
@@ -156,74 +182,58 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
 
     Of a batch that is paid out in another currency than its lines, the payout alone is told.
     """
-    every = [*listed]
+    every = [held for held in listed if held.what not in {OPENING, RESERVE}]
     foreign = {_batch_of(held) for held in every if held.what == OTHER_CURRENCY}
-    return found_of(
-        _held(held, clock=clock)
-        for held in every
-        if held.what not in {OPENING, RESERVE}
-        and (held.what != NO_PAYOUT or _batch_of(held) not in foreign)
+    rows = [held for held in every if held.what != NO_PAYOUT or _batch_of(held) not in foreign]
+    what = np.array([held.what for held in rows], dtype=object)
+    days = np.array([held.settled_on for held in rows], dtype=object)
+    amounts = np.array([held.amount for held in rows], dtype=np.int64)
+    calendar_ = clock.rules.business_calendar
+    due_at = due(
+        midnights(days_not_ahead(days, clock=clock), zone=calendar_.zone),
+        grace=Grace.parse(clock.rules.grace.held_back),
+        calendar=calendar_,
     )
+    facts = {
+        "what": what,
+        "late_held_back": due_at <= microseconds(clock.as_of),
+        "unverified": UNREAD * (what == UNSURE),
+    }
+    judged = judged_by(_HELD_ROWS, facts=facts)
+    effect = 0 if clock.covered else NO_AMOUNT
+    keys = [
+        f"{'beyond' if held.what == BEYOND else 'held'}:{held.currency}:{held.batch_id}"
+        for held in rows
+    ]
+    found = found_in(
+        {
+            **_SHOWN,
+            **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_CURRENCY},
+            "key": keys,
+            "entry_id": keys,
+            "state": judged.of_each("state"),
+            "code": judged.codes(),
+            "flags": judged.flags({Flag.DATE_AHEAD: days > clock.last_day}),
+            "reason": judged.of_each("reason"),
+            "effect": effect,
+            "effect_ledger": effect,
+            "exposure": np.abs(amounts),
+            "since": days,
+            "due_at": due_at,
+            "expected_side": judged.of_each("expected_side"),
+            "owed_to": np.where(amounts > 0, "merchant", "none"),
+        },
+        size=len(rows),
+    )
+    for at in np.flatnonzero(found["code"] != "").tolist():
+        row = {name: column[at] for name, column in found.columns.items()}
+        found["about"][at] = rows[at].batch_id
+        found["reason"][at] = reason_of({**row, "what": what[at], "name": rows[at].batch_id})
+    return found
 
 
 def _batch_of(held: Listed) -> tuple[str, str, str]:
     return held.merchant_id, held.account_id, held.batch_id
-
-
-def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
-    """A batch that keeps something, or paid more than there was."""
-    word = "beyond" if held.what == BEYOND else "held"
-    calendar_ = clock.rules.business_calendar
-    ahead = held.settled_on > clock.last_day
-    due_at = NO_INSTANT
-    if not ahead:
-        start = midnight(date.fromisoformat(held.settled_on), zone=calendar_.zone)
-        grace = Grace.parse(clock.rules.grace.held_back)
-        due_at = microseconds(calendar_.due_at(start, grace=grace))
-    state, code, reason = SetState.BREAK, BreakCode.HELD_BACK, ""
-    if held.what == BEYOND:
-        code = BreakCode.UNEXPECTED_RECEIPT
-    elif held.what == OTHER_CURRENCY:
-        code = BreakCode.CURRENCY_MISMATCH
-    elif held.what == UNSURE:
-        state, reason = SetState.UNVERIFIED, UnverifiedReason.BATCH_QUARANTINED.value
-    elif due_at > microseconds(clock.as_of):
-        state = SetState.PENDING
-    effect = 0 if clock.covered else NO_AMOUNT
-    row = {
-        **_SHOWN,
-        **{name: getattr(held, name) for name in ("merchant_id", "account_id", "currency")},
-        "entry_id": f"{word}:{held.currency}:{held.batch_id}",
-        "state": state.value,
-        "code": code.value if state is SetState.BREAK else "",
-        "flags": ";".join([AHEAD] * ahead + [Flag.NO_PAYOUT.value] * (held.what == NO_PAYOUT)),
-        "gateway_amount": NO_AMOUNT,
-        "ledger_amount": NO_AMOUNT,
-        "effect": effect,
-        "effect_ledger": effect,
-        "exposure": abs(held.amount),
-        "since": held.settled_on,
-        "due_at": due_at,
-        "expected_side": "settlement",
-        "owed_to": "merchant" if held.amount > 0 else "none",
-        "reason": reason,
-    }
-    if state is SetState.BREAK:
-        row |= {"reason": reason_of({**row, "what": held.what, "name": held.batch_id})}
-        row |= {"about": held.batch_id}
-    return row
-
-
-def _codes(groups: Arrays, *, over: Ints) -> Column:
-    """What each group is called where it is a break."""
-    codes = filled("", size=len(groups))
-    nothing = (groups["booked"] == 0) & (over == 0)
-    for kind, (absent, other) in _CODES.items():
-        mine = groups["kind"] == kind
-        codes[mine] = np.where(nothing, absent.value, other.value)[mine]
-    alone = (groups["kind"] == PAYOUTS) & (groups["settled_items"] == 0)
-    codes[alone] = BreakCode.LEDGER_PAYOUT_ONLY.value
-    return codes
 
 
 def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
@@ -272,15 +282,13 @@ def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
     return settled, booked
 
 
-def with_dates_ahead(flags: Column, *, books: BookGroups, clock: Clock) -> Column:
-    """The flags of groups, those that have a date too far ahead marked."""
+def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
+    """The groups that have a date too far ahead."""
     settled, booked, size = books.settled, books.booked, len(books.groups)
     wrong = is_ahead(booked["at"], as_of=microseconds(clock.as_of))
     both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
     marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
-    ahead = marks[0] | marks[1]
-    flags[ahead] = [";".join(sorted(filter(None, (flag, AHEAD)))) for flag in flags[ahead]]
-    return flags
+    return marks[0] | marks[1]
 
 
 def _settled_at(books: BookGroups, *, clock: Clock) -> Ints:

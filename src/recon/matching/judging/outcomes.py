@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import starmap
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.codes import PRECEDENCE, TABLE, CodeTable, Condition, When, condition_of
+from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
 from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
@@ -32,6 +31,18 @@ from recon.matching.judging.severity import (
     with_unproven,
     without_ahead,
 )
+from recon.matching.judging.table import (
+    LEGS,
+    Judgement,
+    Judgements,
+    TableRow,
+    distinct_patterns,
+    is_late,
+    judgements_of,
+    ready,
+    rows_of,
+    where_holds,
+)
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import Legs, Ours, legs
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
@@ -39,19 +50,8 @@ from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.payouts import KnownPayout
 from recon.model.business_date import midnight
 from recon.model.errors import Defect
-from recon.model.words import BreakCode, Flag, GatewayState, SetState, UnverifiedReason
+from recon.model.words import BreakCode, Flag, GatewayState, SetState
 
-PACKED_MAX = 2**62
-UNVERIFIED_REASONS = (
-    UnverifiedReason.ROW_QUARANTINED,
-    UnverifiedReason.ENTRY_ID_CONFLICT,
-    UnverifiedReason.QUERY_FAILED,
-    UnverifiedReason.QUERY_RESULT_UNMAPPED,
-    UnverifiedReason.REFUND_AMOUNT_UNKNOWN,
-)
-"""In this order the first that applies is shown; number n+1 stands for the n-th, 0 for none."""
-ABSENT = ""
-"""Neither side says anything: no row anywhere."""
 PATTERN: Mapping[str, type] = {
     "order_state": int,
     "gateway_state": int,
@@ -141,88 +141,24 @@ FACTS: Mapping[str, type] = {
     **dict.fromkeys(("open_orders", "open_ledger"), int),
 }
 """What conditions of the table may name, beside its own `[facts]`."""
-LEGS = ("orders", "instructions", "ledger", "settlement")
-"""In this order what comes first of them is waited for."""
 
 
-class TableRow(NamedTuple):
-    """A row of the table that may hold."""
-
-    code: BreakCode | None
-    flag: Flag | None
-    when: When
-    holds: Condition
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The outcome for every set of one pattern."""
-
-    state: str
-    """A SetState, or ABSENT."""
-    codes: tuple[BreakCode, ...] = ()
-    """In order of precedence; the first is the primary code."""
-    flags: tuple[Flag, ...] = ()
-    clocks: frozenset[str] = frozenset()
-    """What a PENDING set waits for."""
-    expected_side: str = ""
-    """Whose word it waits for."""
-    rule: str = ""
-    """Why a set is MATCHED."""
-    reason: str = ""
-    """Why a set is UNVERIFIED."""
-
-
-def distinct_patterns(columns: Mapping[str, Rows]) -> tuple[Rows, dict[str, Ints]]:
-    """The pattern number of each set, and the distinct patterns as columns of PATTERN."""
-    size = len(columns["order_state"])
-    packed, span = np.zeros(size, dtype=np.int64), 1
-    for name in PATTERN:
-        values = columns[name]
-        low = int(values.min(initial=0))
-        width = int(values.max(initial=0)) - low + 1
-        if span * width > PACKED_MAX:
-            packed, known = pd.factorize(packed)
-            span = len(known)
-        packed = packed * width + (values - low)
-        span *= width
-    numbers = pd.factorize(packed)[0].astype(np.intp)
-    _, first = np.unique(numbers, return_index=True)
-    return numbers, {name: columns[name][first] for name in PATTERN}
-
-
-def rows_of(table: CodeTable) -> tuple[tuple[TableRow, ...], Mapping[str, Condition]]:
-    """The conditions of the table, and its own facts in their order.
+def rows_of_sets(table: CodeTable) -> tuple[tuple[TableRow, ...], Mapping[str, Condition]]:
+    """The conditions of the table over sets, and its own facts in their order.
 
     Raises:
-        Defect: a condition, state or clock is not known; the message names its code or fact.
+        Defect: a condition, cell or clock is not known; the message names its code or fact.
     """
     known, facts = dict(FACTS), {}
     for name, text in table.facts.items():
-        facts[name] = _ready(text, facts=known, of=name)
+        facts[name] = ready(text, facts=known, of=name)
         known[name] = bool
-    whens = [(code, None, when) for code, row in table.codes.items() for when in row.when]
-    flags = [(None, flag, when) for flag, row in table.flags.items() for when in row.when]
-    rows = []
-    for code, flag, when in (*whens, *flags):
-        name = code or flag or ""
-        if when.grace not in ("", *CLOCKS):
-            msg = f"codes.toml, {name}: there is no clock {when.grace!r}"
-            raise Defect(msg)
-        rows.append(TableRow(code, flag, when, _ready(when.holds, facts=known, of=name)))
     for state, cells in table.cells.items():
         if unknown := {*cells} - _CELLS - {*BreakCode}:
             msg = f"codes.toml, states, {state}: there is no cell {min(unknown)!r}"
             raise Defect(msg)
-    return tuple(rows), facts
-
-
-def _ready(text: str, *, facts: Mapping[str, type], of: str) -> Condition:
-    try:
-        return condition_of(text, facts=facts)
-    except ValueError as error:
-        msg = f"codes.toml, {of}: {error}"
-        raise Defect(msg) from error
+    sets = rows_of(table, of="sets", facts=known, given="not payout")
+    return (*sets, *rows_of(table, of="payouts", facts=known, given="payout")), facts
 
 
 _CELLS = frozenset({"=", "amounts", "never", "by_void", "given_back"})
@@ -237,10 +173,8 @@ _COLUMNS = {
     for state in states.split()
 }
 """The cells of the states of the gateway; a state without one says nothing by itself."""
-ROWS, DERIVED = rows_of(TABLE)
+ROWS, DERIVED = rows_of_sets(TABLE)
 _MATCHED = [(each.rule, condition_of(each.holds, facts=FACTS)) for each in TABLE.matched]
-_FIRM = frozenset(code for code, row in TABLE.codes.items() if row.firm)
-"""A write-off does not close these: they are doubts, not differences."""
 _BOTH_LEGS = frozenset(code for code, row in TABLE.codes.items() if row.both_legs)
 
 
@@ -251,41 +185,12 @@ def judge(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
         patterns: columns of PATTERN (grain: pattern).
     """
     known = _facts(patterns)
-    found = [(row, _holds(row, known=known)) for row in ROWS if not row.when.last]
+    found = [(row, where_holds(row, known=known)) for row in ROWS if not row.when.last]
     _open_legs(known, found=found)
-    found += [(row, _holds(row, known=known)) for row in ROWS if row.when.last]
-    late: list[list[TableRow]] = [[] for _ in known.order]
-    waits: list[list[TableRow]] = [[] for _ in known.order]
-    for row, holds in found:
-        is_late = _is_late(row, known=known)
-        for number in np.flatnonzero(holds).tolist():
-            (late if is_late[number] else waits)[number].append(row)
+    found += [(row, where_holds(row, known=known)) for row in ROWS if row.when.last]
     rules, agree = zip(*_MATCHED, strict=True)
-    agreed = np.select([holds(known) for holds in agree], rules, default="")
-    facts = (known.unverified, known.orders_lack, known.anything, agreed)
-    return tuple(starmap(_judgement, zip(late, waits, *(f.tolist() for f in facts), strict=True)))
-
-
-def _judgement(
-    late: list[TableRow], waits: list[TableRow], *facts: *tuple[int, bool, bool, str]
-) -> Judgement:
-    unverified, orders_lack, anything, agreed = facts
-    if unverified:
-        return Judgement(SetState.UNVERIFIED, reason=UNVERIFIED_REASONS[unverified - 1].value)
-    codes = tuple(sorted({row.code for row in late if row.code}, key=PRECEDENCE.index))
-    flags = tuple(sorted({row.flag for row in late if row.flag}))
-    if orders_lack and BreakCode.MISSING_IN_ORDERS in codes and not _FIRM & {*codes}:
-        return Judgement(SetState.UNVERIFIED, reason=UnverifiedReason.ORDERS_MISSING.value)
-    if codes:
-        return Judgement(SetState.BREAK, codes, flags)
-    if waits:
-        side = min(waits, key=lambda row: LEGS.index(row.when.leg)).when.side
-        clocks = frozenset(row.when.grace for row in waits)
-        return Judgement(SetState.PENDING, flags=flags, clocks=clocks, expected_side=side)
-    if not anything:
-        return Judgement(ABSENT)
-    rules = (row.rule for flag, row in TABLE.flags.items() if row.rule and flag in flags)
-    return Judgement(SetState.MATCHED, flags=flags, rule=next(rules, agreed))
+    known.agreed = np.select([holds(known) for holds in agree], rules, default="")
+    return judgements_of(found, known=known)
 
 
 def _facts(patterns: Mapping[str, Ints]) -> SimpleNamespace:
@@ -309,19 +214,6 @@ def _cell(order: str, gateway: str) -> str:
     return TABLE.cells[order][_COLUMNS[gateway]] if gateway in _COLUMNS else "="
 
 
-def _holds(row: TableRow, *, known: SimpleNamespace) -> Bools:
-    """Where the row holds and no write-off closes its leg."""
-    holds: Bools = row.holds(known) & (known.payout == row.when.payout)
-    if row.when.leg in ("orders", "ledger") and row.code not in _FIRM:
-        holds &= ~getattr(known, f"closed_{row.when.leg}")
-    return holds
-
-
-def _is_late(row: TableRow, *, known: SimpleNamespace) -> Bools:
-    late: Bools = getattr(known, f"late_{row.when.grace}", np.ones_like(known.payout))
-    return late
-
-
 def _open_legs(known: SimpleNamespace, *, found: list[tuple[TableRow, Bools]]) -> None:
     """Mark the legs whose difference neither a code nor anything that is waited for says.
 
@@ -333,7 +225,7 @@ def _open_legs(known: SimpleNamespace, *, found: list[tuple[TableRow, Bools]]) -
         if row.code is not None or row.when.grace:
             claimed[row.when.leg] |= holds
         if row.code is not None:
-            claimed[""] |= holds & _is_late(row, known=known)
+            claimed[""] |= holds & is_late(row, known=known)
         if row.code in _BOTH_LEGS:
             claimed["orders"] |= holds
     of_orders = claimed["orders"] | claimed["instructions"] | claimed[""]
@@ -463,10 +355,7 @@ ACCOUNT = ["merchant_id", "account_id", "currency"]
 class Outcomes:
     """What every set came to."""
 
-    patterns: Rows
-    """Number of each set's pattern."""
-    judgements: tuple[Judgement, ...]
-    """By pattern number."""
+    judged: Judgements
     host: Rows
     """The set whose break explains this one (another account), else -1."""
     due_at: Ints
@@ -481,10 +370,9 @@ class Outcomes:
     """Sets that come to something else once their night budget is spent: all sets of an account
     and currency decide together, so a bucket leaves these to the one table over all of them."""
 
-    def states(self) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
+    def states(self) -> Column:
         """The state of each set; a set explained elsewhere has its host's."""
-        words = np.array([j.state for j in self.judgements] or [""], dtype=object)
-        own: np.ndarray[tuple[int], np.dtype[np.object_]] = words[self.patterns]
+        own = self.judged.of_each("state")
         own[self.host >= 0] = SetState.BREAK.value
         return own
 
@@ -542,10 +430,12 @@ class _Terms(NamedTuple):
 
 def _judged(both: Legs, *, terms: _Terms, candidates: Bools) -> Outcomes:
     fixed, due, host, sets, ours = terms
-    numbers, patterns = distinct_patterns({**fixed, **both.facts})
+    every = {**fixed, **both.facts}
+    numbers, patterns = distinct_patterns({name: every[name] for name in PATTERN})
     judgements = judge(patterns)
     due_at = _due_at(numbers, judgements=judgements, due=due)
-    return Outcomes(numbers, judgements, host, due_at, sets, ours, both.rounded, candidates)
+    judged = Judgements(numbers, judgements)
+    return Outcomes(judged, host, due_at, sets, ours, both.rounded, candidates)
 
 
 def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[str, Ints]) -> Ints:
@@ -564,9 +454,9 @@ def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[str, 
 def _over_budget(sets: Arrays, *, outcomes: Outcomes, budgets: Mapping[str, int]) -> Bools:
     """Sets of an account and currency whose rounding sums to more than its night budget."""
     flagged = [
-        Flag.ROUNDING in j.flags and j.state == SetState.MATCHED for j in outcomes.judgements
+        Flag.ROUNDING in j.flags and j.state == SetState.MATCHED for j in outcomes.judged.judgements
     ]
-    matched = np.array(flagged, dtype=np.bool_)[outcomes.patterns]
+    matched = np.array(flagged, dtype=np.bool_)[outcomes.judged.patterns]
     groups, places = combined([sets[name] for name in ACCOUNT])
     spent = total(np.where(matched, outcomes.rounded, 0), groups=groups, size=len(places))
     over = [
@@ -594,28 +484,7 @@ def set_flags(
         Flag.REFUND_FROM_SETTLEMENT: sets["refund_settled"],
         Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, rules=rules),
     }
-    bits = np.zeros(len(sets), dtype=np.int64)
-    for bit, mask in enumerate(marks.values()):
-        bits |= np.asarray(mask).astype(np.int64) << bit
-    return _texts(outcomes, bits=bits, words=tuple(marks))
-
-
-def _texts(outcomes: Outcomes, *, bits: Rows, words: tuple[Flag, ...]) -> Column:
-    """One text per distinct pattern and marks."""
-    combined, known = pd.factorize(outcomes.patterns * (1 << len(words)) + bits)
-    texts = []
-    for value in known:
-        pattern, marked = divmod(int(value), 1 << len(words))
-        judgement = outcomes.judgements[pattern]
-        own = {word for bit, word in enumerate(words) if marked >> bit & 1}
-        texts.append(flag_text(judgement.codes[1:], flags={*judgement.flags, *own}))
-    return np.array([*texts, ""], dtype=object)[combined]
-
-
-def flag_text(codes: tuple[BreakCode, ...], *, flags: set[Flag]) -> str:
-    """Codes in the order of precedence, then words sorted, joined by `;`."""
-    ordered = sorted(codes, key=PRECEDENCE.index)
-    return ";".join([*(code.value for code in ordered), *sorted(flag.value for flag in flags)])
+    return outcomes.judged.flags(marks)
 
 
 def _reference_conflict(sets: Arrays) -> Bools:

@@ -1,0 +1,244 @@
+"""The table of codes, asked once of each distinct pattern of facts, whatever leg they are of.
+
+A leg gives a column of each fact that the conditions of its rows may name. By name some say more:
+`unverified` (number in UNVERIFIED_REASONS, from 1; 0 for none), `late_<grace>` (that clock of a row
+has run out) and `closed_<leg>` (a write-off closes the findings of that leg).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from recon.matching.codes import PRECEDENCE, TABLE, CodeTable, Condition, When, condition_of
+from recon.matching.frames.arrays import Column
+from recon.matching.frames.grouping import Bools, Rows
+from recon.model.errors import Defect
+from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
+
+PACKED_MAX = 2**62
+UNVERIFIED_REASONS = (
+    UnverifiedReason.ROW_QUARANTINED,
+    UnverifiedReason.ENTRY_ID_CONFLICT,
+    UnverifiedReason.QUERY_FAILED,
+    UnverifiedReason.QUERY_RESULT_UNMAPPED,
+    UnverifiedReason.REFUND_AMOUNT_UNKNOWN,
+    UnverifiedReason.BATCH_QUARANTINED,
+)
+"""In this order the first that applies is shown; number n+1 stands for the n-th, 0 for none."""
+ABSENT = ""
+"""Neither side says anything: no row anywhere."""
+LEGS = ("orders", "instructions", "ledger", "settlement", "bank")
+"""In this order what comes first of them is waited for."""
+FIRM = frozenset(code for code, row in TABLE.codes.items() if row.firm)
+"""A write-off does not close these: they are doubts, not differences."""
+Known = Any
+"""Facts by name, each an array (grain: pattern)."""
+
+
+class TableRow(NamedTuple):
+    """A row of the table that may hold."""
+
+    code: BreakCode | None
+    flag: Flag | None
+    when: When
+    holds: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The outcome of one pattern."""
+
+    state: str
+    """A SetState, or ABSENT."""
+    codes: tuple[BreakCode, ...] = ()
+    """In order of precedence; the first is the primary code."""
+    flags: tuple[Flag, ...] = ()
+    clocks: frozenset[str] = frozenset()
+    """What is waited for while it is PENDING."""
+    expected_side: str = ""
+    """Whose word it waits for."""
+    rule: str = ""
+    """Why it is MATCHED."""
+    reason: str = ""
+    """Why it is UNVERIFIED."""
+
+
+NOTHING = Judgement(ABSENT)
+
+
+def rows_of(
+    table: CodeTable, *, of: str, facts: Mapping[str, type], given: str = "True"
+) -> tuple[TableRow, ...]:
+    """The rows of the table that say something of one leg.
+
+    Args:
+        table: the codes.
+        of: see When.of.
+        facts: name -> type of every fact that their conditions may name.
+        given: what else must hold for each of them.
+
+    Raises:
+        Defect: a condition or clock is not known; the message names its code or flag.
+    """
+    whens: list[tuple[BreakCode | None, Flag | None, When]] = [
+        *((code, None, when) for code, row in table.codes.items() for when in row.when),
+        *((None, flag, when) for flag, row in table.flags.items() for when in row.when),
+    ]
+    rows = []
+    for code, flag, when in whens:
+        if when.of != of:
+            continue
+        name = code or flag or ""
+        if when.grace and f"late_{when.grace}" not in facts:
+            msg = f"codes.toml, {name}: there is no clock {when.grace!r}"
+            raise Defect(msg)
+        holds = ready(f"{given} and ({when.holds})", facts=facts, of=name)
+        rows.append(TableRow(code, flag, when, holds))
+    return tuple(rows)
+
+
+def ready(text: str, *, facts: Mapping[str, type], of: str) -> Condition:
+    """A condition of the table.
+
+    Raises:
+        Defect: it is none, or names what is not there; the message says of what it is (`of`).
+    """
+    try:
+        return condition_of(text, facts=facts)
+    except ValueError as error:
+        msg = f"codes.toml, {of}: {error}"
+        raise Defect(msg) from error
+
+
+def distinct_patterns(columns: Mapping[str, Column]) -> tuple[Rows, dict[str, Column]]:
+    """The pattern number of each row, and the distinct patterns as the same columns."""
+    packed, span = np.zeros(len(next(iter(columns.values()))), dtype=np.int64), 1
+    for column in columns.values():
+        values = pd.factorize(column)[0] if column.dtype == object else column
+        low = int(values.min(initial=0))
+        width = int(values.max(initial=0)) - low + 1
+        if span * width > PACKED_MAX:
+            packed, known = pd.factorize(packed)
+            span = len(known)
+        packed = packed * width + (values - low)
+        span *= width
+    numbers = pd.factorize(packed)[0].astype(np.intp)
+    _, first = np.unique(numbers, return_index=True)
+    return numbers, {name: column[first] for name, column in columns.items()}
+
+
+def where_holds(row: TableRow, *, known: Known) -> Bools:
+    """Where a row holds and no write-off closes its leg."""
+    holds: Bools = row.holds(known)
+    if row.when.leg in ("orders", "ledger") and row.code not in FIRM:
+        holds = holds & ~getattr(known, f"closed_{row.when.leg}")
+    return holds
+
+
+def is_late(row: TableRow, *, known: Known) -> Bools | bool:
+    """Where nothing delays a row any more."""
+    late: Bools | bool = not row.when.grace or getattr(known, f"late_{row.when.grace}")
+    return late
+
+
+def judgements_of(
+    found: Iterable[tuple[TableRow, Bools]], *, known: Known
+) -> tuple[Judgement, ...]:
+    """What each pattern comes to.
+
+    Args:
+        found: rows of the table, and where each holds.
+        known: the facts; `orders_lack`: payments of which a missing order file may tell;
+            `anything`: there is a row of any side; `agreed`: why it agrees where it does.
+    """
+    late: list[list[TableRow]] = [[] for _ in known.unverified]
+    waits: list[list[TableRow]] = [[] for _ in known.unverified]
+    for row, holds in found:
+        late_now = np.broadcast_to(is_late(row, known=known), holds.shape)
+        for number in np.flatnonzero(holds).tolist():
+            (late if late_now[number] else waits)[number].append(row)
+    facts = (known.unverified, known.orders_lack, known.anything, known.agreed)
+    return tuple(starmap(_judgement, zip(late, waits, *(f.tolist() for f in facts), strict=True)))
+
+
+def _judgement(
+    late: list[TableRow], waits: list[TableRow], *facts: *tuple[int, bool, bool, str]
+) -> Judgement:
+    unverified, orders_lack, anything, agreed = facts
+    if unverified:
+        return Judgement(SetState.UNVERIFIED, reason=UNVERIFIED_REASONS[unverified - 1].value)
+    codes = tuple(sorted({row.code for row in late if row.code}, key=PRECEDENCE.index))
+    flags = tuple(sorted({row.flag for row in late if row.flag}))
+    if orders_lack and BreakCode.MISSING_IN_ORDERS in codes and not FIRM & {*codes}:
+        return Judgement(SetState.UNVERIFIED, reason=UnverifiedReason.ORDERS_MISSING.value)
+    if codes:
+        return Judgement(SetState.BREAK, codes, flags)
+    if waits:
+        side = min(waits, key=lambda row: LEGS.index(row.when.leg)).when.side
+        clocks = frozenset(row.when.grace for row in waits)
+        return Judgement(SetState.PENDING, flags=flags, clocks=clocks, expected_side=side)
+    if not anything:
+        return NOTHING
+    rules = (row.rule for flag, row in TABLE.flags.items() if row.rule and flag in flags)
+    return Judgement(SetState.MATCHED, flags=flags, rule=next(rules, agreed))
+
+
+class Judgements(NamedTuple):
+    """What rows came to: each has a pattern, and each pattern a judgement."""
+
+    patterns: Rows
+    judgements: tuple[Judgement, ...]
+
+    def of_each(self, name: str, /) -> Column:
+        """A text of the judgement of each row: state, reason, rule, expected_side."""
+        words = [str(getattr(judgement, name)) for judgement in self.judgements]
+        return np.array([*words, ""], dtype=object)[self.patterns]
+
+    def codes(self) -> Column:
+        """The primary code of each row, "" where it is no break."""
+        codes = [str(each.codes[0]) if each.codes else "" for each in self.judgements]
+        return np.array([*codes, ""], dtype=object)[self.patterns]
+
+    def flags(self, marks: Mapping[Flag, Bools], /) -> Column:
+        """The flags of each row: secondary codes in order of precedence, then words sorted.
+
+        Args:
+            marks: flags that no row of the table says, and where each stands.
+        """
+        words, bits = (*marks,), np.zeros(len(self.patterns), dtype=np.int64)
+        for bit, mask in enumerate(marks.values()):
+            bits |= np.asarray(mask).astype(np.int64) << bit
+        combined, known = pd.factorize(self.patterns * (1 << len(words)) + bits)
+        texts = []
+        for value in known:
+            pattern, marked = divmod(int(value), 1 << len(words))
+            judgement = self.judgements[pattern]
+            own = {word for bit, word in enumerate(words) if marked >> bit & 1}
+            texts.append(flag_text({*judgement.codes[1:], *judgement.flags, *own}))
+        return np.array([*texts, ""], dtype=object)[combined]
+
+
+def judged_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> Judgements:
+    """What rows of a leg beside the sets come to.
+
+    Args:
+        rows: of the table, of that leg.
+        facts: every fact of the leg and `unverified` (grain: row).
+    """
+    numbers, patterns = distinct_patterns(facts)
+    size = len(patterns["unverified"])
+    of_sets = {"orders_lack": False, "anything": True, "agreed": ""}
+    known = SimpleNamespace(**{n: np.full(size, cell) for n, cell in of_sets.items()}, **patterns)
+    found = ((row, np.broadcast_to(where_holds(row, known=known), size)) for row in rows)
+    return Judgements(numbers, judgements_of(found, known=known))
+
+
+def flag_text(flags: Iterable[str]) -> str:
+    """Codes in the order of precedence, then words sorted, joined by `;`."""
+    at: dict[str, int] = {code: number for number, code in enumerate(PRECEDENCE)}
+    return ";".join(sorted(map(str, flags), key=lambda one: (at.get(one, len(at)), one)))
