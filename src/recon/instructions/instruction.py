@@ -166,13 +166,6 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
 
 
-def filled_in(item: Instruction, **fields: str | int) -> dict[str, str | int | None]:
-    """Terms that a step changes on purpose, and only those; a blank one is None."""
-    after = terms_of(replace(item, **fields))  # type: ignore[arg-type]  # named fields of it
-    before = terms_of(item)
-    return {name: after.get(name) for name in fields if after.get(name) != before.get(name)}
-
-
 REPEAT = "looks like a repeat"
 """Begins the hold of what may be a second one of its intention."""
 

@@ -115,8 +115,20 @@ def move(
     *,
     to: InstructionState,
     values: Mapping[str, Any],
+    details: Mapping[str, Any] | None = None,
 ) -> Event:
-    """Change the state of one instruction by compare-and-set; the caller appends the event."""
+    """Change the state of one instruction by compare-and-set; the caller appends the event.
+
+    Args:
+        connection: of the transaction.
+        wanted: as it was looked at.
+        to: the new state.
+        values: the new cells beside it.
+        details: what the event tells beside the terms; None: the new cells.
+
+    Raises:
+        Defect: no such step is allowed, or it is in another state by now.
+    """
     if to not in FOLLOWS[wanted.state]:
         msg = f"instruction {wanted.instruction_id}: {wanted.state} cannot become {to}"
         raise Defect(msg)
@@ -132,9 +144,10 @@ def move(
     if changed.rowcount != 1:
         msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
         raise Defect(msg)
-    texts = {name: str(value) for name, value in values.items()}
+    if details is None:
+        details = {"from": wanted.state} | {name: str(value) for name, value in values.items()}
     cells = cells_of(INSTRUCTION, values)
-    data = {"from": wanted.state, **texts, **({ROW: cells} if cells else {})}
+    data = {**details, **({ROW: cells} if cells else {})}
     return Event("instruction", wanted.instruction_id, to, data)
 
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Eligible
-from recon.instructions.instruction import Instruction, filled_in, reported_repeats, unagreed
+from recon.instructions.instruction import FOLLOWS, Instruction, reported_repeats, unagreed
 from recon.instructions.masking import masked
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
@@ -33,11 +33,10 @@ from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
-from recon.store.database.record import INSTRUCTION, ROW, cells_of
 from recon.store.money import sending_rows
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.money.instruction_rows import find
+from recon.store.money.instruction_rows import find, move, rows_of_batch
 from recon.store.money.sending_rows import FOREIGN_ROW, MAY_HAVE_MOVED
 from recon.store.nights import runs
 from recon.store.schema import attempt, batch, instruction
@@ -57,57 +56,13 @@ STATE_OF: Mapping[ReplyOutcome, InstructionState] = {
 CLOSED = "closed"
 CODE_CHARACTERS = 40
 STATUS_CHARACTERS = 20
-_TERMINAL = frozenset({InstructionState.CONFIRMED, InstructionState.REJECTED})
 _IN_FLIGHT = InstructionState.IN_FLIGHT
-
-_CLAIM = (
-    update(instruction)
-    .where(
-        instruction.c.instruction_id == bindparam("wanted"),
-        instruction.c.state == InstructionState.APPROVED,
-    )
-    .values(
-        state=_IN_FLIGHT,
-        batch_id=bindparam("of_batch"),
-        transaction_id=bindparam("of_payment"),
-        payment_amount=bindparam("payment_shown"),
-        baseline_status=bindparam("status_shown"),
-        attempts=instruction.c.attempts + 1,
-        hold="",
-        sent_at=bindparam("at"),
-    )
-)
-_CLAIMED = select(instruction.c.instruction_id, instruction.c.attempts).where(
-    instruction.c.instruction_id.in_(bindparam("wanted", expanding=True)),
-    instruction.c.batch_id == bindparam("of_batch"),
-    instruction.c.state == _IN_FLIGHT,
-)
-_SETTLED = ("state", "outcome", "code", "message", "refund_reference_id")
-_SETTLED_SOMETIMES = ("transaction_id", "outcome_at", "in_doubt_since", "sealed")
-"""Columns that an outcome sets, and such as it may leave as they are."""
-_SETTLE = (
-    update(instruction)
-    .where(
-        instruction.c.instruction_id == bindparam("wanted"),
-        instruction.c.state == _IN_FLIGHT,
-        instruction.c.batch_id == bindparam("of_batch"),
-    )
-    .values(
-        {name: bindparam(f"new_{name}") for name in _SETTLED}
-        | {
-            name: func.coalesce(
-                bindparam(f"new_{name}", type_=instruction.c[name].type), instruction.c[name]
-            )
-            for name in _SETTLED_SOMETIMES
-        }
-    )
-)
 _SETTLE_ATTEMPT = (
     update(attempt)
     .where(
         attempt.c.batch_id == bindparam("of_batch"), attempt.c.position == bindparam("of_position")
     )
-    .values({name: bindparam(f"new_{name}") for name in ("outcome", "code", "message")})
+    .values({name: bindparam(name) for name in ("outcome", "code", "message")})
 )
 
 
@@ -254,11 +209,11 @@ class StoredJournal:
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
         with self._store.writing() as connection:
-            ids = self._rows_in_flight(connection, batch_id)
-            if len(ids) != len(reply.rows):
-                msg = f"batch {batch_id} has {len(ids)} rows, its result {len(reply.rows)}"
+            items = self._rows_in_flight(connection, batch_id)
+            if len(items) != len(reply.rows):
+                msg = f"batch {batch_id} has {len(items)} rows, its result {len(reply.rows)}"
                 raise Defect(msg)
-            events = _settle_rows(connection, batch_id, ids=ids, results=reply.rows, at=at)
+            events = _settle_rows(connection, batch_id, items=items, results=reply.rows, at=at)
             details = {"return_status": reply.return_status, "message": reply.in_words}
             events.append(Event("batch", batch_id, "closed", details))
             for finding in reply.findings:
@@ -281,17 +236,17 @@ class StoredJournal:
             if standing is not None and standing.state == CLOSED:
                 # Another run took the account over and decided these rows; they stay as they are.
                 raise NightHeldError(_taken_over(batch_id))
-            ids = self._rows_in_flight(connection, batch_id)
+            items = self._rows_in_flight(connection, batch_id)
             results = [
                 RowOutcome(position, "", "", outcome, message=reason)
-                for position in range(len(ids))
+                for position in range(len(items))
             ]
-            events = _settle_rows(connection, batch_id, ids=ids, results=results, at=at)
+            events = _settle_rows(connection, batch_id, items=items, results=results, at=at)
             events.append(Event("batch", batch_id, event, {"reason": reason}))
             _close(connection, batch_id, return_status="", message=reason, at=at)
             append(connection, events, at=at)
 
-    def _rows_in_flight(self, connection: Connection, batch_id: str) -> list[str]:
+    def _rows_in_flight(self, connection: Connection, batch_id: str) -> list[Instruction]:
         """The instructions of a batch in its order, for who may bring it to an end.
 
         A run that lost its place may end its own batch, and nobody else's: it slept before its
@@ -305,16 +260,16 @@ class StoredJournal:
         is_own = standing is not None and standing.run_id == self._run_id
         if not is_own and (lost := self._lost_place(connection)):
             raise NightHeldError(lost)
-        rows = connection.execute(
-            select(attempt.c.instruction_id, instruction.c.state, instruction.c.batch_id)
-            .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
-            .where(attempt.c.batch_id == batch_id)
-            .order_by(attempt.c.position)
-        ).all()
-        for row in rows:
-            if (row.state, row.batch_id) != (_IN_FLIGHT, batch_id):
-                raise Defect(_not_in_flight(row.instruction_id, batch_id))
-        return [row.instruction_id for row in rows]
+        there = select(instruction.c.instruction_id).where(
+            instruction.c.batch_id == batch_id, instruction.c.state == _IN_FLIGHT
+        )
+        in_flight = {*connection.execute(there).scalars()}
+        items = rows_of_batch(connection, batch_id)
+        for item in items:
+            if item.instruction_id not in in_flight:
+                msg = f"instruction {item.instruction_id} is not in flight in batch {batch_id}"
+                raise Defect(msg)
+        return items
 
 
 def replied(reply: RawReply, *, sha256: str) -> dict[str, Any]:
@@ -352,50 +307,26 @@ def _claim_rows(
         Defect: a row is no longer approved; the caller's transaction must end.
     """
     ids = [eligible.instruction.instruction_id for eligible in rows]
-    connection.execute(
-        _CLAIM,
-        [
-            {
-                "wanted": eligible.instruction.instruction_id,
-                "of_batch": batch_id,
-                "of_payment": eligible.payment.transaction_id,
-                "payment_shown": eligible.payment.amount,
-                "status_shown": eligible.payment.payment_status,
-                "at": at,
-            }
-            for eligible in rows
-        ],
-    )
-    # No other batch has this id: what is in flight in it was changed by the statement above.
-    claimed = connection.execute(_CLAIMED, {"wanted": ids, "of_batch": batch_id})
-    numbers = {row.instruction_id: row.attempts for row in claimed}
-    for wanted in ids:
-        if wanted not in numbers:
-            msg = f"instruction {wanted} is no longer approved; nothing was sent: start again"
-            raise Defect(msg)
-    connection.execute(
-        insert(attempt),
-        [
-            {
-                "batch_id": batch_id,
-                "position": position,
-                "instruction_id": wanted,
-                "number": numbers[wanted],
-            }
-            for position, wanted in enumerate(ids)
-        ],
-    )
-    events = []
-    for wanted, eligible in zip(ids, rows, strict=True):
-        payment = eligible.payment
+    tried = {item.instruction_id: item.attempts for item in find(connection, instruction_id=ids)}
+    events, attempts = [], []
+    for position, eligible in enumerate(rows):
+        wanted, payment = eligible.instruction, eligible.payment
+        number = tried.get(wanted.instruction_id, 0) + 1
         # What a claim adds to the terms that were bound: the payment that is meant.
-        terms = filled_in(
-            eligible.instruction,
-            transaction_id=payment.transaction_id,
-            payment_amount=payment.amount,
-        )
-        data = {"batch": batch_id, **({ROW: terms} if terms else {})}
-        events.append(Event("instruction", wanted, _IN_FLIGHT, data))
+        values = {
+            "batch_id": batch_id,
+            "transaction_id": payment.transaction_id,
+            "payment_amount": payment.amount,
+            "baseline_status": payment.payment_status,
+            "attempts": number,
+            "hold": "",
+            "sent_at": at,
+        }
+        of_batch = {"batch": batch_id}
+        events.append(move(connection, wanted, to=_IN_FLIGHT, values=values, details=of_batch))
+        tries = {"position": position, "instruction_id": wanted.instruction_id, "number": number}
+        attempts.append({"batch_id": batch_id, **tries})
+    connection.execute(insert(attempt), attempts)
     return events
 
 
@@ -403,7 +334,7 @@ def _settle_rows(
     connection: Connection,
     batch_id: str,
     *,
-    ids: Sequence[str],
+    items: Sequence[Instruction],
     results: Sequence[RowOutcome],
     at: datetime,
 ) -> list[Event]:
@@ -412,30 +343,17 @@ def _settle_rows(
     Raises:
         Defect: a row is no longer in flight; the caller's transaction must end.
     """
-    values = [_values(result, at=at) for result in results]
-    rows = [
-        {"wanted": wanted, "of_batch": batch_id}
-        | {f"new_{name}": row.get(name) for name in (*_SETTLED, *_SETTLED_SOMETIMES)}
-        for wanted, row in zip(ids, values, strict=True)
-    ]
-    if rows and connection.execute(_SETTLE, rows).rowcount != len(rows):
-        raise Defect(_not_in_flight(f"{ids[0]} or one beside it", batch_id))
-    attempts = [
-        {"of_batch": batch_id, "of_position": position}
-        | {f"new_{name}": row[name] for name in ("outcome", "code", "message")}
-        for position, row in enumerate(values)
-    ]
-    if attempts:
-        connection.execute(_SETTLE_ATTEMPT, attempts)
-    events = []
-    for wanted, result, row in zip(ids, results, values, strict=True):
-        data = {"batch": batch_id, "outcome": result.outcome, "code": result.code}
+    events, attempts = [], []
+    for position, (item, result) in enumerate(zip(items, results, strict=True)):
         # What an outcome adds to the terms: since when it is in doubt, the gateway's id of a
         # payout. That what was sealed is erased with the end needs no telling.
-        cells = cells_of(INSTRUCTION, {name: row[name] for name in row if name != "sealed"})
-        events.append(
-            Event("instruction", wanted, row["state"], data | ({ROW: cells} if cells else {}))
-        )
+        values, state = _values(result, at=at), STATE_OF[result.outcome]
+        details = {"batch": batch_id, "outcome": result.outcome, "code": result.code}
+        events.append(move(connection, item, to=state, values=values, details=details))
+        shown = {name: values[name] for name in ("outcome", "code", "message")}
+        attempts.append({"of_batch": batch_id, "of_position": position, **shown})
+    if attempts:
+        connection.execute(_SETTLE_ATTEMPT, attempts)
     return events
 
 
@@ -443,7 +361,6 @@ def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
     """Columns of an instruction whose outcome is known now."""
     state = STATE_OF[result.outcome]
     values: dict[str, Any] = {
-        "state": state,
         "outcome": result.outcome,
         "code": result.code[:CODE_CHARACTERS],
         "message": result.message[:REASON_CHARACTERS],
@@ -451,15 +368,11 @@ def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
     }
     if result.payout is not None and result.transaction_id:
         values["transaction_id"] = result.transaction_id[:ID_CHARACTERS]
-    if state in _TERMINAL:
-        values |= {"outcome_at": at, "sealed": ""}
+    if not FOLLOWS[state]:
+        values["outcome_at"] = at
     if state is InstructionState.IN_DOUBT:
         values["in_doubt_since"] = at
     return values
-
-
-def _not_in_flight(wanted: str, batch_id: str) -> str:
-    return f"instruction {wanted} is not in flight in batch {batch_id}"
 
 
 def _taken_over(batch_id: str) -> str:

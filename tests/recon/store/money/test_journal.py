@@ -77,7 +77,7 @@ def test_a_claim_takes_only_what_is_approved(
     monkeypatch.setattr("recon.store.money.journal.left_out", lambda *_, **__: {})
     gateway = ScriptedGateway()
 
-    with pytest.raises(Defect, match="no longer approved; nothing was sent"):
+    with pytest.raises(Defect, match="i002 is no longer approved"):
         send(store, run, eligible, gateway=gateway, prefix="again")
 
     assert gateway.reached == []
