@@ -10,9 +10,9 @@ killed in between is finished by the next call.
 
 import hashlib
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -99,17 +99,20 @@ def housekeeping(
     if by is not None and not (by := by.strip()):
         msg = "say who deletes (--as); nothing was deleted"
         raise UsageError(msg)
-    now, days_of_nights = environment.clock(), environment.settings.retention.nights_days
-    spared = [*_files_and_replies(environment, now=now)]
+    now, keeps = environment.clock(), environment.settings.retention
+    spared = [*_old_files(environment, now=now)]
+    if (days := keeps.replies_days) is not None:
+        with environment.store.reading() as connection:
+            old = instruction_rows.old_replies(connection, before=now - timedelta(days))
+        spared.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
     stayed = [] if by is None else [*_delete(spared, by=by, now=now, environment=environment)]
-    if days_of_nights is not None:
-        before = now - timedelta(days=days_of_nights)
-        nights = _Nights(environment, days_of_nights, before, by, stayed)
-        spared.append(nights.spared())
+    if (days := keeps.nights_days) is not None:
+        nights = _Nights(environment, days, now - timedelta(days=days), by)
+        spared.append(nights.spared(stayed))
     return tuple(spared), tuple(stayed)
 
 
-def _files_and_replies(environment: Environment, *, now: datetime) -> Iterator[Spared]:
+def _old_files(environment: Environment, *, now: datetime) -> Iterator[Spared]:
     for kind, days, files in _kinds(environment):
         if days is not None:
             before = now - timedelta(days=days)
@@ -121,11 +124,6 @@ def _files_and_replies(environment: Environment, *, now: datetime) -> Iterator[S
             paths = tuple(path for _, path in old)
             size = sum(path.lstat().st_size for path in paths)
             yield Spared(kind, days, len(paths), size, old[0][0] if old else None, paths)
-    if (days := environment.settings.retention.replies_days) is not None:
-        with environment.store.reading() as connection:
-            old_replies = instruction_rows.old_replies(connection, before=now - timedelta(days))
-        size, oldest = old_replies.size_bytes, old_replies.oldest
-        yield Spared(REPLIES, days, old_replies.count, size, oldest)
 
 
 def _delete(
@@ -134,14 +132,15 @@ def _delete(
     """Say it in the history, then delete files and replies; a sentence for each file that stays."""
     wanted = [kind for kind in spared if kind.count]
     with environment.store.writing() as connection:
-        events = [
-            history.Event(ENTITY, kind.kind, DELETES, _reported(kind, by=by)) for kind in wanted
-        ]
-        history.append(connection, events, at=environment.clock())
         for kind in wanted:
+            sizes = {f"{path}": path.lstat().st_size for path in kind.files}
+            details = {"by": by, "days": kind.days, "count": kind.count, "bytes": kind.size_bytes}
+            details |= {"names": [path.name for path in kind.files[:NAMES_REPORTED_MAX]]}
+            details |= {"list_sha256": _digest(sizes)}
+            event = history.Event(ENTITY, kind.kind, DELETES, details)
+            history.append(connection, [event], at=environment.clock())
             if kind.kind == REPLIES:
-                before = now - timedelta(kind.days)
-                instruction_rows.forget_replies(connection, before=before)
+                instruction_rows.forget_replies(connection, before=now - timedelta(kind.days))
     for path in (path for kind in wanted for path in kind.files):
         try:
             path.unlink(missing_ok=True)
@@ -149,16 +148,10 @@ def _delete(
             yield f"{path} stays ({error.strerror}); the next housekeeping tries again"
 
 
-def _reported(spared: Spared, *, by: str) -> dict[str, object]:
-    listed = "\n".join(map(str, spared.files))
-    return {
-        "by": by,
-        "days": spared.days,
-        "count": spared.count,
-        "bytes": spared.size_bytes,
-        "names": [path.name for path in spared.files[:NAMES_REPORTED_MAX]],
-        "list_sha256": hashlib.sha256(listed.encode()).hexdigest(),
-    }
+def _digest(sizes: Mapping[str, int]) -> str:
+    """Of a list of names and sizes."""
+    listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 STATEMENTS = "statements of banks that were read"
@@ -234,105 +227,78 @@ class _Nights:
     days: int
     before: datetime
     by: str | None
-    stayed: list[str] = field(default_factory=list)
-    """A sentence for each that could not be looked at or deleted."""
 
-    def spared(self) -> Spared:
-        """The folders that are older: those that may go, or went, and why others stay."""
+    def spared(self, stayed: list[str]) -> Spared:
+        """The folders that are older: those that may go, or went, and why others stay.
+
+        `stayed` gets a sentence for each that could not be looked at or deleted.
+        """
         with self.environment.store.reading() as connection:
-            gone = {each.run_id for each in runs.all_let_go(connection)}
-            named = [
-                runs.get(connection, each.run_id)
-                for each in runs.finished(connection)
-                if each.business_date < self.before.date() and each.run_id not in gone
+            gone = runs.all_gone(connection)
+            older = [
+                run
+                for run in sorted(runs.finished(connection), key=lambda run: run.business_date)
+                if run.business_date < self.before.date() and run.started_at < self.before
+                if run.run_id not in gone
             ]
-            older = [run for run in named if run.started_at < self.before]
             problem = _unsafe(connection, environment=self.environment) if older else ""
-        going: list[tuple[Run, int]] = []
+        sizes: dict[Run, int] = {}
         why: dict[str, list[date]] = {}
-        for run in sorted(older, key=lambda run: run.business_date):
-            if not problem and len(going) >= NIGHTS_AT_ONCE:
+        for run in older:
+            if not problem and len(sizes) >= NIGHTS_AT_ONCE:
                 problem = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
-            stays = f"the folder of {run.business_date} ({run.run_id}) stays"
-            size, reason = (0, problem) if problem else self._tried(run, self._let_go, if_not=stays)
+            reason, is_failed = problem, False
+            if not problem:
+                try:
+                    with account_lock(self.environment.store, run) if self.by else nullcontext():
+                        sizes[run] = self._let_go(run)
+                except _StaysError as error:
+                    reason = str(error)
+                except NightHeldError:
+                    reason, is_failed = "a night of the account is at work", True
+                except (ArchiveError, ConfigurationError) as error:
+                    reason, is_failed = f"{error}; the next housekeeping tries again", True
             if reason:
                 why.setdefault(reason, []).append(run.business_date)
-            else:
-                going.append((run, size))
-        notes = [*self._left_behind()]
+            if is_failed:
+                left = f"files of {run.business_date} ({run.run_id}) are left"
+                stayed.append(f"{left}: {reason}")
+        notes = []
         for reason, dates in why.items():
             span = f"{dates[0]}" if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
             notes.append(f"{len(dates)} older stay ({span}): {reason}")
-        oldest = min((run.started_at for run, _ in going), default=None)
-        of_all, nights = sum(size for _, size in going), tuple(run for run, _ in going)
-        return Spared(NIGHTS, self.days, len(going), of_all, oldest, nights=nights, notes=(*notes,))
-
-    def _left_behind(self) -> Iterator[str]:
-        """Remove files of nights that were let go, tonight or earlier; why some are left."""
-        with self.environment.store.reading() as connection:
-            half_gone = [
-                (each, runs.get(connection, each.run_id)) for each in runs.half_gone(connection)
-            ]
-        for each, run in half_gone:
-            if self.by is None:
-                yield f"{each}: files of it are left, --delete removes them"
-                continue
-            left = f"files of {run.business_date} ({run.run_id}) are left"
-            _, reason = self._tried(run, self._remove, if_not=left)
-            if reason:
-                yield reason
-
-    def _tried(self, run: Run, go: Callable[[Run], int], *, if_not: str) -> tuple[int, str]:
-        """The bytes of a folder that may go or went, else why not; nobody else is at work."""
-        store = self.environment.store
-        try:
-            with account_lock(store, run) if self.by else nullcontext():
-                return go(run), ""
-        except _StaysError as error:
-            return 0, str(error)
-        except NightHeldError:
-            reason = "a night of the account is at work"
-        except (ArchiveError, ConfigurationError) as error:
-            reason = f"{error}; the next housekeeping tries again"
-        self.stayed.append(f"{if_not}: {reason}")
-        return 0, reason
+        oldest = min((run.started_at for run in sizes), default=None)
+        size, nights = sum(sizes.values()), (*sizes,)
+        return Spared(NIGHTS, self.days, len(sizes), size, oldest, nights=nights, notes=(*notes,))
 
     def _let_go(self, run: Run) -> int:
-        """Look at every byte and, where somebody deletes, say in the history that it goes.
+        """Look at every byte; where somebody deletes, say in the history that it goes, and remove.
 
         Bytes are read while others may write. People may sign it, reopen its month or hand out a
-        journal meanwhile: the transaction that notes it asks that again.
+        journal meanwhile: the transaction that notes it asks that again. Of a folder that was let
+        go, by a call that was ended, what is left goes, and nothing that is not what was sealed.
         """
-        environment, folder = self.environment, folder_of(run)
+        environment, by = self.environment, self.by
         with environment.store.reading() as connection:
+            is_noted = runs.let_go_of(connection, run.run_id) is not None
             names_under_it = sign_off_rows.signatures(connection, run.run_id)
-            self._refuse_needed(connection, run)
-            self._refuse_open(connection, run)
+            if not is_noted:
+                self._refuse_needed(connection, run)
+                self._refuse_open(connection, run)
             sizes = _going(connection, run, environment)
         size = sum(sizes.values())
-        if self.by is None:
+        if by is None:
             return size
-        listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
-        names = [name.removeprefix(f"{folder}/") for name in [*sizes][:NAMES_REPORTED_MAX]]
-        with environment.store.writing() as connection:
-            self._refuse_needed(connection, run)
-            names_now = sign_off_rows.signatures(connection, run.run_id)
-            if names_now != names_under_it:
-                msg = "somebody signed it meanwhile; the next housekeeping looks again"
-                raise _StaysError(msg)
-            sha256, at = hashlib.sha256(listed.encode()).hexdigest(), environment.clock()
-            about = (run.run_id, run.merchant_id, run.account_id, run.business_date, self.by, at)
-            details = {"days": self.days, "folder": folder, "names": names}
-            going = LetGo(*about, len(sizes), size, sha256)
-            runs.note_let_go(connection, going, details=details)
-        environment.crash_point("let a night go")
-        return size
-
-    def _remove(self, run: Run) -> int:
-        """Remove what lies of a folder that was let go, and nothing that is not what was."""
-        environment = self.environment
-        with environment.store.reading() as connection:
-            sizes = _going(connection, run, environment)
+        if not is_noted:
+            with environment.store.writing() as connection:
+                self._refuse_needed(connection, run)
+                if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
+                    msg = "somebody signed it meanwhile; the next housekeeping looks again"
+                    raise _StaysError(msg)
+                about = (run.run_id, *run.account, run.business_date, by, environment.clock())
+                going = LetGo(*about, len(sizes), size, _digest(sizes))
+                runs.note_let_go(connection, going, days=self.days)
+            environment.crash_point("let a night go")
         storage = storage_of(run, environment=environment)
         with reachable(storage, doing=f"files of {folder_of(run)} are left"):
             for name in sizes:
@@ -340,7 +306,7 @@ class _Nights:
                 environment.crash_point("removed a file of a night")
         with environment.store.writing() as connection:
             runs.note_gone(connection, run.run_id, at=environment.clock())
-        return sum(sizes.values())
+        return size
 
     def _refuse_open(self, connection: Connection, run: Run) -> None:
         """Refuse a night of which the newest shows a break, or an order of one, as open."""
@@ -366,8 +332,6 @@ class _Nights:
             return of_month.closed is not None
 
         name, month = "/".join(run.account), month_of(run.business_date)
-        if runs.let_go_of(connection, run.run_id) is not None:
-            yield "somebody let it go at the same time"
         if not is_closed(run.business_date):
             yield f"{month} of {name} is not closed (`recon close {month}`)"
         after = [day for day in _live(connection, run) if day > run.business_date]

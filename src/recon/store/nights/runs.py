@@ -124,15 +124,14 @@ def all_let_go(connection: Connection, run_ids: Collection[str] | None = None) -
     return [link.value(LetGo, run_id=link.entity_id) for link in links]
 
 
-def half_gone(connection: Connection) -> list[LetGo]:
-    """Those of which files may still lie there: whoever let them go was ended."""
-    gone = {link.entity_id for link in links_of(connection, entity=ENTITY, event=GONE)}
-    return [each for each in all_let_go(connection) if each.run_id not in gone]
+def all_gone(connection: Connection) -> set[str]:
+    """Runs of whose folders nothing is left that goes; of others whoever let them go was ended."""
+    return {link.entity_id for link in links_of(connection, entity=ENTITY, event=GONE)}
 
 
-def note_let_go(connection: Connection, going: LetGo, *, details: Mapping[str, Any]) -> None:
-    """Say that a folder goes, before its first file does."""
-    listed = {**document_of(going, "run_id", "at"), **details}
+def note_let_go(connection: Connection, going: LetGo, *, days: int) -> None:
+    """Say that a folder goes, before its first file does; `days`: how long they are kept."""
+    listed = {**document_of(going, "run_id", "at"), "days": days}
     append(connection, [Event(ENTITY, going.run_id, LET_GO, listed)], at=going.at)
 
 
