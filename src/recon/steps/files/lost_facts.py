@@ -3,6 +3,7 @@
 What was lost is written anew only as it was: the history binds its hash.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from recon.archive.schemas import FACTS, ORDER_FACTS, SETTLED_FACTS
-from recon.archive.storage import reachable
+from recon.archive.storage import Storage, reachable
 from recon.config.file_layouts import layout_of
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.inbox.arrived_files import inbox
@@ -85,23 +86,30 @@ def missing_read_again(account: Account, *, environment: Environment) -> Iterato
 
 
 def check_facts(account: Account, *, environment: Environment) -> str:
-    """Whether each file of facts of an inbox is as it was written.
+    """Whether each file of facts of an inbox is there, of its size; `recon verify` reads them.
 
     Raises:
         ReconError: one is not; each is named, with where it is read from again or what to do.
     """
     files = _files_of(account, environment=environment)
-    storages = storages_of(environment)
-    lost = [
-        f"{stored.rows.path} of the archive is gone or was changed: "
-        + _way_out(stored, environment=environment)
-        for stored in files
-        if any(problems_of(stored.rows, inbox=account, storages=storages))
-    ]
+    storage = storage_at(account, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        lost = [
+            f"{stored.rows.path} of the archive is gone or was changed: "
+            + _way_out(stored, environment=environment)
+            for stored in files
+            if not _is_there(stored, storage=storage)
+        ]
     if lost:
         more = f"; and {len(lost) - SHOWN_MAX} more (`recon verify`)" * (len(lost) > SHOWN_MAX)
         raise ReconError("; ".join(lost[:SHOWN_MAX]) + more)
-    return f"{len(files)} files of rows are as they were written"
+    return f"{len(files)} files of rows are there (`recon verify` reads them)"
+
+
+def _is_there(stored: StoredFacts, *, storage: Storage) -> bool:
+    with suppress(OSError), storage.reading(stored.rows.path) as opened:
+        return opened.file.seek(0, os.SEEK_END) == stored.size_bytes
+    return False
 
 
 def _files_of(account: Account, *, environment: Environment) -> list[StoredFacts]:

@@ -26,7 +26,7 @@ from recon.steps.runtime.environment import CLOCK_VARIABLE, system_clock
 from recon.steps.runtime.identity import identify
 from recon.store.database.engine import Store, open_store
 from tests.recon.signer.conftest import Desk, RunningSigner, signing, signing_here
-from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.conftest import Merchant, archive_of
 
 LINES = {
     *("configuration", "database", "sending", "codes", "notifications", "replies", "limits"),
@@ -93,6 +93,18 @@ def without_a_code(merchant: Any) -> None:
     rules.write_text("\n".join(kept))
 
 
+def without_facts(*, cut: bool) -> Harm:
+    """The rows of a file that a night read are gone from the archive, or cut off."""
+
+    def lose(merchant: Any) -> None:
+        merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
+        merchant.night()
+        (path,) = Path(archive_of(merchant).shown).rglob("facts/orders/**/*.parquet")
+        path.write_bytes(path.read_bytes()[:-1]) if cut else path.unlink()
+
+    return lose
+
+
 def test_a_healthy_merchant_passes_every_check(
     merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +147,8 @@ def test_nights_are_looked_at_by_their_own_time(merchant: Any) -> None:
         (of_older_program, {}, "database", "recon db upgrade"),
         (reports_is_a_file, {}, "reports", "reports"),
         (stopped, {}, "sending", "a wrong file"),
+        (without_facts(cut=False), {}, "facts", "the next night reads it again from"),
+        (without_facts(cut=True), {}, "facts", "is gone or was changed"),
         (with_file("gateway.toml", "calls_per_seconds = 5\n"), {}, "configuration", "per_seconds"),
         (
             with_file("gateway.toml", 'reply_signatures = "warn"\n'),
