@@ -3,11 +3,8 @@
 import os
 import random
 import shutil
-import sqlite3
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +17,6 @@ from server import Server
 from shop import ENDINGS, SEEDED, Shop
 
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.store.database.migrate import upgrade
-
-MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
-"""Where there is one; commits are many here and disks are slow."""
 
 
 @pytest.fixture
@@ -47,15 +40,11 @@ def gateway() -> Iterator[RunningSandbox]:
 
 
 @pytest.fixture(scope="session")
-def place() -> Iterator[Path]:
-    """A folder in memory, with a migrated database to copy."""
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
-        folder = Path(name)
-        template = folder / "template.sqlite"
-        upgrade(f"sqlite:///{template}")
-        with closing(sqlite3.connect(template)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        yield folder
+def place(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a migrated database to copy."""
+    folder = tmp_path_factory.mktemp("shops")
+    shutil.copyfile(migrated, folder / "template.sqlite")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -52,13 +52,6 @@ def test_the_content_comes_with_its_hash(tmp_path: Path) -> None:
     assert (file.content, file.sha256) == (b"abc", hashlib.sha256(b"abc").hexdigest())
 
 
-def test_an_absent_file_is_the_callers_mistake(tmp_path: Path) -> None:
-    """A file that does not exist ends with the exit code of wrong usage."""
-    with pytest.raises(SourceMissingError, match=r"none\.csv does not exist") as told:
-        read_bytes(tmp_path / "none.csv")
-    assert told.value.exit_code == 2
-
-
 def test_a_name_that_no_file_can_have_is_missing() -> None:
     """A NUL in a name is told as such, not as a crash."""
     with pytest.raises(SourceMissingError, match="not a file name"):
@@ -272,19 +265,6 @@ def test_an_element_has_a_bound(tmp_path: Path) -> None:
         read_of_xml_records(tmp_path, f"<f><o>{many}</o></f>", "id")
 
 
-FORMULAS = [
-    "=1+1",
-    "+49 30 1234",
-    "-2+3+cmd|' /C calc'!A0",
-    "@SUM(A1)",
-    "'=1+1",
-    "a;=HYPERLINK(1)",
-    "a\t@x",
-    "\uff1d1",
-    "|=x",
-]
-
-
 def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     """What our reader makes of a mended file with these cells in one column."""
     out = io.StringIO()
@@ -294,23 +274,6 @@ def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     path = folder / "mended-1.csv"
     path.write_text(out.getvalue())
     return read_raw(path, wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
-
-
-@pytest.mark.parametrize("formula", FORMULAS)
-def test_no_spreadsheet_runs_a_cell_and_ours_reads_it_as_it_was(
-    formula: str, tmp_path: Path
-) -> None:
-    """Behind an apostrophe it is text; read_of_mended_cells back it is what the merchant wrote."""
-    written = defused(formula)
-    assert not any(part[:1] in "=+-@\uff1d" for part in written.replace("\t", ";").split(";"))
-    assert read_of_mended_cells(tmp_path, written) == [formula]
-
-
-@pytest.mark.parametrize("text", ["-5", "-10.50", "12", "O'Neil", "A-1", "a = b", "'quoted'", ""])
-def test_what_is_no_formula_stays(text: str, tmp_path: Path) -> None:
-    """Plain numbers, too, which a person must be able to mend."""
-    assert defused(text) == text
-    assert read_of_mended_cells(tmp_path, text) == [text]
 
 
 def test_every_text_comes_back(tmp_path: Path) -> None:

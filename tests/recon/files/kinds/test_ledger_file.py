@@ -3,10 +3,7 @@ import stat
 from contextlib import closing
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from openpyxl import Workbook
-from pyarrow import parquet as pq
 from pydantic import SecretStr, ValidationError
 
 from recon.config.file_sources import LedgerSource
@@ -113,15 +110,6 @@ def test_the_address_may_stand_in_the_environment(tmp_path: Path) -> None:
         read_books(source, environment={}, rules=Rules())
 
 
-def test_bad_entries_are_rejects(tmp_path: Path) -> None:
-    """A row of a database can be as bad as one of a file."""
-    bad = (*ROW[:6], "10.5", ROW[7])
-    source = LedgerSource(url=SecretStr(database(tmp_path, ROW, bad)), query=QUERY)
-    frame, rejects, _ = read_books(source, environment={}, rules=Rules())[:3]
-    assert [(reject.column, reject.value) for reject in rejects] == [("amount", "10.5")]
-    assert len(frame) == 1
-
-
 def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
     """A missing file is a usage error, a missing database or column a ledger that is not there."""
     with pytest.raises(SourceMissingError):
@@ -132,49 +120,6 @@ def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
     short = LedgerSource(url=SecretStr(database(tmp_path)), query="select entry_id from entry")
     with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id"):
         read_books(short, environment={}, rules=Rules())
-
-
-LAYOUT = {
-    "delimiter": ";",
-    "columns": {
-        "entry_id": "Beleg",
-        "amount": "Betrag",
-        "booked_at": "Gebucht",
-        "entry_type": "Art",
-    },
-    "constants": {"merchant_id": "100042", "account_id": "100042001", "currency": "EUR"},
-    "words": {"entry_type": {"Zahlung": "capture"}},
-    "decimal_sign": ",",
-    "times": "%d.%m.%Y %H:%M",
-    "zone": "Europe/Lisbon",
-}
-
-
-@pytest.mark.parametrize("ending", [".csv", ".xlsx", ".parquet"])
-def test_a_ledger_file_may_have_a_layout(tmp_path: Path, ending: str) -> None:
-    """Names, words, constants, decimal sign and local dates mean the same in every format."""
-    path = tmp_path / f"books{ending}"
-    rows = ("Beleg;order_no;Art;Betrag;Gebucht", "E-1;A-1;Zahlung;10,00;05.07.2026 11:00")
-    header, cells = (row.split(";") for row in rows)
-    if ending == ".csv":
-        path.write_text("\n".join(rows) + "\n")
-    elif ending == ".parquet":
-        pq.write_table(
-            pa.table({name: [cell] for name, cell in zip(header, cells, strict=True)}), path
-        )
-    else:
-        book = Workbook()
-        for row in (header, cells):
-            book.active.append(row)
-        book.save(path)
-    plain = tmp_path / "plain.csv"
-    plain.write_text(f"{COLUMNS}\n{','.join(ROW)}\n".replace("2026-01-05", "2026-07-05"))
-    source = LedgerSource.model_validate({"path": path, "layout": LAYOUT})
-
-    found, rejects, _ = read_books(source, environment={}, rules=Rules())[:3]
-    expected, _, _ = read_books(LedgerSource(path=plain), environment={}, rules=Rules())[:3]
-    assert rejects == ()
-    assert found.drop(columns="source").equals(expected.drop(columns="source"))
 
 
 @pytest.mark.parametrize(

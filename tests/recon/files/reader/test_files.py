@@ -19,13 +19,10 @@ from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.archive import keep
-from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.reader import (
     OrderRead,
     SpooledRows,
-    bank_file,
-    file_reader,
     instruction_file,
     ledger_file,
     plain_table,
@@ -38,8 +35,7 @@ from recon.files.typing.table_schema import schema_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
-from tests.recon.files.bank_documents import ROUTINE, camt, entry
-from tests.recon.files.whole_read import read_table, spooled_file
+from tests.recon.files.whole_read import spooled_file
 
 RULES = Rules()
 OWN = "100042,100042001"
@@ -67,21 +63,6 @@ def written(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text)
     return path
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"), [(SourceKind.ORDERS, ORDERS), (SourceKind.LEDGER, LEDGER)]
-)
-def test_a_plain_table_is_the_same(tmp_path: Path, kind: SourceKind, text: str) -> None:
-    """As `recon reconcile` reads its files."""
-    path = written(tmp_path, "t.csv", text)
-    far, near = (
-        plain_table(path, schema=schema_of(kind), rules=RULES),
-        read_table(path, kind=kind, rules=RULES),
-    )
-    pd.testing.assert_frame_equal(far.frame, near.frame)
-    assert far.facts[:3] == (near.rejects, near.source_file, near.ignored_columns)
-    assert near.rejects
 
 
 def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_path: Path) -> None:
@@ -114,35 +95,6 @@ def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
         plain_table(wrong, schema=schema_of(SourceKind.ORDERS), rules=RULES)
     mapped = LedgerSource(path=wrong, columns={"nobody": "a"})
     with pytest.raises(ConfigurationError, match="nobody"), ledger_file(mapped, rules=RULES):
-        pass
-
-
-def test_what_a_file_took_is_known(tmp_path: Path) -> None:
-    """Memory and time of the reader of the last file, for whoever measures."""
-    path = written(tmp_path, "t.csv", ORDERS)
-    plain_table(path, schema=schema_of(SourceKind.ORDERS), rules=RULES)
-    ended = file_reader().ended
-    assert ended is not None
-    assert 0 < ended.peak_bytes < 512 * 2**20
-    assert (ended.exit, ended.in_time) == (0, True)
-
-
-def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
-    """Entries, statements and notes; one that does not add up is refused with the same words."""
-    path = tmp_path / "b.xml"
-    path.write_text(camt(ROUTINE + entry("250.50")))
-    here = bank_file_of(read_bytes(path), rules=RULES)
-    with bank_file(path, rules=RULES) as through:
-        pd.testing.assert_frame_equal(through.source.entries, here.source.entries)
-        parts = pd.concat([*through.parts()], ignore_index=True)
-        pd.testing.assert_frame_equal(parts, here.source.entries)
-    assert through.facts.statements == here.source.statements
-    assert through.facts.source_file == here.source_file
-    path.write_text(camt(ROUTINE + entry("250.51")))
-    with (
-        pytest.raises(SourceUnreadableError, match=r"0\.01 EUR apart"),
-        bank_file(path, rules=RULES),
-    ):
         pass
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.config.rules import Rules
+from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
@@ -35,20 +36,6 @@ LAYOUT = FileLayout(
 def read(path: Path, layout: FileLayout) -> Table:
     """An order table in this layout."""
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
-
-
-def test_a_file_in_its_own_words_reads_as_ours(order_csv: Callable[[str | bytes], Path]) -> None:
-    """Names, words, decimal sign, dates and zone are those of the layout."""
-    summer = ROW.replace("05.01", "05.07").replace("A-1", "A-2").replace("bezahlt", "offen")
-    table = read(order_csv(f"{THEIRS}\n{ROW}\n{summer}\n"), LAYOUT)
-    assert table.rejects == ()
-    assert table.ignored_columns == ()
-    assert table.frame["amount"].tolist() == [1000, 1000]
-    assert table.frame["status"].tolist() == ["paid", "pending"]
-    assert [str(moment) for moment in table.frame["ordered_at"]] == [
-        "2026-01-05 10:00:00+00:00",
-        "2026-07-05 09:00:00+00:00",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -191,28 +178,6 @@ def test_all_faults_of_a_row_are_told_at_once(order_csv: Callable[[str | bytes],
     assert "; also Wann: " in reject.reason
 
 
-def test_signs_of_settled_rows_may_depend_on_their_type(tmp_path: Path) -> None:
-    """Their words are ours before it is asked what a row is; other rows keep their signs."""
-    path = tmp_path / "settlement.csv"
-    rows = ["B,charge,10.00,-0.20,9.80", "B,payout,-6.90,0.00,-6.90", "B,back,3.00,-0.10,2.90"]
-    path.write_text("\n".join(["batch_id,entry_type,gross,fee,net", *rows]) + "\n")
-    layout = FileLayout(
-        constants={"merchant_id": "1", "account_id": "1", "settled_on": "2026-11-20"}
-        | dict.fromkeys(("order_no", "transaction_id", "reference_no"), "")
-        | {"currency": "EUR"},
-        words={"entry_type": {"charge": "capture", "payout": "payout", "back": "refund"}},
-        turned=("fee",),
-        turned_rows={"payout": ("gross", "net"), "refund": ("gross", "fee", "net")},
-    )
-    table = read_table(path, kind=SourceKind.SETTLEMENT, rules=Rules(), layout=layout)
-    assert table.rejects == ()
-    assert table.frame[["gross", "fee", "net"]].to_numpy().tolist() == [
-        [1000, 20, 980],
-        [690, 0, 690],
-        [-300, -10, -290],
-    ]
-
-
 @pytest.mark.parametrize(
     ("order_numbers", "written", "read_as"),
     [
@@ -260,6 +225,17 @@ def settled(
 
 def _parted(row: str) -> tuple[str, str, str]:
     return row.partition(":")
+
+
+def test_a_last_line_that_may_have_been_cut_is_refused(
+    order_csv: Callable[[str | bytes], Path],
+) -> None:
+    """A file that was still being written ends in the middle of a line."""
+    cells = f"{OF_LINE.format(type='capture')},EUR,10.00,0.30,9.70"
+    path = order_csv(f"{SETTLED},currency,gross,fee,net\n{cells}")
+    kind = SourceKind.SETTLEMENT
+    table = read_table(path, kind=kind, rules=Rules(), schema=SETTLEMENT_FILE)
+    assert [reject.line for reject in table.rejects] == [2]
 
 
 def test_a_fee_is_the_sum_of_its_columns(order_csv: Callable[[str | bytes], Path]) -> None:

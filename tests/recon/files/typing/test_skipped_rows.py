@@ -36,24 +36,6 @@ def amounts(table: Table) -> dict[str, int]:
     return dict(zip(frame["order_no"], frame["amount"].tolist(), strict=True))
 
 
-def test_rows_told_by_a_word_are_counted_by_rule(order_csv: Write) -> None:
-    """Read = accepted + rejected + skipped, with the name of each rule; words are whole cells."""
-    rows = [
-        ",,,,50.00,,,Opening balance,",
-        order("A-1"),
-        order("A-2", amount="2.00", kind="Subtotals"),
-        ",,,EUR,12.00,,,Subtotal EUR,",
-        order("A-3", amount="x"),
-    ]
-    table = read(order_csv("\n".join([HEADER, *rows]) + "\n"), skip=[SUBTOTALS])
-    assert amounts(table) == {"A-1": 1000, "A-2": 200}
-    counts = table.source_file
-    assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (5, 2, 1)
-    assert counts.rows_skipped == 2
-    assert counts.skipped_by == "Type = Subtotal *: 1; Type = Opening balance: 1"
-    assert [reject.line for reject in table.rejects] == [6]
-
-
 def test_a_heading_with_too_few_cells_is_left_out(order_csv: Write) -> None:
     """Its first cell tells it; a cut record is rejected as ever."""
     rows = ["North,,", order("A-1"), "South", order("A-2"), "100042,100042001,A-3"]
@@ -62,18 +44,6 @@ def test_a_heading_with_too_few_cells_is_left_out(order_csv: Write) -> None:
     assert table.source_file.skipped_by == "merchant_id = North: 1; merchant_id = South: 1"
     assert [(reject.line, reject.column) for reject in table.rejects] == [(6, "(row)")]
     assert table.source_file.rows_read == 5
-
-
-def test_what_reads_as_a_record_is_rejected(order_csv: Write) -> None:
-    """Its order is named, so that nobody takes it for missing; the layout is named, too."""
-    text = "\n".join([HEADER, order("A-1"), order("A-2", kind="Opening balance")]) + "\n"
-    table = read(order_csv(text), skip=[SUBTOTALS])
-    (reject,) = table.rejects
-    assert (reject.line, reject.column, reject.order_no) == (3, "Type", "A-2")
-    assert reject.reason == (
-        "reads as a record, though the layout leaves it out (Type = Opening balance)"
-    )
-    assert (table.source_file.rows_skipped, table.source_file.rows_rejected) == (0, 1)
 
 
 ITEM = "100042,100042001,{0},,,,,,{1}"
@@ -122,14 +92,6 @@ def test_item_lines_belong_to_the_record_above(
         assert reject.reason.startswith(told)
     counts = table.source_file
     assert counts.rows_read == len(rows) == len(table.frame) + len(rejects) + skipped
-
-
-def test_item_lines_told_by_a_blank(order_csv: Write) -> None:
-    """As shops export them: the total stands in the first line of an order alone."""
-    rows = [order("A-1"), ITEM.format("A-1", ""), order("A-2"), ITEM.format("", "")]
-    table = read(order_csv("\n".join([HEADER, *rows]) + "\n"), lines={"column": "amount"})
-    assert amounts(table) == {"A-1": 1000, "A-2": 1000}
-    assert table.source_file.skipped_by == "amount is blank: 2"
 
 
 def test_a_settled_line_is_never_only_told_again(tmp_path: Path) -> None:

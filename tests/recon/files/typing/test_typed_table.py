@@ -90,28 +90,11 @@ def test_nothing_of_a_file_without_a_header_is_quoted(order_csv: Write, row: str
     assert not [cell for cell in row.split(",") if len(cell) > 2 and cell in str(refused.value)]
 
 
-def test_missing_columns_are_named_all_at_once(order_csv: Write) -> None:
-    """A file without the needed columns is refused, with those it has."""
-    with pytest.raises(
-        SourceUnreadableError, match="lacks the columns currency, ordered_at; it has"
-    ):
-        orders(order_csv("merchant_id,account_id,order_no,amount,status\n1,2,3,4,5\n"))
-
-
 def test_unknown_columns_are_ignored_and_told(order_csv: Write, header: str) -> None:
     """Nothing is read from columns that the contract does not know; the caller hears of them."""
     table = orders(order_csv(f"{header},colour,Amount\n{ROW},red,99.00\n"))
     assert table.ignored_columns == ("colour", "Amount")
     assert table.frame["amount"].tolist() == [1000]
-
-
-def test_columns_may_come_in_any_order(order_csv: Write, header: str) -> None:
-    """The header decides, not the place."""
-    columns, cells = header.split(","), ROW.split(",")
-    text = ",".join(reversed(columns)) + "\n" + ",".join(reversed(cells)) + "\n"
-    table = orders(order_csv(text))
-    assert table.rejects == ()
-    assert table.frame["order_no"].tolist() == ["A-1"]
 
 
 def test_local_times_are_of_the_sources_zone(order_csv: Write, header: str) -> None:
@@ -321,16 +304,3 @@ def test_a_row_whose_cells_contradict_each_other_is_refused(
     table = read(order_csv, *cells.split(","))
     assert [reject.column for reject in table.rejects] == [column]
     assert table.frame.empty
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        *("paid,,,,,", "partially_refunded,2.50,,,,", "authorised,,capture,10.00,,"),
-        *("authorised,,capture,,,R-1", "paid,,refund,,,", "paid,,refund,0.01,it broke,R-1"),
-        *("authorised,,cancel,,,", "authorised,,cancel,10.00,,", "authorised,,review,,,"),
-    ],
-)
-def test_a_row_that_says_one_thing_is_accepted(order_csv: Write, cells: str) -> None:
-    """Blank means the whole order; parts are for captures and refunds."""
-    assert read(order_csv, *cells.split(",")).rejects == ()
