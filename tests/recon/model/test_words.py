@@ -1,7 +1,6 @@
 """The words of the domain: precedence of codes, states that are judged once, verdicts."""
 
 import re
-from pathlib import Path
 
 from recon.model.words import (
     CONFIRMED_STATES,
@@ -73,13 +72,3 @@ def test_a_control_total_passes_only_at_zero() -> None:
 
 def _total(left: int, *, right: int) -> ControlTotal:
     return ControlTotal("T5A", "leg A", "100042", "100042001", "EUR", "amount", left, right)
-
-
-def test_the_domain_knows_no_technique() -> None:
-    """The words of the domain import the standard library only."""
-    text = (
-        Path(__file__).parents[3].joinpath("src/recon/model/words.py").read_text(encoding="utf-8")
-    )
-    imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))
-
-    assert imported <= {"collections", "dataclasses", "datetime", "enum"}

@@ -4,7 +4,6 @@ That they tie and that their key tells the truth: `tests/recon/cli/test_demo_ans
 """
 
 import csv
-import hashlib
 import io
 import json
 from collections import Counter
@@ -35,26 +34,6 @@ def capture_some(gateway: Any) -> list[dict[str, str]]:
     refunds = [row | {"refund_amount": "1.00", "refund_reason": "r"} for row in rows[:2]]
     gateway.batch("refund", refunds)
     return rows
-
-
-def test_the_same_seed_gives_the_same_files() -> None:
-    """Two sandboxes of one seed hand out the same bytes, one of another seed others."""
-    digests = []
-    for seed in (7, 7, 8):
-        with serving(SandboxOptions(orders=120, seed=seed)) as sandbox:
-            app_files = {}
-            names = (f"ledger-{DAY}.csv", f"orders-{DAY}-web.csv", f"answer-key-{DAY}.json")
-            for name in (*names, f"settlement-{DAY}.csv", f"statements-main-{DAY}.xml"):
-                app_files[name] = fetched(sandbox.base_url, name)
-            joined = b"".join(app_files[name] for name in sorted(app_files))
-            digests.append(hashlib.sha256(joined).hexdigest())
-    assert digests[0] == digests[1] != digests[2]
-
-
-def fetched(base_url: str, name: str) -> bytes:
-    """The bytes of one file."""
-    reply = httpx.get(f"{base_url}/_sandbox/files/{ACCOUNT}/{DAY}/{name}", trust_env=False)
-    return reply.raise_for_status().content
 
 
 def test_files_follow_the_truth(gateway: Any) -> None:

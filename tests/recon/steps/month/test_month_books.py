@@ -31,7 +31,7 @@ from tests.recon.steps.compare.test_journals import (
     proposed,
 )
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
-from tests.recon.steps.month.test_month_closes import LAST, NOVEMBER, play
+from tests.recon.steps.month.test_month_closes import LAST, NOVEMBER
 from tests.recon.steps.month.test_signed_closes import close, problems, reopened
 
 OWN = (MERCHANT, ACCOUNT)
@@ -120,14 +120,6 @@ def sums(path: Path) -> Counter[tuple[str, str]]:
             amounts = [int((row[side] or "0").replace(".", "")) for side in ("debit", "credit")]
             found[row["account"], row["currency"]] += amounts[0] - amounts[1]
     return found
-
-
-def test_an_open_month_hands_nothing_out(begun: Callable[[Any], Merchant], tmp_path: Path) -> None:
-    """Its journals may still change: the sentence says what to do."""
-    with pytest.raises(UsageError, match="is not CLOSED, so its journals may still change"):
-        exported(begun(play), tmp_path / "out")
-
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(

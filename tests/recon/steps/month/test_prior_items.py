@@ -10,9 +10,8 @@ import pytest
 
 from recon.model.business_date import BusinessMonth
 from recon.steps.month import close as month_closes
-from recon.steps.month.close import ClosedView, closed_view, prepared_close, seen_close
-from recon.steps.month.stated import StatedMonth, stated_month
-from recon.steps.month.statement import CLOSING, OPENING, prior_items
+from recon.steps.month.close import prepared_close, seen_close
+from recon.steps.month.statement import CLOSING
 from reports.month_workbook import close_workbook
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month import test_signed_closes as closes
@@ -35,48 +34,6 @@ def play_late(merchant: Merchant) -> None:
 def late(begun: Callable[[Any], Merchant]) -> Merchant:
     """A closed November, and a night of December that knows more of it."""
     return begun(play_late)
-
-
-def december(merchant: Merchant) -> StatedMonth:
-    """`recon close 2026-12`."""
-    with merchant.environment() as environment:
-        return stated_month(DECEMBER, account=closes.OWN, environment=environment)
-
-
-def november(merchant: Merchant) -> ClosedView:
-    """`recon close 2026-11`."""
-    with merchant.environment() as environment:
-        view = closed_view(closes.NOVEMBER, account=closes.OWN, environment=environment)
-    assert view is not None
-    return view
-
-
-def sums(figures: Any, *, at: str) -> dict[str, int]:
-    """Currency -> what the gateway owes at a close."""
-    owed: dict[str, int] = {}
-    for each in figures:
-        if (each.of, each.at) == ("gateway", at):
-            owed[each.currency] = owed.get(each.currency, 0) + each.amount
-    return owed
-
-
-def test_a_late_fact_of_a_closed_month_stands_in_the_open_one_with_its_own_date(
-    late: Merchant,
-) -> None:
-    """December opens with what November was closed with; November stays."""
-    stated, view = december(late), november(late)
-
-    items = prior_items(stated.statement.facts)
-    assert len(items) >= 1
-    assert {*items["event_on"]} == {"2026-12-01"}
-    assert (items["own_on"] <= "2026-11-30").all()
-    assert stated.statement.holds, stated.troubles
-    assert sums(stated.statement.figures, at=OPENING) == sums(view.figures, at=CLOSING)
-    straddling = stated.statement.straddling
-    prior = straddling[straddling["what"].eq("prior")]
-    assert [*prior["first_on"]] == [*items["own_on"].sort_values()]
-    assert view.differs is not None
-    assert any("Captures" in sentence and "then, " in sentence for sentence in view.differs)
 
 
 def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant) -> None:

@@ -20,7 +20,6 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
 from recon.steps.admin.verify import verify
-from recon.steps.approvals.taken_back import words_taken_back
 from recon.steps.month import close as closed_view_module
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.close import (
@@ -218,16 +217,6 @@ def test_what_the_desk_never_passes_on_is_not_signed(
         signed(ended, role=role, name="anna", seen=seen)
 
     assert state(ended) == MonthState()
-
-
-def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
-    """The history has it no more, as the desk has not."""
-    signed(ended, role="reviewer", name="anna")
-    with ended.environment() as environment:
-        person = identify("anna", code=None, environment=environment)
-        words_taken_back("close-month", person=person)
-
-    assert state(ended).signed is None
 
 
 def test_a_month_that_is_not_ready_is_signed_by_nobody(ended: Merchant) -> None:
