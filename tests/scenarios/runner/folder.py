@@ -101,8 +101,6 @@ class Scenario:
     steps: tuple[Step, ...]
     fails_until: str = ""
     """Why the scenario as a whole is not as it must be yet."""
-    verify: int = 0
-    broken_invariants: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -161,8 +159,6 @@ def scenario_of(path: Path) -> Scenario:
         rule=rule,
         steps=tuple(steps),
         fails_until=str(expect.get("fails_until", "")),
-        verify=int(expect.get("verify", 0)),
-        broken_invariants=expect.get("broken_invariants", {}),
     )
 
 

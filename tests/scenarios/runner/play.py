@@ -240,10 +240,10 @@ def _at_the_end(merchant: PlayedMerchant) -> list[str]:
         return []
     found = []
     broken = {name: count for name, count in merchant.gateway.invariants().items() if count}
-    if broken != merchant.scenario.broken_invariants:
+    if broken:
         found.append(f"The gateway's book breaks what must hold: {broken}.")
     verified = merchant.run(["verify"])
-    if verified.exit_code != merchant.scenario.verify:
+    if verified.exit_code:
         found.append(f"`recon verify` ended with {verified.exit_code}: {verified.text.strip()}")
     return found
 

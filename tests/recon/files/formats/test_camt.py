@@ -32,25 +32,16 @@ def test_every_version_of_the_statement_is_read(version: str) -> None:
 
 
 def test_what_is_no_statement_is_refused() -> None:
-    """A payment order, a later version and a reply are XML, and no bank statement."""
+    """A payment order, a later version, a reply, a document type, and a document that was cut."""
     for text in (
         camt(ROUTINE, version="15"),
         camt(ROUTINE).replace("camt.053.001.02", "pain.001.001.03"),
         "<Document/>",
         camt("", container="Rpt"),
-    ):
-        with pytest.raises(SourceUnreadableError, match=r"bank\.xml "):
-            read(text)
-
-
-def test_document_types_and_depth_are_refused() -> None:
-    """Entities come from document types; nesting without an end takes memory."""
-    for text in (
         camt(ROUTINE).replace("<Document", "<!DOCTYPE D [<!ENTITY a 'b'>]><Document"),
-        camt(ROUTINE + "<X>" * 60 + "</X>" * 60),
         camt(ROUTINE)[:-20],
     ):
-        with pytest.raises(SourceUnreadableError):
+        with pytest.raises(SourceUnreadableError, match=r"bank\.xml "):
             read(text)
 
 

@@ -86,12 +86,6 @@ def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> 
         read(MT940.replace(old, new, 1))
 
 
-def test_a_line_that_no_bank_writes_is_refused() -> None:
-    """Of a file that is one line, too."""
-    with pytest.raises(SourceUnreadableError, match=r"line 1 has 1800 characters"):
-        read("x" * 1_800)
-
-
 EMPTY_DAY = ":20:X\n:25:12345678/1\n:28C:1\n:60F:C261119EUR1,00\n:62F:C261119EUR1,00\n-\n"
 
 

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import BankFile, bank_file_of
-from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import (
     CSV,
@@ -33,46 +31,6 @@ def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> Bank
     path = folder / name
     path.write_text(text)
     return bank_file_of(read_bytes(path), rules=RULES, **how)
-
-
-def test_the_same_statement_in_every_form_is_the_same(tmp_path: Path) -> None:
-    """camt, MT940 and CSV tell the same account, days, balances and entries."""
-    inner = f"<NtryDtls>{payment('250.50', reference='BATCH-2026-11')}</NtryDtls>"
-    row = "E1,2026-11-20,2026-11-20,EUR,250.50,BATCH-2026-11,,,,,\n"
-    read_files = [
-        read(tmp_path, camt(ROUTINE + entry("250.5", inner=inner))),
-        read(tmp_path, MT940, name="bank.sta"),
-        read(tmp_path, CSV + ROW + row, name="bank.csv"),
-    ]
-    for found in read_files:
-        (statement,) = found.source.statements
-        assert (statement.iban, statement.statement_no, statement.to_date) == (
-            IBAN,
-            "7",
-            "2026-11-20",
-        )
-        assert (statement.opening, statement.booked, statement.closing) == (10000, 25050, 35050)
-        frame = found.source.entries
-        assert {name: str(frame[name].dtype) for name in frame} == dict(BANK_ENTRY_COLUMNS)
-        named = ["entry_no", "booked_on", "amount", "end_to_end_id", "status"]
-        assert frame[named].to_numpy().tolist() == [
-            ["E1", "2026-11-20", 25050, "BATCH-2026-11", "booked"]
-        ]
-
-
-def test_a_statement_that_does_not_add_up_is_refused_whole(tmp_path: Path) -> None:
-    """With its number, the two figures that differ and what to do."""
-    texts = {
-        "bank.xml": camt(ROUTINE + entry("250.51")),
-        "bank.sta": MT940.replace("CR250,50", "CR250,51"),
-        "bank.csv": CSV + ROW + "E1,2026-11-20,2026-11-20,EUR,250.51,,,,,,\n",
-    }
-    for name, text in texts.items():
-        with pytest.raises(SourceUnreadableError) as refused:
-            read(tmp_path, text, name=name)
-        told = str(refused.value)
-        for words in ("statement 7", "350.51 EUR", "350.50 EUR", "0.01 EUR apart", "ask the bank"):
-            assert words in told
 
 
 @pytest.mark.parametrize(("closing", "amount"), [("350.00", 24950), ("350.10", 25010)])
@@ -174,21 +132,6 @@ def test_a_table_is_whole_or_nothing(tmp_path: Path) -> None:
     ):
         with pytest.raises(SourceUnreadableError, match=why):
             read(tmp_path, CSV + rows, name="b.csv")
-
-
-def test_a_table_is_read_by_its_layout(tmp_path: Path) -> None:
-    """Names, signs and constants are the bank's own."""
-    layout = FileLayout(
-        columns={"entry_no": "Nr", "amount": "Betrag", "booked_on": "Tag", "value_on": "Wert"},
-        constants={"iban": IBAN, "currency": "EUR", "statement_no": "1"},
-        delimiter=";",
-        decimal_sign=",",
-    )
-    text = "Nr;Betrag;Tag;Wert;from_date;to_date;opening;closing\n"
-    text += "1;-2,50;2026-11-20;2026-11-20;2026-11-20;2026-11-20;;\n"
-    found = read(tmp_path, text, name="b.csv", layout=layout)
-    assert found.source.entries["amount"].tolist() == [-250]
-    assert found.source.statements[0].opening is None
 
 
 def test_a_file_that_is_no_statement_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of, proposal_of
 from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE, TableSchema
 from recon.files.typing.typed_table import Table
-from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.kind_cases import SPACE, book_of
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT
 from tests.recon.files.whole_read import read_table
 
@@ -85,15 +86,6 @@ def test_an_amount_that_reads_two_ways_is_asked(
         assert {key: found.layout[key] for key in AMOUNTS if key in found.layout} == keys
 
 
-def test_an_answer_that_its_key_cannot_have_is_refused(tmp_path: Path) -> None:
-    """Where it is tried, as where it would be written."""
-    header = "batch_id;settled_on;entry_type;order_no;transaction_id;reference_no;currency"
-    content = f"{header};gross;A;net\nB;2026-11-20;capture;A1;T;;EUR;1.00;0.10;0.90\n".encode()
-    answers = {"sums.fee": "A"}
-    with pytest.raises(UsageError, match=r"sums\.fee: needs 2 to 16 columns"):
-        of_bytes(tmp_path / "s.csv", content, schema=SETTLEMENT_FILE, answers=answers)
-
-
 def test_an_answer_decides_an_amount(tmp_path: Path) -> None:
     """What a person says holds, and is asked no more."""
     found = of_bytes(tmp_path / "a.csv", orders("1234"), answers={"units": "minor"})
@@ -145,6 +137,14 @@ def test_what_is_no_table_with_a_header_is_refused(text: str, why: str, tmp_path
         of_bytes(tmp_path / "a.csv", text.encode())
 
 
+def test_a_workbook_without_a_known_name_is_refused(tmp_path: Path) -> None:
+    """As text is."""
+    row = '<row r="1"><c r="A1"><v>1</v></c></row>'
+    sheet = f'<worksheet xmlns="{SPACE}"><sheetData>{row}</sheetData></worksheet>'
+    with pytest.raises(SourceUnreadableError, match="has no line among its first 40"):
+        of_bytes(tmp_path / "a.xlsx", book_of(sheet))
+
+
 HEADER = "Order,Currency,Total,Status,Created,Line,Type"
 ONE, TWO, THREE = (f"A-{n},EUR,{n}0.00,paid,2026-11-2{n}T10:00:00Z,1,Sale" for n in (1, 2, 3))
 
@@ -188,32 +188,6 @@ def money(value: str, currency: str = "EUR", *, named: str = "currency") -> dict
 def as_lines(rows: list[dict[str, Any]]) -> bytes:
     """Objects, one a line."""
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None:
-    """Another amount of the row has a currency of its own, which says nothing of the order."""
-    path = tmp_path / "a.jsonl"
-    rows = [
-        {
-            "order_no": f"A-{n}",
-            "shipping": money("1.00", "USD"),
-            "amount": money(f"{n}0.00", named="currency_code"),
-            "refund_amount": money("1.00"),
-            "status": "paid",
-            "ordered_at": AT,
-        }
-        for n in (1, 2)
-    ]
-    found = of_bytes(path, as_lines(rows))
-    assert found.questions == {}
-    assert found.layout["columns"] == {
-        "amount": "amount.value",
-        "currency": "amount.currency_code",
-        "refund_amount": "refund_amount.value",
-    }
-    assert found.layout["currencies"] == {"refund_amount": "refund_amount.currency"}
-    frame = read(path, found).frame[["amount", "currency"]]
-    assert frame.to_numpy().tolist() == [[1000, "EUR"], [2000, "EUR"]]
 
 
 def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path: Path) -> None:

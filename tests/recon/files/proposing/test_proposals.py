@@ -415,22 +415,3 @@ def test_an_encoding_that_a_person_names_is_the_one_of_all_bytes(tmp_path: Path)
     )
     with pytest.raises(SourceUnreadableError, match="is not shift_jis to its end"):
         proposed(path, schema=KINDS["orders"].schema, answers=JAPANESE | {"encoding": "shift_jis"})
-
-
-def test_a_total_below_its_column_is_no_order_and_holds_the_sum(tmp_path: Path) -> None:
-    """Its word stands in the first cell that has any; count and sum are held from then on."""
-    path = tmp_path / "orders.csv"
-    rows = "A1;EUR;10,00;paid;2026-11-20T10:00:00Z\nA2;EUR;5,00;paid;2026-11-20T10:00:00Z\n"
-    text = f"order_no;currency;amount;status;ordered_at\n{rows};Summe;15,00;2;\n"
-    path.write_text(text)
-    schema = KINDS["orders"].schema
-    found = proposed(path, schema=schema, answers={})
-    assert found.questions == {}
-    trailer = {"word": "Summe", "place": 2, "rows": 4, "amount": 3}
-    assert found.layout["trailer"] == trailer
-    layout = FileLayout.model_validate(found.layout)
-    table = read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
-    assert table.frame["amount"].tolist() == [1000, 500]
-    path.write_text(text.replace("15,00", "15,01"))
-    with pytest.raises(SourceUnreadableError, match=r"declares 15,01 EUR and its rows have 15\.00"):
-        read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)

@@ -18,7 +18,6 @@ from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
-from recon.files.kinds.archive import keep
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.reader import (
     OrderRead,
@@ -103,11 +102,6 @@ ROW = "100042,100042001,{},EUR,10.00,paid,2026-01-05T10:00:00Z,{},{}\n"
 CARD = "4242424242424242"
 
 
-def _kept(path: Path, read: OrderRead, archive: Path) -> str:
-    sha256 = read.facts.source_file.sha256
-    return keep(path, sha256=sha256, private=read.facts.private, archive=archive)
-
-
 def _read(path: Path, *, keep: bool = True) -> tuple[OrderRead, SpooledRows]:
     with spooled_file(path, rules=Rules(), layout=STANDARD, keep=keep) as read:
         parts = list(read.parts())
@@ -131,21 +125,6 @@ def test_cards_are_judged_over_the_whole_file(
     path.write_text(HEADER + "\n" + "".join(ROW.format(key, "", "") for key in keys))
 
     assert len(_read(path)[1].orders) == accepted
-
-
-def test_a_file_with_a_card_is_not_kept_and_another_once(tmp_path: Path) -> None:
-    """The reason names the column, and never the number; a fit file lies there by its hash."""
-    text = HEADER + ",note\n" + ROW.format("A-1", "", "").replace("\n", f",{CARD}\n")
-    (tmp_path / "bad.csv").write_text(text)
-    (tmp_path / "good.csv").write_text(text.replace(CARD, "12"))
-    archive = tmp_path / "kept"
-    told = []
-    for name in ("bad.csv", "good.csv", "good.csv"):
-        read, _ = _read(tmp_path / name)
-        told.append(_kept(tmp_path / name, read, archive))
-
-    assert told == ["it holds card numbers in column note; remove it and ask for another", "", ""]
-    assert [kept.read_text() for kept in archive.rglob("*.csv")] == [text.replace(CARD, "12")]
 
 
 def test_a_whole_file_wish_and_a_trailer_hold(tmp_path: Path) -> None:

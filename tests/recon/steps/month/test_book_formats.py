@@ -248,12 +248,6 @@ def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
         based(lines)
 
 
-def test_datev_asks_whose_books_they_are() -> None:
-    """Of consultant, client, fiscal year and length of accounts nothing is guessed."""
-    with pytest.raises(UsageError, match=r"\[journal.export.datev\] .* declares none; nothing is"):
-        written(BOOKS, kind="datev", codes=JournalExport())
-
-
 @pytest.mark.parametrize(
     ("month", "begins"),
     [(1, "20260101"), (7, "20260701"), (11, "20261101"), (12, "20251201")],
@@ -483,27 +477,18 @@ def test_an_account_that_hledger_reads_otherwise_is_refused(account: str) -> Non
         written(lines, kind="hledger")
 
 
-def test_another_format_is_refused_with_those_that_there_are() -> None:
-    """By name."""
-    with pytest.raises(UsageError, match="--format is one of csv, datev"):
-        written(BOOKS, kind="qif")
-
-
 def test_xero_takes_the_tax_rate_that_is_declared_for_each_account() -> None:
-    """The account's own, else the one of all; without one the account is named."""
+    """The account's own, else the one of all."""
     codes = JournalExport(tax_code="Tax Exempt", tax_codes={"8400": "20% (VAT on Income)"})
     wanted = WantedBooks("x", "xero", AT, codes=codes)
     (content,) = book_files(sale("b1-EUR-1", 5), wanted=wanted).values()
     rates = {row["*AccountCode"]: row["*TaxRate"] for row in comma_rows(content, XERO)}
 
     assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
-    bare = WantedBooks("x", "xero", AT, codes=JournalExport(tax_codes={"8400": "V0"}))
-    with pytest.raises(UsageError, match="none is declared for 1360; nothing is written"):
-        book_files(BOOKS[:2], wanted=bare)
 
 
 def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
-    """SAP books nothing without one; NetSuite has the column only where there is one."""
+    """NetSuite has the column only where there is one."""
     codes = JournalExport(tax_codes={"8400": "A0"}, company_code="1000")
     (sap,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
     (suite,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "netsuite", AT, codes=codes)).values()
@@ -516,8 +501,6 @@ def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
     }
     assert {row["Subsidiary"] for row in comma_rows(suite, ("Subsidiary", *NETSUITE))} == {"1000"}
     assert [*comma_rows(single, NETSUITE)]
-    with pytest.raises(UsageError, match="company code, and none is declared; nothing is written"):
-        book_files(BOOKS, wanted=WantedBooks("x", "sap-csv", AT))
 
 
 def test_a_character_that_datev_cannot_read_is_named_with_its_row() -> None:
