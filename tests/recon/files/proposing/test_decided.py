@@ -190,6 +190,32 @@ def as_lines(rows: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None:
+    """Another amount of the row has a currency of its own, which says nothing of the order."""
+    path = tmp_path / "a.jsonl"
+    rows = [
+        {
+            "order_no": f"A-{n}",
+            "shipping": money("1.00", "USD"),
+            "amount": money(f"{n}0.00", named="currency_code"),
+            "refund_amount": money("1.00"),
+            "status": "paid",
+            "ordered_at": AT,
+        }
+        for n in (1, 2)
+    ]
+    found = of_bytes(path, as_lines(rows))
+    assert found.questions == {}
+    assert found.layout["columns"] == {
+        "amount": "amount.value",
+        "currency": "amount.currency_code",
+        "refund_amount": "refund_amount.value",
+    }
+    assert found.layout["currencies"] == {"refund_amount": "refund_amount.currency"}
+    frame = read(path, found).frame[["amount", "currency"]]
+    assert frame.to_numpy().tolist() == [[1000, "EUR"], [2000, "EUR"]]
+
+
 def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path: Path) -> None:
     """A fee in another currency rejects its row."""
     path = tmp_path / "a.jsonl"
