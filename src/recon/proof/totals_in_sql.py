@@ -18,7 +18,7 @@ from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 SECOND_ENGINE = "T14"
 NAME = "figures of this night's totals = those that SQL gives"
 SHEETS = "T13"
-"""Held against SQL by itself, once the workbook is read back."""
+"""Asked by itself, once the workbook is read back."""
 BY_RULE = "match by "
 """Before a rule: what T13 calls the matches that it found."""
 IN_FILE = " in the file with SHA-256 "
@@ -41,7 +41,6 @@ def second_proof(
     *,
     by_sql: Iterable[ControlTotal],
     account: tuple[str, str],
-    name: str = NAME,
 ) -> tuple[ControlTotal, ...]:
     """T14: how many figures there are and how many agree; then each that does not, by its name.
 
@@ -49,7 +48,6 @@ def second_proof(
         totals: as they were kept.
         by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
         account: merchant and account of the night.
-        name: what the line that counts them says.
     """
     given = [*by_sql]
     own = [total for total in given if total.id == SECOND_ENGINE]
@@ -62,7 +60,7 @@ def second_proof(
     failed = [total for total in own if not total.passed]
     size = len(every) + len(own)
     agree = size - len(unlike) - len(failed)
-    figures = ControlTotal(SECOND_ENGINE, name, *account, "", "count", size, agree)
+    figures = ControlTotal(SECOND_ENGINE, NAME, *account, "", "count", size, agree)
     named = [
         # The sides that differ, each as a total of its own under the name of the total.
         ControlTotal(key[0], f"{key[1]}: {side} = {side} by SQL", *key[2:], one, other)
@@ -180,18 +178,15 @@ def proven_in_sql(
 
 
 def sheets_in_sql(
-    results: Path,
-    *,
-    sheets: Path,
-    totals: Sequence[ControlTotal],
-    account: tuple[str, str],
+    results: Path, *, sheets: Path, account: tuple[str, str]
 ) -> tuple[ControlTotal, ...]:
-    """T14 of the totals of the sheets: held against SQL over the results, as `proven_in_sql`.
+    """T13: what was read back from a workbook held against the results, in order.
+
+    Where SQL did not come to its end there is one total, which fails and says why.
 
     Args:
-        results: The step `results` of the night, on this machine.
+        results: The step `results`, on this machine.
         sheets: The file that will be SHEETS_READ.
-        totals: T13, as the night computed it.
         account: Merchant and account of the night.
     """
     text = _text(OF_SHEETS)
@@ -200,12 +195,11 @@ def sheets_in_sql(
     lies[SHEETS_READ] = str(sheets.resolve())
     try:
         with reading(results, sheets.parent) as sql:
-            rows = sql.rows(_located(_ordered(text), moved=lies))
+            rows = sql.rows(_ordered(_located(text, moved=lies)))
     except SqlError as error:
         why = f"{OF_SHEETS}: {error.reason}"
         return (not_run(why, account=account, name=SHEETS_IN_SQL),)
-    by_sql = [ControlTotal(*row) for row in rows]
-    return second_proof(totals, by_sql=by_sql, account=account, name=SHEETS_IN_SQL)
+    return (*sorted((ControlTotal(*row) for row in rows), key=key_of),)
 
 
 def totals_before_money(folder: Path, *, account: tuple[str, str]) -> tuple[ControlTotal, ...]:

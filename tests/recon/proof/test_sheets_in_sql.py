@@ -1,7 +1,6 @@
-"""Sheets are proven by SQL over the results: each engine finds what is wrong in the other."""
+"""Sheets are proven by SQL over the results."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.model.words import ControlTotal
+from recon.model.figures import ListFile
+from recon.model.words import Verdict
 from recon.proof import totals_in_sql
-from recon.proof.totals_in_sql import SHEETS_IN_SQL, sheets_in_sql, sql_files
+from recon.proof.totals_in_sql import SHEETS_IN_SQL, in_file, sql_files
+from recon.steps.compare.sheets_proven import CHECKS, FOREIGN, SheetTotals, held_against
 
 PLACE = ("M", "1")
 RESULTS: dict[str, list[tuple[str, str, int | None]]] = {
@@ -22,25 +23,23 @@ RESULTS: dict[str, list[tuple[str, str, int | None]]] = {
     "unverified": [("", "", None)],
 }
 """File -> rule, currency and effect of each row."""
-TOLD: list[tuple[str, str, str, int]] = [
-    ("break", "", "count", 2),
-    ("break", "EUR", "amount", 200),
-    ("match", "", "count", 3),
-    ("match", "EUR", "amount", 2),
-    ("match", "JPY", "amount", 0),
-    (f"match in the file with SHA-256 {'ab' * 32}", "", "count", 3),
-    ("match by exact", "", "count", 2),
-    ("match by exact", "EUR", "amount", 0),
-    ("match by exact", "JPY", "amount", 0),
-    ("match by rounding", "", "count", 1),
-    ("match by rounding", "EUR", "amount", 2),
-    ("pending", "", "count", 0),
-    ("unverified", "", "count", 1),
-]
-"""What the sheets of that night say: section, currency, measure and number."""
-TOTALS = [
-    ControlTotal("T13", f"sheet = database, {section}", *PLACE, currency, measure, number, number)
-    for section, currency, measure, number in TOLD
+FILE = ListFile("results/matches.parquet", 3, 4711, "ab" * 32)
+NAMED = in_file("match", sha256=FILE.sha256)
+TOLD: dict[str, tuple[int, dict[str, int]]] = {
+    "break": (2, {"EUR": 200}),
+    "match": (3, {"EUR": 2, "JPY": 0}),
+    NAMED: (3, {}),
+    "match by exact": (2, {"EUR": 0, "JPY": 0}),
+    "match by rounding": (1, {"EUR": 2}),
+    "pending": (0, {}),
+    "unverified": (1, {"": 0}),
+    CHECKS: (0, {}),
+}
+"""What the sheets of that night come to, read back."""
+FIGURES = [
+    (section, currency)
+    for section, (_, sums) in TOLD.items()
+    for currency in ("", *filter(None, sums))
 ]
 
 
@@ -68,55 +67,80 @@ def sealed(folder: Path, **changed: list[tuple[str, str, int | None]]) -> Path:
     return results
 
 
-def read_back(folder: Path, told: list[tuple[str, str, str, int]]) -> Path:
-    """What was read back from the workbook, on the disk."""
-    names = ("section", "currency", "measure", "number")
-    place = {"merchant_id": PLACE[0], "account_id": PLACE[1]}
-    rows = [{**place, **dict(zip(names, row, strict=True))} for row in told]
-    path = folder / "sheets.parquet"
-    pq.write_table(table_of("sheets", rows), path)
-    return path
-
-
 def asked(
     folder: Path,
     *,
-    totals: list[ControlTotal],
-    told: list[tuple[str, str, str, int]] | None = None,
+    told: SheetTotals = TOLD,
+    verdict: Verdict = Verdict.BREAKS_OPEN,
     **changed: list[tuple[str, str, int | None]],
-) -> tuple[ControlTotal, set[tuple[str, int, int]]]:
-    """The line that counts the figures, and name, first and second figure of each that differs."""
+) -> tuple[dict[tuple[str, str], tuple[int, int]], int]:
+    """Section and currency -> both sides, where they differ; and how many figures there are."""
     results = sealed(folder, **changed)
-    sheets = read_back(folder, TOLD if told is None else told)
-    line, *unlike = sheets_in_sql(results, sheets=sheets, totals=totals, account=PLACE)
-    assert {one.id for one in unlike} <= {"T13"}
-    return line, {(one.name, one.left, one.right) for one in unlike}
+    how: dict[str, Any] = {"files": {"match": FILE}, "verdict": verdict, "account": PLACE}
+    _, totals = held_against(told, results=results, **how)
+    assert {(one.id, one.merchant_id, one.account_id) for one in totals} == {("T13", *PLACE)}
+    unlike = {
+        (one.name.removeprefix("sheet = database, "), one.currency): (one.left, one.right)
+        for one in totals
+        if not one.passed
+    }
+    return unlike, len(totals)
 
 
-def test_sheets_that_hold_the_results_agree_in_both_engines(tmp_path: Path) -> None:
-    """Every figure of every list is told by both, and one line counts them."""
-    line, unlike = asked(tmp_path, totals=TOTALS)
-
-    assert (line.id, line.name) == ("T14", SHEETS_IN_SQL)
-    assert (line.left, line.right, unlike) == (len(TOLD), len(TOLD), set())
+def test_sheets_that_hold_the_results_agree(tmp_path: Path) -> None:
+    """Every figure of every list is told by both."""
+    assert asked(tmp_path) == ({}, len(FIGURES))
 
 
-@pytest.mark.parametrize("number", range(len(TOLD)))
-def test_each_figure_that_is_wrong_on_both_its_sides_is_found_by_sql(
-    tmp_path: Path, number: int
+@pytest.mark.parametrize("figure", FIGURES)
+def test_each_figure_that_is_wrong_on_the_sheet_is_found(
+    tmp_path: Path, figure: tuple[str, str]
 ) -> None:
-    """A cent that is too much on the sheet and in what it is held against passes T13, not SQL."""
-    section, currency, measure, figure = TOLD[number]
-    told = [*TOLD[:number], (section, currency, measure, figure + 1), *TOLD[number + 1 :]]
-    wrong = replace(TOTALS[number], left=figure + 1, right=figure + 1)
-    totals = [*TOTALS[:number], wrong, *TOTALS[number + 1 :]]
-    assert wrong.passed
+    """A row or a cent too much."""
+    section, currency = figure
+    count, sums = TOLD[section]
+    wrong = (count, {**sums, currency: sums[currency] + 1}) if currency else (count + 1, sums)
+    before = sums[currency] if currency else count
 
-    line, unlike = asked(tmp_path, totals=totals, told=told)
+    unlike, _ = asked(tmp_path, told={**TOLD, section: wrong})
 
-    name = f"sheet = database, {section}: right = right by SQL"
-    assert unlike == {(name, figure + 1, figure)}
-    assert not line.passed
+    assert unlike == {figure: (before + 1, before)}
+
+
+OTHER = in_file("match", sha256="cd" * 32)
+LESS = {section: told for section, told in TOLD.items() if section != NAMED}
+
+
+@pytest.mark.parametrize(
+    ("told", "unlike"),
+    [
+        (LESS, {NAMED: (0, 3)}),
+        ({**LESS, OTHER: (3, {})}, {NAMED: (0, 3), FOREIGN: (1, 0)}),
+        ({**TOLD, OTHER: (3, {})}, {FOREIGN: (1, 0)}),
+        ({**TOLD, "match by hand": (1, {})}, {"match by hand": (1, 0)}),
+        (
+            {section: each for section, each in TOLD.items() if section != "match by rounding"},
+            {"match by rounding": (0, 1)},
+        ),
+    ],
+)
+def test_files_and_rules_are_those_of_the_results(
+    tmp_path: Path, told: SheetTotals, unlike: dict[str, tuple[int, int]]
+) -> None:
+    """Another hash, no file and one too many fail, each by its name; a rule likewise."""
+    found, _ = asked(tmp_path, told=told)
+
+    assert {
+        section: sides for (section, currency), sides in found.items() if not currency
+    } == unlike
+
+
+def test_a_proven_night_has_no_failing_check_on_its_sheets(tmp_path: Path) -> None:
+    """A night that is NOT PROVEN already may show its failing checks."""
+    failing = {**TOLD, CHECKS: (2, {})}
+
+    assert asked(tmp_path / "proven", told=failing)[0] == {(CHECKS, ""): (2, 0)}
+    assert asked(tmp_path, told=failing, verdict=Verdict.NOT_PROVEN)[0] == {}
 
 
 @pytest.mark.parametrize(
@@ -132,18 +156,15 @@ def test_each_figure_that_is_wrong_on_both_its_sides_is_found_by_sql(
         ("0, sum(items) FROM named", "0, sum(items) + 1 FROM named"),
     ],
 )
-def test_each_part_of_the_statement_that_is_wrong_is_found_by_the_night(
+def test_each_part_of_the_statement_that_is_wrong_is_found_by_true_sheets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, spoiled: str
 ) -> None:
-    """A statement that says another figure than the night does is not believed."""
+    """A statement that says another figure than the sheets is not believed."""
     text = sql_files()[totals_in_sql.OF_SHEETS]
     assert kept in text
     monkeypatch.setattr(totals_in_sql, "_text", lambda _: text.replace(kept, spoiled))
 
-    line, unlike = asked(tmp_path, totals=TOTALS)
-
-    assert unlike
-    assert not line.passed
+    assert asked(tmp_path)[0]
 
 
 @pytest.mark.parametrize(
@@ -161,34 +182,26 @@ def test_results_that_are_not_what_the_sheets_show_are_found(
     tmp_path: Path, name: str, rows: list[tuple[str, str, int | None]]
 ) -> None:
     """A row less, a cent more or another rule in the file that the sheet adds up is named."""
-    _, unlike = asked(tmp_path, totals=TOTALS, **{name: rows})
+    unlike, _ = asked(tmp_path, **{name: rows})
 
     section = {"matches": "match", "breaks": "break"}.get(name, name)
     assert unlike
-    assert all(told.startswith(f"sheet = database, {section}") for told, _, _ in unlike)
+    assert all(told.startswith(section) for told, _ in unlike)
 
 
-def test_sheets_that_sql_cannot_read_prove_nothing(tmp_path: Path) -> None:
-    """A file that is cut fails the line with what DuckDB says."""
-    results, sheets = sealed(tmp_path), read_back(tmp_path, TOLD)
-    (results / "matches.parquet").write_bytes(b"PAR1 cut")
-
-    (failed,) = sheets_in_sql(results, sheets=sheets, totals=TOTALS, account=PLACE)
-
-    assert not failed.passed
-    assert failed.name.startswith(SHEETS_IN_SQL)
-    assert "matches.parquet" in failed.name
-
-
-def test_a_proof_of_sheets_that_died_is_not_passed(
+def test_a_proof_of_sheets_that_sql_does_not_end_is_not_passed(
     tmp_path: Path, killed_at: Callable[[str], list[int]]
 ) -> None:
-    """The line fails and says what was asked, what ended it and what to do."""
-    results, sheets = sealed(tmp_path), read_back(tmp_path, TOLD)
+    """A file that is cut, a process that dies: the line fails and says what was asked and why."""
     killed = killed_at(sql_files()[totals_in_sql.OF_SHEETS].partition("\n")[0])
-
-    (failed,) = sheets_in_sql(results, sheets=sheets, totals=TOTALS, account=PLACE)
+    how: dict[str, Any] = {"files": {}, "verdict": Verdict.BREAKS_OPEN, "account": PLACE}
+    results = sealed(tmp_path)
+    _, (died,) = held_against(TOLD, results=results, **how)
+    (results / "matches.parquet").write_bytes(b"PAR1 cut")
+    _, (cut,) = held_against(TOLD, results=results, **how)
 
     assert len(killed) == 1
-    assert not failed.passed
-    assert ": T13_sheets.sql: the process that asks DuckDB ended (SIGKILL); what" in failed.name
+    assert [one.passed for one in (died, cut)] == [False, False]
+    assert ": T13_sheets.sql: the process that asks DuckDB ended (SIGKILL); what" in died.name
+    assert cut.name.startswith(SHEETS_IN_SQL)
+    assert "matches.parquet" in cut.name

@@ -39,6 +39,7 @@ from recon.model.figures import (
     INSTRUCTION_SHEET_COLUMNS,
     PLAIN_FILES,
     Attention,
+    ListFile,
     NightFigures,
     matched_of,
 )
@@ -47,6 +48,7 @@ from recon.privacy.shown_text import redacted
 from recon.proof.books_bridge import Books, books_of, bridge_of
 from recon.steps.compare.carried import (
     NIGHT,
+    RESULTS,
     EarlierRun,
     Tables,
     as_compared,
@@ -72,7 +74,7 @@ from recon.steps.compare.result_files import (
     stage,
     staged_folder,
 )
-from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
+from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
 from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
@@ -281,10 +283,19 @@ def reconcile_files(
         lines = lines_totals(read.given, earlier=earlier, compared=sources.settlement)
         proven = proven_by_files(compared, folder=night, account=NO_ACCOUNT)
         result = with_totals(proven, totals=lines)
-        staged, expected, workbook = _write(result, run=run, write_workbook=write_workbook)
-        unlike = _unlike(expected, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
-        if unlike:
-            result = with_t13(result, totals=unlike)
+        staged, files, workbook = _write(result, run=run, write_workbook=write_workbook)
+        sheets: tuple[ControlTotal, ...] = ()
+        if sheet_totals is not None:
+            beside = {target.name: path for path, target in staged.items()}
+            _, sheets = held_against(
+                sheet_totals(workbook, beside=beside),
+                results=night / RESULTS,
+                files=files,
+                verdict=result.verdict,
+                account=NO_ACCOUNT,
+            )
+        if not all(total.passed for total in sheets):
+            result = with_t13(result, totals=sheets)
             # A workbook that equals an earlier run's is that run's file, and stays.
             for path in {*staged, workbook} - there:
                 path.unlink(missing_ok=True)
@@ -348,8 +359,8 @@ def _sealed(result: Reconciliation, *, run: _Run) -> Path:
 
 def _write(
     result: Reconciliation, *, run: _Run, write_workbook: WriteWorkbook
-) -> tuple[Mapping[Path, Path], SheetTotals, Path]:
-    """Results that wait for their names, what the workbook must come to, and its real name.
+) -> tuple[Mapping[Path, Path], Mapping[str, ListFile], Path]:
+    """Results that wait for their names, which files the workbook names, and its real name.
 
     Beside an earlier run's workbook that is another name than the usual one.
     """
@@ -371,28 +382,7 @@ def _write(
         opening_breaks=None if previous is None else len(previous.breaks),
         list_files=files_of_lists(staged, result=result),
     )
-    expected = sheets_of(result, files=figures.files_named())
-    return staged, expected, _draw(write_workbook, figures, path=out / WORKBOOK)
-
-
-def _unlike(
-    expected: SheetTotals,
-    *,
-    workbook: Path,
-    staged: Mapping[Path, Path],
-    sheet_totals: ReadTotals | None,
-) -> tuple[ControlTotal, ...]:
-    """T13 when the workbook does not come to what the results come to; () when it does."""
-    if sheet_totals is None:
-        return ()
-    totals = t13(
-        account=NO_ACCOUNT,
-        expected=expected,
-        totals=sheet_totals(
-            workbook, beside={target.name: path for path, target in staged.items()}
-        ),
-    )
-    return () if all(total.passed for total in totals) else totals
+    return staged, figures.files_named(), _draw(write_workbook, figures, path=out / WORKBOOK)
 
 
 def _refuse_unfit(request: PlainFilesRequest) -> None:

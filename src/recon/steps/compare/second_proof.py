@@ -1,20 +1,16 @@
 """The night's control totals in SQL, over the files that its folder has on the disk."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
-from recon.archive.rows_file import Ordered, write_ordered
-from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
-from recon.privacy.own_files import folder_for_now, for_owner
 from recon.proof.night_tables import totals_of
 from recon.proof.proven import proven_by_files
-from recon.proof.totals_in_sql import SHEETS_READ, proven_in_sql, sheets_in_sql
+from recon.proof.totals_in_sql import proven_in_sql
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     COMPARED,
@@ -55,35 +51,17 @@ def with_sql(
         return proven_by_files(result, folder=folder, account=run.account, moved=night.moved)
 
 
-def sheets_proven(
-    run: Run,
-    *,
-    sheets: pa.Table,
-    totals: tuple[ControlTotal, ...],
-    environment: Environment,
-) -> tuple[ControlTotal, ...]:
-    """T14 of what stands on the sheets: T13 held against SQL over the results as sealed.
-
-    Args:
-        run: whose they are.
-        sheets: what was read back, as it will be sealed.
-        totals: T13 as it was computed without SQL.
-        environment: where the archive is.
+@contextmanager
+def results_at(run: Run, *, environment: Environment) -> Iterator[Path]:
+    """Where the results of a run lie on this machine, for as long as the block lasts.
 
     Raises:
         ArchiveError: the archive cannot be reached.
     """
     with environment.store.reading() as connection:
         night = sealed_night(connection, run, environment=environment)
-    sealed = night.steps[RESULTS]
-    with (
-        night.storage.local(sealed.folder) as results,
-        folder_for_now("recon-sheets-") as folder,
-    ):
-        file = folder / Path(SHEETS_READ).name
-        with open(file, "wb", opener=for_owner) as target:
-            write_ordered(target, Ordered(sheets), schema=SCHEMAS["sheets"])
-        return sheets_in_sql(results, sheets=file, totals=totals, account=run.account)
+    with night.storage.local(night.steps[RESULTS].folder) as folder:
+        yield folder
 
 
 def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:

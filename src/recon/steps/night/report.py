@@ -13,7 +13,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +62,14 @@ from recon.proof.night_tables import (
     totals_table,
     with_tariffs,
 )
-from recon.proof.totals_in_sql import SHEETS_IN_SQL, second_proof, sql_files
+from recon.proof.totals_in_sql import SHEETS, sql_files
 from recon.steps.approvals.people import attention
 from recon.steps.approvals.sign_off import notes_on
 from recon.steps.compare.inputs import frozen_inputs, vanished_reported
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.result_files import write_claims
-from recon.steps.compare.second_proof import sheets_proven
-from recon.steps.compare.sheets_proven import (
-    SheetTotals,
-    sheets_table,
-    t13,
-    with_checks,
-    with_files,
-    with_t13,
-)
+from recon.steps.compare.second_proof import results_at
+from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
 from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.files.arrived_rows import files_reported
@@ -380,30 +372,24 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     if result is None:
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)
-    with environment.store.reading() as connection:
-        sealed = StoredResult(connection, run_id, environment).section_sums()
     lists = _lists(run, environment=environment)
     named = files_named(
         lists["list_files"],
         matched_rows_max=lists["matched_rows_max"],
         open_rows_max=lists["open_rows_max"],
     )
-    expected = with_checks(with_files(sealed, files=named), verdict=result.verdict)
-    account = run.account
-    held_against = partial(t13, account=account, expected=expected)
-    # Until the workbook is read it says what holds where everything agrees.
-    agreeing = held_against(totals=expected)
-    second = second_proof(agreeing, by_sql=agreeing, account=account, name=SHEETS_IN_SQL)
-    proven = with_t13(result, totals=(*agreeing, *second))
-    figures = figures_of(run, result=proven, environment=environment)
-    give_back()
-    path = _write(figures, environment=environment, workbooks=workbooks)
-    give_back()
-    totals = workbooks.totals(path)
-    checked = held_against(totals=totals)
-    sheets = sheets_table(totals, expected=expected, account=account)
-    second = sheets_proven(run, sheets=sheets, totals=checked, environment=environment)
-    checked = (*checked, *second)
+    with results_at(run, environment=environment) as results:
+        of_run: dict[str, Any] = {"results": results, "files": named, "account": run.account}
+        _, expected = held_against({}, **of_run, verdict=result.verdict)
+        # Until the workbook is read it says what holds where everything agrees.
+        agreeing = (replace(one, left=one.right) if one.id == SHEETS else one for one in expected)
+        proven = with_t13(result, totals=(*agreeing,))
+        figures = figures_of(run, result=proven, environment=environment)
+        give_back()
+        path = _write(figures, environment=environment, workbooks=workbooks)
+        give_back()
+        totals = workbooks.totals(path)
+        sheets, checked = held_against(totals, **of_run, verdict=proven.verdict)
     if not all(total.passed for total in checked):
         proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)

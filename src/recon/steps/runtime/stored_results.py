@@ -1,20 +1,15 @@
 """The result of a run, read from the files that its night sealed (see night_folder)."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from recon.archive.rows_file import row_batches
 from recon.matching.breaks.result import BANK_TABLES, BANKED, Deferred, Reconciliation
 from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.night_tables import frame_of_table
-from recon.proof.totals_in_sql import BY_RULE
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import SealedNight, sealed_night
 from recon.store import Connection
@@ -104,22 +99,6 @@ class StoredResult:
         for table in row_batches(content, name=name, rows_max=rows_max):
             yield frame_of_table(table)
 
-    def section_sums(self) -> dict[str, tuple[int, dict[str, int]]]:
-        """Section -> its rows, and the sum of effect_orders by currency: the other side of T13.
-
-        Of matches once more by their rule.
-        """
-        sums: dict[str, tuple[int, dict[str, int]]] = {}
-        for section, name in SECTIONS.items():
-            by_rule = ("rule",) if section == "match" else ()
-            columns = ["currency", "effect_orders", *by_rule]
-            of_batches = [*map(_summed, self._night.batches(name, columns=columns))]
-            sums[section] = _added(of_batches)
-            for rule in sorted({row["rule"] for rows in of_batches for row in rows if by_rule}):
-                of_rule = ([row for row in rows if row["rule"] == rule] for rows in of_batches)
-                sums[f"{BY_RULE}{rule}"] = _added(of_rule)
-        return sums
-
 
 def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
     """Lines of journals by break, each debit with its credit, as they are proposed."""
@@ -129,21 +108,3 @@ def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
     by = ["merchant_id", "account_id", "break_id", "currency", "_amount", "credit"]
     ordered = journals.assign(_amount=amount).sort_values(by, kind="stable", ignore_index=True)
     return ordered.drop(columns="_amount")
-
-
-def _summed(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows and sum of effect_orders of some rows, by all their other columns."""
-    by = [name for name in table.column_names if name != "effect_orders"]
-    plain = {name: table[name].cast(pa.string()) for name in by}
-    grouped = pa.table({**plain, "effect_orders": table["effect_orders"]})
-    summed = grouped.group_by(by).aggregate([("effect_orders", "sum"), ([], "count_all")])
-    return list(summed.to_pylist())
-
-
-def _added(parts: Iterable[Iterable[Mapping[str, Any]]]) -> tuple[int, dict[str, int]]:
-    """Rows and sums by currency of what was summed part by part; exact, for Python adds."""
-    rows, sums = 0, Counter[str]()
-    for row in chain.from_iterable(parts):
-        rows += row["count_all"]
-        sums[row["currency"]] += row["effect_orders_sum"] or 0
-    return rows, dict(sums)
