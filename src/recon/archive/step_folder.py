@@ -3,27 +3,24 @@
 A step that was stopped is written again: what lies there without a manifest is nobody's and goes.
 A manifest that says the same is verified and used. One that says something else stays as it is,
 under another name. No two files are held at once.
-
-The digest of a table is over what it says: the same rows, the same digest, whoever wrote the file.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field, replace
 from io import RawIOBase
-from typing import Any, BinaryIO, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.archive.rows_file import Ordered, ordered_rows, write_ordered
 from recon.archive.schemas import FileSchema
 from recon.archive.storage import Storage
-from recon.model.errors import ArchiveBrokenError, Defect
+from recon.model.errors import ArchiveBrokenError
 
 FORMAT = "recon night/1"
 MANIFEST = "manifest.json"
@@ -64,8 +61,6 @@ class FileEntry:
     sha256: str
     schema: str
     """`orders/1`; "" for what is no table."""
-    content: str
-    """SHA-256 over what the rows say, whoever wrote them; for what is no table as `sha256`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +71,9 @@ class Manifest:
     files: tuple[FileEntry, ...]
 
     def same_content(self, other: "Manifest") -> bool:
-        """Whether both say the same, by whatever bytes and after whatever link."""
-        return self.says == other.says
-
-    @property
-    def says(self) -> tuple[object, ...]:
-        """What is compared of it."""
-        about = {**asdict(self.about), "history_before": ""}
-        contents = sorted((each.name, each.rows, each.content) for each in self.files)
-        return (json.dumps(about, sort_keys=True), contents)
+        """Whether both say the same, after whatever link."""
+        own, theirs = (replace(each.about, history_before="") for each in (self, other))
+        return own == theirs and {*self.files} == {*other.files}
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
@@ -134,20 +123,17 @@ ASIDE_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table of a step in the order of its schema's key."""
+    """A table of a step in the order of its schema's key: the same rows are the same bytes."""
 
     rows: Ordered
     schema: FileSchema
-    content: str
-    """See FileEntry."""
     number: int = 0
     """Of a table that comes in several files; 0: it is one."""
 
     @classmethod
     def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
-        """Put a table in order and take its digest."""
-        rows = ordered_rows(table, schema=schema)
-        return cls(rows, schema, content_digest(rows), number)
+        """Put a table in order."""
+        return cls(ordered_rows(table, schema=schema), schema, number)
 
     @property
     def name(self) -> str:
@@ -407,12 +393,9 @@ def set_aside(storage: Storage, *, folder: str) -> None:
 
 
 def expected_entry(part: Part) -> FileEntry:
-    """A file's entry as far as it is known before it is written."""
-    if isinstance(part, Rows):
-        schema = part.schema.label.decode()
-        return FileEntry(part.name, part.rows.num_rows, 0, "", schema, part.content)
-    digest = hashlib.sha256(part.content).hexdigest()
-    return FileEntry(part.name, 0, len(part.content), digest, "", digest)
+    """A file's entry as it will be when it is written."""
+    with Path(os.devnull).open("wb") as nowhere:
+        return _filled(nowhere, part)
 
 
 def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = True) -> FileEntry:
@@ -423,27 +406,18 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
     Raises:
         OSError: the archive cannot be written.
     """
-    expected = expected_entry(part)
-    fill: Callable[[Hashing], object]
-    if isinstance(part, Rows):
-        fill = partial(write_ordered, rows=part.rows, schema=part.schema)
-    else:
-        fill = partial(_write_bytes, content=part.content)
     with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:
-        hashing = Hashing(file)
-        fill(hashing)
-    return FileEntry(
-        part.name,
-        expected.rows,
-        hashing.size,
-        hashing.digest.hexdigest(),
-        expected.schema,
-        expected.content,
-    )
+        return _filled(file, part)
 
 
-def _write_bytes(file: BinaryIO, *, content: bytes) -> None:
-    file.write(content)
+def _filled(file: BinaryIO, part: Part) -> FileEntry:
+    hashing, rows, schema = Hashing(file), 0, ""
+    if isinstance(part, Rows):
+        rows, schema = part.rows.num_rows, part.schema.label.decode()
+        write_ordered(cast("BinaryIO", hashing), part.rows, schema=part.schema)
+    else:
+        hashing.write(part.content)
+    return FileEntry(part.name, rows, hashing.size, hashing.digest.hexdigest(), schema)
 
 
 class Hashing(RawIOBase):
@@ -471,61 +445,6 @@ class Hashing(RawIOBase):
     def writable(self) -> bool:
         """It is."""
         return True
-
-
-def content_digest(rows: Ordered) -> str:
-    """SHA-256 over names, blanks and values of every column, in the order of the rows.
-
-    Args:
-        rows: Columns of text, whole numbers, true or false, days or instants; text may be a
-            dictionary. No copy of one is held: one chunk after another is looked at.
-    """
-    return _digest(rows) if rows.num_rows else _digest_of_none(rows.schema)
-
-
-@cache
-def _digest_of_none(columns: pa.Schema) -> str:
-    return _digest(Ordered(columns.empty_table()))
-
-
-def _digest(rows: Ordered) -> str:
-    digest = hashlib.sha256(f"{rows.num_rows}".encode())
-    for name, column in rows.columns():
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        shown = pa.large_string() if is_text else kind
-        digest.update(f"\x1e{name}\x1f{shown}\x1f".encode())
-        chunks = [chunk.cast(kind) for chunk in column.chunks if len(chunk)]
-        for chunk in chunks:
-            digest.update(pc.is_valid(chunk).cast(pa.uint8()).to_numpy().tobytes())
-        _add(digest, chunks, kind=shown)
-    return digest.hexdigest()
-
-
-def _add(digest: "hashlib._Hash", chunks: Iterable[pa.Array], *, kind: pa.DataType) -> None:
-    """What the rows of a column say; a blank is 0, or an empty text."""
-    if pa.types.is_large_string(kind):
-        filled = (pc.fill_null(each, "") if each.null_count else each for each in chunks)
-        texts = [each.cast(pa.large_string()) for each in filled]
-        # Where each text begins and the last one ends in the bytes of all, also of a slice.
-        ends = [
-            np.frombuffer(each.buffers()[1], np.int64)[each.offset : each.offset + len(each) + 1]
-            for each in texts
-        ]
-        for each in ends:
-            digest.update(np.diff(each).tobytes())
-        for text, each in zip(texts, ends, strict=True):
-            digest.update(memoryview(text.buffers()[2] or b"")[int(each[0]) : int(each[-1])])
-        return
-    is_instant, is_day = pa.types.is_timestamp(kind), pa.types.is_date(kind)
-    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or is_instant or is_day):
-        msg = f"a column of {kind} has no place in a file of a night"
-        raise Defect(msg)
-    for each in chunks:
-        values = each.view(pa.int64()) if is_instant else each.view(pa.int32()) if is_day else each
-        if values.null_count:
-            values = pc.fill_null(values, pa.scalar(0).cast(values.type))
-        digest.update(values.cast(pa.int64()).to_numpy().tobytes())
 
 
 BLOCK_BYTES = 4 * 2**20

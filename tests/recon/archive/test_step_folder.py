@@ -221,7 +221,7 @@ def test_a_step_that_says_something_else_stays_under_another_name(
     assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
 
 
-ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1", "2" * 64)
+ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1")
 
 
 def test_a_format_from_the_future_is_refused_by_name() -> None:

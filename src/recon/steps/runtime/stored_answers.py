@@ -378,7 +378,6 @@ def _keep(
         path=f"{folder}/{entry.name}",
         schema_label=entry.schema,
         sha256=entry.sha256,
-        content=entry.content,
         size_bytes=entry.bytes,
         row_count=entry.rows,
         **figures,

@@ -71,7 +71,6 @@ class AnswerPart:
     """Below the archive."""
     schema_label: str
     sha256: str
-    content: str
     size_bytes: int
     row_count: int
     asked: int = 0
@@ -108,7 +107,6 @@ class AnswerPart:
             bytes=self.size_bytes,
             sha256=self.sha256,
             schema=self.schema_label,
-            content=self.content,
         )
 
 

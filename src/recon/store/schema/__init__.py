@@ -257,7 +257,7 @@ answer_part = Table(
     *account_columns(),  # whose answers; another account's than the run's where it was asked, too
     Column("path", Text, nullable=False),  # below the archive
     Column("schema_label", String(40), nullable=False),
-    *text_columns("sha256", "content", length=ID_CHARACTERS),
+    text_column("sha256", ID_CHARACTERS),
     count_column("size_bytes"),
     count_column("row_count"),
     count_column("asked"),  # keys that are to be asked for

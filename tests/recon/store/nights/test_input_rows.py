@@ -56,7 +56,6 @@ PART = AnswerPart(
     path="nights/100042/100042001/2026-11-20/r1/answers-1/replies-00002.parquet",
     schema_label="replies/1",
     sha256="5",
-    content="6",
     size_bytes=7,
     row_count=2,
     answered=2,
@@ -91,7 +90,7 @@ def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
     assert (newest, counted) == (len({ASKED, PART, later, other}), (3, 4))
     entry = of_account[0].entry
     assert f"{of_account[0].folder}/{entry.name}" == PART.path
-    assert (entry.rows, entry.bytes, entry.sha256, entry.content) == (2, 7, "5", "6")
+    assert (entry.rows, entry.bytes, entry.sha256) == (2, 7, "5")
 
 
 @pytest.mark.parametrize(
