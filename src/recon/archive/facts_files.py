@@ -6,7 +6,6 @@ counts for nothing, and writes it again under the same name.
 
 import hashlib
 import io
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,15 +20,10 @@ import pyarrow.parquet as pq
 from recon.archive.rows_file import read_rows, write_parts
 from recon.archive.schemas import FileSchema
 from recon.archive.step_folder import Hashing
-from recon.archive.storage import Storage, reachable
+from recon.archive.storage import LocalStorage, Storage, other_hash, reachable
 from recon.model.errors import ArchiveBrokenError, FactsLostError, OutputError
-from recon.privacy.own_files import open_unlinked
 
 SUFFIX = ".parquet"
-FILES_MAX = 20_000
-"""So many files are known as they were written; behind them all are looked at once more."""
-_known: set[tuple[str, str]] = set()
-"""Hash, and place, size and time of files of this machine that this process has hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +137,15 @@ def facts_at(files: Iterable[tuple[Storage, FactsFile]], *, doing: str) -> Itera
             with reachable(storage, doing=doing):
                 if place not in folders:
                     folders[place] = stack.enter_context(storage.local(file.folder))
-                path = folders[place] / f"{file.sha256}{SUFFIX}"
+                here, name = folders[place], f"{file.sha256}{SUFFIX}"
                 is_whole = False
-                with suppress(FileNotFoundError):
-                    is_whole = _is_as_written(path, sha256=file.sha256)
+                with suppress(FileNotFoundError), LocalStorage(here).reading(name) as opened:
+                    of_one = other_hash(opened, place=f"{here}/{name}", sha256=file.sha256)
+                    is_whole = not any(of_one)
             if not is_whole:
                 raise _lost(file, storage=storage, doing=doing)
-            paths.append(path)
+            paths.append(here / name)
         yield paths
-
-
-def _is_as_written(path: Path, *, sha256: str) -> bool:
-    with os.fdopen(open_unlinked(path, os.O_RDONLY), "rb") as content:
-        now = os.fstat(content.fileno())
-        known = sha256, f"{now.st_dev}/{now.st_ino}/{now.st_size}/{now.st_ctime_ns}"
-        if known in _known:
-            return True
-        if hashlib.file_digest(content, "sha256").hexdigest() != sha256:
-            return False
-    if len(_known) >= FILES_MAX:
-        _known.clear()
-    _known.add(known)
-    return True
 
 
 def _lost(file: FactsFile, *, storage: Storage, doing: str) -> FactsLostError:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from recon.archive.rows_file import Ordered, ordered_rows, write_ordered
 from recon.archive.schemas import FileSchema
-from recon.archive.storage import Storage
+from recon.archive.storage import Storage, other_hash
 from recon.model.errors import ArchiveBrokenError
 
 FORMAT = "recon night/1"
@@ -447,14 +447,6 @@ class Hashing(RawIOBase):
         return True
 
 
-BLOCK_BYTES = 4 * 2**20
-"""So much is hashed at once."""
-FILES_MAX = 10_000
-"""So many files are known as they were sealed; behind them all are looked at once more."""
-_known: set[tuple[str, str, str, str]] = set()
-"""Archive, path, stamp and hash of files that this process has held against their manifest."""
-
-
 @contextmanager
 def opened_file(storage: Storage, sealed: Sealed, *, name: str) -> Iterator[BinaryIO]:
     """A file of a sealed step, exactly as it was sealed, to be read from any place.
@@ -465,25 +457,12 @@ def opened_file(storage: Storage, sealed: Sealed, *, name: str) -> Iterator[Bina
     entry, path = entry_of(sealed, name=name), f"{sealed.folder}/{name}"
     with ExitStack() as stack:
         try:
-            file, stamp = stack.enter_context(storage.reading(path))
+            opened = stack.enter_context(storage.reading(path))
         except FileNotFoundError:
             refuse_changed(path, entry=entry, size=None, sha256="")
             raise
-        held = (storage.shown, path, stamp, "" if entry is None else entry.sha256)
-        if held not in _known:
-            size, sha256 = _hashed(file)
+        place = f"{storage.shown}/{path}"
+        for size, sha256 in other_hash(opened, place=place, sha256=entry.sha256 if entry else ""):
             refuse_changed(path, entry=entry, size=size, sha256=sha256)
-            if len(_known) >= FILES_MAX:
-                _known.clear()
-            _known.add(held)
-        file.seek(0)
-        yield file
-
-
-def _hashed(file: BinaryIO) -> tuple[int, str]:
-    """The size of a file in bytes, and its hash."""
-    digest, size = hashlib.sha256(), 0
-    while block := file.read(BLOCK_BYTES):
-        digest.update(block)
-        size += len(block)
-    return size, digest.hexdigest()
+        opened.file.seek(0)
+        yield opened.file

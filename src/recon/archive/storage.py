@@ -5,6 +5,7 @@ under another name, flushed, then renamed; an object needs no rename.
 """
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,34 @@ class Opened(NamedTuple):
     file: BinaryIO
     stamp: str
     """Another one each time that the file is written."""
+
+
+BLOCK_BYTES = 4 * 2**20
+"""So much is hashed at once."""
+FILES_MAX = 20_000
+"""So many files are known as they were written; behind them all are looked at once more."""
+_known: set[tuple[str, str, str]] = set()
+"""Place, stamp and hash of files that this process has hashed."""
+
+
+def other_hash(opened: Opened, *, place: str, sha256: str) -> Iterator[tuple[int, str]]:
+    """Size and hash of a file that is not the one with this hash; nothing where it is.
+
+    Until it is written again it is looked at once.
+    """
+    seen = place, opened.stamp, sha256
+    if seen in _known:
+        return
+    digest, size = hashlib.sha256(), 0
+    while block := opened.file.read(BLOCK_BYTES):
+        digest.update(block)
+        size += len(block)
+    if digest.hexdigest() != sha256:
+        yield size, digest.hexdigest()
+        return
+    if len(_known) >= FILES_MAX:
+        _known.clear()
+    _known.add(seen)
 
 
 class Storage(Protocol):
