@@ -28,7 +28,7 @@ ARROWS_TOO_MANY = {
     "floors": ("reports.workbook", "flows.nightly"),
     "below": ("recon.steps.night.whole_night", "prefect"),
     "rooms": ("recon.instructions.sender", "recon.store.money.journal"),
-    "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.query_client"),
+    "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.queries"),
     "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
     "matching": ("recon.matching.frames.sources", "recon.matching.judging.outcomes"),
     "store": ("recon.store.database.engine", "recon.store.nights.runs"),

@@ -9,7 +9,6 @@ A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Re
 """
 
 from recon.gateway_client.addresses import Route
-from recon.gateway_client.batch_replies import read_batch_reply, without_reply
 from recon.gateway_client.batches import (
     BatchRow,
     CancelRow,
@@ -22,6 +21,8 @@ from recon.gateway_client.batches import (
     Row,
     check_rows,
     prepare,
+    read_batch_reply,
+    without_reply,
 )
 from recon.gateway_client.errors import (
     AddressError,
@@ -47,28 +48,27 @@ from recon.gateway_client.interface import (
     Signer,
 )
 from recon.gateway_client.pace import QueryLimits
-from recon.gateway_client.payment_replies import (
-    PaymentReply,
-    payment_without_reply,
-    read_payment_reply,
-)
 from recon.gateway_client.payments import (
     ApmPayment,
     CardPayment,
     HostedPayment,
     LineItem,
     Payment,
+    PaymentReply,
     PreparedPayment,
+    payment_without_reply,
     prepare_payment,
+    read_payment_reply,
 )
 from recon.gateway_client.payouts import BankDetails, Beneficiary, Payer, PayoutRow
-from recon.gateway_client.query_client import (
+from recon.gateway_client.queries import (
     FailedKey,
+    OrderRecord,
     QueryAnswers,
     QueryClient,
     RefundAnswers,
+    RefundRecord,
 )
-from recon.gateway_client.query_records import OrderRecord, RefundRecord
 from recon.gateway_client.replies import (
     BatchReply,
     FindingKind,

@@ -1,41 +1,75 @@
-"""What a money batch is made of, and its exact bytes, before anything is journalled or sent.
+"""A money batch: its rows, its exact bytes before anything leaves, and what its reply says of each.
 
 Amounts are Decimals with the decimals of their currency or those of the wire, in which they are
-written; nothing is rounded. Checks
-give problems as data, so that a caller can keep the good rows and tell a person about the others.
-Pure and deterministic: the same rows and credentials give the same bytes, so that their hash in a
-journal names what was sent.
+written; nothing is rounded. Checks give problems as data, so that a caller can keep the good rows
+and tell a person about the others. Pure: the same rows and credentials give the same bytes, so that
+their hash in a journal names what was sent, and a stored reply is read again to the same outcomes.
+
+Reading is total over any bytes and any status. Proof rules: a row is done, accepted, failed or
+pending only when a reply that is believed names it once, echoes what was sent and carries a status
+of the table; everything else is unknown. A whole request is rejected only by a verified refusal
+before processing, or where the configuration says so.
 """
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple
 
-from pydantic import SecretStr
-
-from recon.gateway_client.documents import texts_of
-from recon.gateway_client.errors import InvalidRequestError, RowProblem
+from recon.gateway_client.documents import (
+    PADDING,
+    UnreadableReplyError,
+    json_object,
+    rows_of,
+    text_of,
+    texts_of,
+)
+from recon.gateway_client.errors import (
+    InvalidRequestError,
+    NotSentError,
+    RowProblem,
+    UnknownOutcomeError,
+)
 from recon.gateway_client.interface import (
-    CallFormat,
     GatewayInterface,
     OurAccount,
+    Refusals,
+    SignatureState,
     number_problem,
 )
 from recon.gateway_client.messages import (
+    PreparedCall,
     amount_problem,
     is_blank,
     private_texts,
-    request_body,
+    refuse,
+    refuse_account,
     text_problem,
     wire_value,
 )
-from recon.gateway_client.payouts import PayoutRow, payout_problems
-from recon.privacy.foreign_text import masked_values, redacted, without_values
+from recon.gateway_client.payouts import (
+    PayoutRecord,
+    PayoutRow,
+    misfit,
+    payout_problems,
+    payout_record,
+)
+from recon.gateway_client.replies import (
+    BatchReply,
+    Envelope,
+    FindingKind,
+    ReplyContext,
+    ReplyFinding,
+    ReplyOutcome,
+    RowOutcome,
+    envelope_of,
+    foreign_row,
+)
+from recon.gateway_client.transport import RawReply
+from recon.privacy.foreign_text import code_and_text, redacted
 
 _SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
 
@@ -204,75 +238,6 @@ def _wire_row(row: Row, *, fields: Sequence[str], interface: GatewayInterface) -
     return wire
 
 
-PROBLEMS_SHOWN_MAX = 5
-BODY_WORD_MIN = 6
-MESSAGE_WORD_MIN = 3
-"""A message may lose a word too many, a body that is evidence should not."""
-
-_ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCall:
-    """A money request, ready to be journalled and sent once."""
-
-    path: str
-    content_type: str
-    body: bytes = field(repr=False)
-    body_sha256: str
-    """Hexadecimal, of `body`."""
-    signature: str
-    account: OurAccount = field(repr=False, compare=False)
-    """By whom it was made; its reply is read by the same."""
-    private: frozenset[str] = field(default=frozenset(), repr=False)
-    """Values of the request that must not be stored or shown in clear."""
-
-    @classmethod
-    def of(
-        cls,
-        fields: Mapping[str, Any],
-        *,
-        described: CallFormat,
-        account: OurAccount,
-        signature: str,
-        private: frozenset[str],
-        **more: Any,
-    ) -> Self:
-        """The call with these fields between account and signature, and what else its class has."""
-        message = account.message(fields, signature=signature)
-        body = request_body(message, body=described.body)
-        return cls(
-            path=described.path,
-            content_type=described.content_type,
-            body=body,
-            body_sha256=hashlib.sha256(body).hexdigest(),
-            signature=signature,
-            account=account,
-            private=private,
-            **more,
-        )
-
-    def masked(self, text: bytes) -> bytes:
-        """Text such as the body or its reply, with every private value of the request masked.
-
-        Values too short to be told from other text are masked only where they stand quoted.
-        """
-        # What is not in the request and signed it is starred even within a longer word.
-        kept = without_values(text, values=self.account.private)
-        return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
-
-    def masked_text(self, text: str) -> str:
-        """Foreign text that is safe to keep and show, with every private value masked too."""
-        given = without_values(text.encode(errors="replace"), values=self.account.private)
-        masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
-        return redacted(masked.decode(errors="replace"))
-
-    def kept_id(self, text: str) -> str:
-        """An id of the gateway as it stands, though its digits may look like a card's."""
-        plain = _ID.fullmatch(text) is not None and text not in self.private
-        return text if plain else self.masked_text(text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest(PreparedCall):
     """One money batch, ready to be journalled and sent once."""
@@ -323,24 +288,389 @@ def prepare(
     )
 
 
-def refuse(what: str, *, problems: Sequence[RowProblem]) -> None:
-    """Raise InvalidRequestError where there are problems, with the first ones in words."""
-    if problems:
-        more = len(problems) - PROBLEMS_SHOWN_MAX
-        reasons = "; ".join(map(str, problems[:PROBLEMS_SHOWN_MAX]))
-        reasons += f" and {more} more" if more > 0 else ""
-        msg = f"this {what} must not be sent: {reasons}; nothing was sent"
-        raise InvalidRequestError(msg, problems=tuple(problems))
+FOREIGN_ROWS_MAX = 1
+"""With more rows that nobody asked for, the reply is not ours: sending stops."""
+FOREIGN_ROWS_STORED_MAX = 20
+MASK = "*"
+"""Stands for characters that the gateway, or our own journal, does not show."""
 
 
-def refuse_account(account: OurAccount) -> None:
-    """Raise InvalidRequestError when merchant, account or key cannot sign anything."""
-    for name in ("merchant_id", "account_id"):
-        reason = text_problem(name, text=getattr(account, name), interface=account.interface)
-        if reason:
-            msg = f"{name} {reason}; nothing was sent"
-            raise InvalidRequestError(msg)
-    key = account.sign_key
-    if isinstance(key, SecretStr) and not key.get_secret_value():
-        msg = "the sign key is empty; nothing was sent"
-        raise InvalidRequestError(msg)
+def read_batch_reply(prepared: PreparedRequest, raw: RawReply) -> BatchReply:
+    """The outcome of every row of a batch, in request order; never raises on foreign bytes.
+
+    Under the policy `enforce` only replies with a valid signature are trusted; `warn` lets the echo
+    of each row decide; `off` does not look at signatures.
+
+    Args:
+        prepared: What was sent.
+        raw: What came back, whatever it is.
+    """
+    refusals = prepared.account.interface.status_map.refusals
+    if raw.meaning in {"busy", "other"}:
+        return _same_for_all(prepared, _by_silence(raw, refusals=refusals))
+    try:
+        fields = json_object(raw.body)
+    except UnreadableReplyError as error:
+        why = f"the reply (HTTP {raw.status}) is {error}"
+        unreadable = _Whole(ReplyOutcome.UNKNOWN, FindingKind.UNREADABLE, why)
+        return _same_for_all(prepared, _by_status(raw, refusals=refusals) or unreadable)
+    message = _message(fields, prepared=prepared)
+    whole = _by_message(raw, message=message, refusals=refusals)
+    if whole is not None:
+        return _same_for_all(prepared, whole, envelope=message.envelope)
+    return _by_rows(prepared, message=message)
+
+
+def without_reply(
+    prepared: PreparedRequest, *, error: NotSentError | UnknownOutcomeError
+) -> BatchReply:
+    """The outcome of every row when no reply came: not sent, or unknown."""
+    outcome = ReplyOutcome.NOT_SENT if isinstance(error, NotSentError) else ReplyOutcome.UNKNOWN
+    rows = _rows(prepared, outcome=outcome, code=error.kind, text=str(error))
+    return BatchReply(rows, return_message=str(error))
+
+
+class _Whole(NamedTuple):
+    """One outcome for every row of a request, and why."""
+
+    outcome: ReplyOutcome
+    kind: FindingKind
+    why: str
+    stops: bool = False
+    """Nothing more may be sent until a person has looked."""
+
+
+class _Message(NamedTuple):
+    """A reply that could be read: its envelope and its rows."""
+
+    envelope: Envelope
+    rows: Sequence[Mapping[str, Any]]
+    malformed: int
+    """Elements of the list that are no rows at all."""
+    is_accepted: bool
+    """The request as a whole was taken; says nothing of its rows."""
+    is_refused: bool
+    has_success: bool
+    """Anything in it says that something may have taken effect."""
+
+    @property
+    def has_rows(self) -> bool:
+        """It says something of some row."""
+        return bool(self.rows or self.malformed)
+
+
+def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
+    """The reply of an operation of one row is the row itself, when it has a status at all."""
+    operation, codes = prepared.operation, prepared.account.interface.status_map
+    described = prepared.account.interface.batch(operation)
+    context = ReplyContext(
+        operation=operation,
+        signature=prepared.signature,
+        account=prepared.account,
+        masked=prepared.masked_text,
+        message_fields=(
+            "return_message" if described.rows_field else described.message_field,
+            "message",
+        ),
+        template=operation,
+        rows_field=described.rows_field,
+    )
+    envelope = envelope_of(fields, context=context)
+    if described.rows_field:
+        rows, malformed = rows_of(fields, field=described.rows_field)
+        word = codes.return_status.get(envelope.return_status)
+        is_accepted = word == "accepted"
+        is_refused = word == "refused" or (not envelope.return_status and bool(envelope.code))
+        has_success = bool(rows or malformed) or is_accepted
+        return _Message(envelope, rows, malformed, is_accepted, is_refused, has_success)
+    status = text_of(fields.get(described.status_field))
+    has_row = status != ""
+    has_success = has_row and codes.row_status[operation].get(status or "") != "failed"
+    is_refused = not has_row and bool(envelope.code)
+    envelope = replace(envelope, return_status="")
+    return _Message(envelope, [fields] if has_row else [], 0, has_row, is_refused, has_success)
+
+
+def _by_silence(raw: RawReply, *, refusals: Refusals) -> _Whole:
+    """3xx, 408, 425, 429, 5xx: the request may have been processed whatever the body says."""
+    is_final = refusals.refusal_is_final
+    was_not_taken = is_final and raw.asks_to_slow_down and "retry-after" in raw.headers
+    outcome = ReplyOutcome.NOT_SENT if was_not_taken else ReplyOutcome.UNKNOWN
+    return _Whole(outcome, FindingKind.HTTP_STATUS, f"the gateway answered HTTP {raw.status}")
+
+
+def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> _Whole | None:
+    """401 and 403 stop everything; statuses that the configuration calls final reject."""
+    kind = FindingKind.HTTP_STATUS
+    if raw.status in refusals.before_processing_http and not has_rows:
+        why = f"the gateway refused the request before processing (HTTP {raw.status})"
+        return _Whole(ReplyOutcome.REJECTED, kind, why, stops=True)
+    if raw.meaning == "no_access":
+        why = f"the gateway refuses access (HTTP {raw.status})"
+        return _Whole(ReplyOutcome.UNKNOWN, kind, why, stops=True)
+    return None
+
+
+def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Whole | None:
+    """What decides for all rows at once; None where each row decides for itself."""
+    envelope = message.envelope
+    words = f"return_status {redacted(envelope.return_status) or 'missing'}"
+    sentence = f"{words}, {envelope.code_and_text or 'no text'}"
+    by_status = None
+    if raw.meaning != "read":
+        by_status = _by_status(raw, refusals=refusals, has_rows=message.has_rows)
+        if by_status is None and not envelope.is_verified:
+            by_status = _by_silence(raw, refusals=refusals)
+    is_final = message.is_refused and envelope.code in refusals.before_processing_codes
+    whole: _Whole | None = None
+    if envelope.refuses_signature and not message.has_success:
+        # Believed as it stands: nobody gains by forging it.
+        why = f"the gateway refused our signature ({envelope.code}): check the sign key"
+        whole = _Whole(ReplyOutcome.REJECTED, FindingKind.REFUSED, why, stops=True)
+    elif by_status is not None:
+        whole = by_status
+    elif envelope.doubt is not None:
+        kind, why = envelope.doubt.kind, envelope.doubt.message
+        stops = kind is not FindingKind.ACCOUNT_NOT_ECHOED
+        whole = _Whole(ReplyOutcome.UNKNOWN, kind, why, stops=stops)
+    elif message.is_accepted and not message.has_rows:
+        why = f"the reply has no rows ({sentence})"
+        whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.ROW_MISSING, why)
+    elif not message.has_rows and envelope.is_verified and is_final:
+        why = f"the gateway refused the whole request ({envelope.code_and_text})"
+        whole = _Whole(ReplyOutcome.REJECTED, FindingKind.REFUSED, why, stops=True)
+    elif not message.has_rows:
+        kind = FindingKind.REFUSED if is_final else FindingKind.UNMAPPED_CODE
+        why = f"the reply has no rows and does not prove a refusal ({sentence})"
+        whole = _Whole(ReplyOutcome.UNKNOWN, kind, why)
+    elif not message.is_accepted:
+        # Nobody knows what rows then mean, and the signature, an echo of ours, covers neither.
+        whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.RETURN_STATUS, f"{words} with rows")
+    return whole
+
+
+def _same_for_all(
+    prepared: PreparedRequest, whole: _Whole, *, envelope: Envelope | None = None
+) -> BatchReply:
+    code = envelope.code if envelope else ""
+    text = envelope.text if envelope else ""
+    if whole.outcome is ReplyOutcome.UNKNOWN:
+        # What a reply says that is not believed is no cause: "OK" would stand beside a doubt.
+        text = whole.why
+    return BatchReply(
+        _rows(prepared, outcome=whole.outcome, code=code, text=text or whole.why),
+        return_status=prepared.masked_text(envelope.return_status) if envelope else "",
+        return_message=envelope.code_and_text if envelope else whole.why,
+        signature=envelope.signature if envelope else SignatureState.UNCHECKED,
+        findings=(ReplyFinding(whole.kind, whole.why),),
+        stop_reason=whole.why if whole.stops else "",
+    )
+
+
+def _rows(
+    prepared: PreparedRequest, *, outcome: ReplyOutcome, code: str, text: str
+) -> tuple[RowOutcome, ...]:
+    rows = (_row(sent, outcome, code=code, text=text) for sent in prepared.rows)
+    return tuple(replace(row, position=position) for position, row in enumerate(rows))
+
+
+def _row(
+    sent: Row,
+    outcome: ReplyOutcome,
+    *,
+    code: str,
+    text: str,
+    reference: str = "",
+    payout: PayoutRecord | None = None,
+) -> RowOutcome:
+    """What a row came to; a payout has no id but the gateway's."""
+    own, order_no = ids_of(sent)
+    transaction_id = own or (payout.transaction_id if payout else "")
+    return RowOutcome(0, transaction_id, order_no, outcome, code, text, reference, payout)
+
+
+def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
+    """Row by row. They may come in any order; one that nobody asked for is kept as a finding."""
+    key_field = prepared.account.interface.batch(prepared.operation).key_field
+    answers: dict[str, list[Mapping[str, Any]]] = {row.key: [] for row in prepared.rows}
+    foreign: list[Mapping[str, Any]] = []
+    for row in message.rows:
+        key = text_of(row.get(key_field))
+        if key is not None and key in answers:
+            answers[key].append(row)
+        else:
+            foreign.append(row)
+    envelope, findings = message.envelope, []
+    if envelope.note is not None:
+        why = f"{envelope.note.message}; the echo of each row decided"
+        findings.append(ReplyFinding(envelope.note.kind, why))
+    outcomes: list[RowOutcome] = []
+    for position, sent in enumerate(prepared.rows):
+        row_outcome, noted = _outcome(sent, answers=answers[sent.key], prepared=prepared)
+        outcomes.append(replace(row_outcome, position=position))
+        findings.extend(noted)
+    findings += [
+        foreign_row(row, masked=prepared.masked_text) for row in foreign[:FOREIGN_ROWS_STORED_MAX]
+    ]
+    if message.malformed:
+        why = f"{message.malformed} elements of the reply's list are not rows"
+        findings.append(ReplyFinding(FindingKind.MALFORMED, why))
+    strangers = len(foreign) + message.malformed
+    is_ours = strangers <= FOREIGN_ROWS_MAX
+    return BatchReply(
+        tuple(outcomes),
+        return_status=prepared.masked_text(envelope.return_status),
+        return_message=envelope.code_and_text,
+        signature=envelope.signature,
+        findings=tuple(findings),
+        stop_reason="" if is_ours else f"the reply has {strangers} rows that nobody asked for",
+    )
+
+
+Judged = tuple[RowOutcome, tuple[ReplyFinding, ...]]
+"""What one row came to, and what else was seen of it."""
+
+
+def _outcome(
+    sent: Row, *, answers: Sequence[Mapping[str, Any]], prepared: PreparedRequest
+) -> Judged:
+    """What all answers to one row say: none, one, or several that must agree."""
+    if not answers:
+        return _unknown(sent, FindingKind.ROW_MISSING, "the reply lacks this row")
+    judged = {_single(sent, answer=answer, prepared=prepared) for answer in answers}
+    if len(judged) > 1:
+        why = f"{len(answers)} rows of the reply contradict each other"
+        return _unknown(sent, FindingKind.CONTRADICTION, why)
+    outcome, findings = judged.pop()
+    if len(answers) > 1:
+        why = f"answered {len(answers)} times"
+        findings = (*findings, ReplyFinding(FindingKind.DOUBLED_ROW, why, *ids_of(sent)))
+    return outcome, findings
+
+
+def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) -> Judged:
+    """One answer against the row that was sent: echo first, then status."""
+    operation, masked, interface = (
+        prepared.operation,
+        prepared.masked_text,
+        prepared.account.interface,
+    )
+    described = interface.batch(operation)
+    if differing := differing_fields(sent, answer=answer, prepared=prepared):
+        why = f"the reply differs in {', '.join(differing)}"
+        return _unknown(sent, FindingKind.ECHO_DIFFERS, why)
+    status = text_of(answer.get(described.status_field)) or ""
+    word = interface.status_map.row_status[operation].get(status)
+    text = masked(text_of(answer.get(described.message_field)) or "")
+    code, text = code_and_text(text)
+    if described.code_field:
+        text = masked(text_of(answer.get(described.message_field)) or "")
+        code = masked(text_of(answer.get(described.code_field)) or "")
+    payout, wrong = None, ""
+    if isinstance(sent, PayoutRow):
+        amounts = interface.profile.amounts
+        payout = payout_record(
+            answer, sent=sent, amounts=amounts, masked_text=masked, kept_id=prepared.kept_id
+        )
+        wrong = misfit(sent, record=payout)
+    if word is None:
+        why = f"{described.status_field} {masked(status) or 'missing'} is not in the status map"
+        return _unknown(sent, FindingKind.UNMAPPED_CODE, why, code=code, payout=payout)
+    if word == "failed" and payout is not None and not code:
+        why = f"{described.status_field} {status} came without a reason"
+        return _unknown(sent, FindingKind.CONTRADICTION, why, payout=payout)
+    if word == "done" and wrong:
+        why = f"the figures of the record do not fit: {wrong}"
+        return _unknown(sent, FindingKind.CONTRADICTION, why, payout=payout)
+    reference, finding, is_ours = _refund_reference(sent, answer=answer, is_due=word == "accepted")
+    if finding is not None and not is_ours:
+        return _unknown(sent, finding.kind, finding.message, code=code)
+    outcome = ReplyOutcome(word)
+    row = _row(sent, outcome, code=code, text=text, reference=reference, payout=payout)
+    return row, () if finding is None else (finding,)
+
+
+def _refund_reference(
+    sent: Row, *, answer: Mapping[str, Any], is_due: bool
+) -> tuple[str, ReplyFinding | None, bool]:
+    """The gateway's name of a refund, what is odd, and whether it can be this payment's at all."""
+    given = text_of(answer.get("refund_reference_id"))
+    if not isinstance(sent, RefundRow) or (given == "" and not is_due):
+        return "", None, True
+    if given and is_refund_number(given, transaction_id=sent.transaction_id):
+        return given, None, True
+    is_ours = given is not None and (not given or given.startswith(f"{sent.transaction_id}-"))
+    if given == "":
+        why = "an accepted refund came without refund_reference_id"
+    elif is_ours:
+        why = "refund_reference_id does not end in two digits"
+    else:
+        why = "refund_reference_id belongs to another transaction"
+    return "", ReplyFinding(FindingKind.REFUND_REFERENCE, why, *ids_of(sent)), is_ours
+
+
+def _unknown(
+    sent: Row,
+    kind: FindingKind,
+    why: str,
+    *,
+    code: str = "",
+    payout: PayoutRecord | None = None,
+) -> Judged:
+    row = _row(sent, ReplyOutcome.UNKNOWN, code=code, text=why, payout=payout)
+    return row, (ReplyFinding(kind, why, *ids_of(sent)),)
+
+
+def differing_fields(
+    sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest
+) -> list[str]:
+    """Fields of a reply's row that are not what was sent; one that is missing proves nothing."""
+    interface, operation = prepared.account.interface, prepared.operation
+    described = interface.batch(operation)
+
+    def echoes(name: str, given: str | None) -> bool:
+        value = _at(sent, path=name)
+        if not isinstance(value, Decimal):
+            return given == str(value).strip(PADDING)
+        amounts, currency = interface.profile.amounts, currency_of(sent, name)
+        return value == amounts.amount_of(given, currency=currency, operation=operation)
+
+    def contradicts(name: str) -> bool:
+        """Nothing that was not sent or is not echoed; of a masked echo, what it shows."""
+        value, given = _at(sent, path=name), text_of(_at(answer, path=name))
+        if value in {None, ""} or given == "":
+            return False
+        if given is None or (isinstance(value, Decimal) and MASK not in given):
+            return not echoes(name, given)
+        return not _shows_same("".join(given.split()), sent="".join(str(value).split()))
+
+    differing = [
+        name for name in described.echo_fields if not echoes(name, text_of(answer.get(name)))
+    ]
+    differing += [name for name in described.echo_fields_if_given if contradicts(name)]
+    if isinstance(sent, RefundRow) and sent.refund_reference:
+        given = text_of(answer.get("refund_reference"))
+        differing += ["refund_reference"] if given not in {"", sent.refund_reference} else []
+    return differing
+
+
+def _at(value: object, *, path: str) -> object:
+    """What stands at a path (dots lead into objects); None where there is nothing."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return value
+
+
+def _shows_same(given: str, *, sent: str) -> bool:
+    """Whether an echo is what was sent, as far as its masked parts let it be seen."""
+    first, *others = re.split(r"\*+", given)
+    if not others:
+        return given == sent
+    at = len(first)
+    for part in others[:-1]:
+        position = sent.find(part, at)
+        if position < 0:
+            return False
+        at = position + len(part)
+    last = others[-1]
+    return sent.startswith(first) and sent.endswith(last) and at + len(last) <= len(sent)

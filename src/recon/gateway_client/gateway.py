@@ -21,18 +21,18 @@ import httpx
 from pydantic import SecretStr
 
 from recon.gateway_client.addresses import DIRECT, Route
-from recon.gateway_client.batch_replies import read_batch_reply, without_reply
 from recon.gateway_client.batches import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
     Operation,
-    PreparedCall,
     PreparedRequest,
     RefundRow,
     ReviewRow,
     Row,
     prepare,
+    read_batch_reply,
+    without_reply,
 )
 from recon.gateway_client.errors import (
     MisuseError,
@@ -40,15 +40,17 @@ from recon.gateway_client.errors import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.interface import OurAccount, Signer
+from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, QueryLimits, next_turn
-from recon.gateway_client.payment_replies import (
+from recon.gateway_client.payments import (
+    Payment,
     PaymentReply,
     payment_without_reply,
+    prepare_payment,
     read_payment_reply,
 )
-from recon.gateway_client.payments import Payment, prepare_payment
 from recon.gateway_client.payouts import PayoutRow
-from recon.gateway_client.query_client import QueryAnswers, QueryClient, RefundAnswers
+from recon.gateway_client.queries import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.replies import BatchReply
 from recon.gateway_client.transport import (
     CONNECT_SECONDS,

@@ -1,17 +1,26 @@
 """What may be sent: messages whose values never show in a repr or an error, and their bytes."""
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote_plus
 
 from lxml import etree
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
 
-from recon.gateway_client.interface import FieldPatterns, GatewayInterface
+from recon.gateway_client.errors import InvalidRequestError, RowProblem
+from recon.gateway_client.interface import (
+    CallFormat,
+    FieldPatterns,
+    GatewayInterface,
+    OurAccount,
+)
+from recon.privacy.foreign_text import masked_values, redacted, without_values
 
 HIDDEN = "…"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -245,3 +254,95 @@ def _fill(element: etree._Element, *, message: Mapping[str, Any]) -> None:
                 _fill(child, message=part)
             else:
                 child.text = str(part)
+
+
+PROBLEMS_SHOWN_MAX = 5
+BODY_WORD_MIN = 6
+MESSAGE_WORD_MIN = 3
+"""A message may lose a word too many, a body that is evidence should not."""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCall:
+    """A money request, ready to be journalled and sent once."""
+
+    path: str
+    content_type: str
+    body: bytes = field(repr=False)
+    body_sha256: str
+    """Hexadecimal, of `body`."""
+    signature: str
+    account: OurAccount = field(repr=False, compare=False)
+    """By whom it was made; its reply is read by the same."""
+    private: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values of the request that must not be stored or shown in clear."""
+
+    @classmethod
+    def of(
+        cls,
+        fields: Mapping[str, Any],
+        *,
+        described: CallFormat,
+        account: OurAccount,
+        signature: str,
+        private: frozenset[str],
+        **more: Any,
+    ) -> Self:
+        """The call with these fields between account and signature, and what else its class has."""
+        message = account.message(fields, signature=signature)
+        body = request_body(message, body=described.body)
+        return cls(
+            path=described.path,
+            content_type=described.content_type,
+            body=body,
+            body_sha256=hashlib.sha256(body).hexdigest(),
+            signature=signature,
+            account=account,
+            private=private,
+            **more,
+        )
+
+    def masked(self, text: bytes) -> bytes:
+        """Text such as the body or its reply, with every private value of the request masked.
+
+        Values too short to be told from other text are masked only where they stand quoted.
+        """
+        # What is not in the request and signed it is starred even within a longer word.
+        kept = without_values(text, values=self.account.private)
+        return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
+
+    def masked_text(self, text: str) -> str:
+        """Foreign text that is safe to keep and show, with every private value masked too."""
+        given = without_values(text.encode(errors="replace"), values=self.account.private)
+        masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
+        return redacted(masked.decode(errors="replace"))
+
+    def kept_id(self, text: str) -> str:
+        """An id of the gateway as it stands, though its digits may look like a card's."""
+        plain = _ID.fullmatch(text) is not None and text not in self.private
+        return text if plain else self.masked_text(text)
+
+
+def refuse(what: str, *, problems: Sequence[RowProblem]) -> None:
+    """Raise InvalidRequestError where there are problems, with the first ones in words."""
+    if problems:
+        more = len(problems) - PROBLEMS_SHOWN_MAX
+        reasons = "; ".join(map(str, problems[:PROBLEMS_SHOWN_MAX]))
+        reasons += f" and {more} more" if more > 0 else ""
+        msg = f"this {what} must not be sent: {reasons}; nothing was sent"
+        raise InvalidRequestError(msg, problems=tuple(problems))
+
+
+def refuse_account(account: OurAccount) -> None:
+    """Raise InvalidRequestError when merchant, account or key cannot sign anything."""
+    for name in ("merchant_id", "account_id"):
+        reason = text_problem(name, text=getattr(account, name), interface=account.interface)
+        if reason:
+            msg = f"{name} {reason}; nothing was sent"
+            raise InvalidRequestError(msg)
+    key = account.sign_key
+    if isinstance(key, SecretStr) and not key.get_secret_value():
+        msg = "the sign key is empty; nothing was sent"
+        raise InvalidRequestError(msg)

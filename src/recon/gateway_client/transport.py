@@ -20,10 +20,10 @@ from typing import Any, Literal, NoReturn
 import httpx
 
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
-from recon.gateway_client.batches import PreparedCall
 from recon.gateway_client.documents import REPLY_BYTES_MAX
 from recon.gateway_client.errors import CertificateError, NotSentError, UnknownOutcomeError
 from recon.gateway_client.interface import CallFormat
+from recon.gateway_client.messages import PreparedCall
 
 CONNECT_SECONDS = 5.0
 DEADLINE_SECONDS = 60.0

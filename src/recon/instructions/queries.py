@@ -36,7 +36,7 @@ from recon.gateway_client import (
     UnsignedError,
 )
 from recon.gateway_client.pace import AccountPace
-from recon.gateway_client.query_records import parsed_date
+from recon.gateway_client.queries import parsed_date
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import Money

@@ -16,7 +16,7 @@ from recon.gateway_client import (
     RawReply,
     ReplyPolicy,
 )
-from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.queries import QUERY
 from recon.gateway_client.replies import ReplyContext
 
 NOW = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)

@@ -20,7 +20,7 @@ from recon.gateway_client import (
     read_batch_reply,
     without_reply,
 )
-from recon.gateway_client.batch_replies import _shows_same
+from recon.gateway_client.batches import _shows_same
 from recon.gateway_client.documents import REPLY_BYTES_MAX
 from tests.recon.gateway_client.played import raw_of, success_of
 

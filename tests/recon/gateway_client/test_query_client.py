@@ -24,7 +24,7 @@ from recon.gateway_client import (
     Transport,
 )
 from recon.gateway_client.pace import AccountPace
-from recon.gateway_client.query_client import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS, grouped
+from recon.gateway_client.queries import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS, grouped
 from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
 from tests.recon.gateway_client.test_query_records import REFUND_ROW
 

@@ -14,7 +14,7 @@ from recon.gateway_client import (
     RiskFacts,
     RiskReason,
 )
-from recon.gateway_client.query_records import (
+from recon.gateway_client.queries import (
     ORDER_FIELDS,
     REFUND_FIELDS,
     REFUND_QUERY,

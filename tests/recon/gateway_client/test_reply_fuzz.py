@@ -38,7 +38,7 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.query_records import (
+from recon.gateway_client.queries import (
     QUERY,
     REFUND_QUERY,
     GroupAnswer,

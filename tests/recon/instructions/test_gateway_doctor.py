@@ -14,7 +14,7 @@ import pytest
 from recon.config.settings import load_settings
 from recon.gateway_client.addresses import Route
 from recon.gateway_client.interface import SignatureState
-from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.queries import QUERY
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ReconError
 from recon.sandbox import SandboxOptions, serving

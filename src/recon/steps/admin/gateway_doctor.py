@@ -31,7 +31,7 @@ from recon.gateway_client.errors import (
 )
 from recon.gateway_client.interface import SignatureRules, SignatureState, WireAmounts
 from recon.gateway_client.messages import request_body, text_problem
-from recon.gateway_client.query_records import QUERY
+from recon.gateway_client.queries import QUERY
 from recon.gateway_client.replies import ReplyContext, envelope_of
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ReconError

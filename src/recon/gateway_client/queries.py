@@ -1,0 +1,886 @@
+"""Reading what the gateway knows: many keys in, every key answered exactly once.
+
+`read_group` says what one reply says of each key of a group, the same way for retrievalTrans (API
+document 2.8) and retrievalRefund (profile `extended`). Rows are read a column at a time, since many
+of their cells say the same; a row that cannot be used gives its reason instead of a record, is
+never repaired and makes its key failed, whatever else stands there of it.
+
+`QueryClient._ask` is the way of a group of keys from top to bottom: a group without an answer is
+asked again behind the others, with full jitter, for as long as the patience lasts; one refused for
+its size is halved; keys a reply is silent about are asked again in smaller groups, at last alone.
+What cannot be answered is `failed`, never `not_found`. Reads are safe to repeat.
+"""
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import MAXYEAR, UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache, partial
+from types import MappingProxyType, TracebackType
+from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar, get_type_hints
+from zoneinfo import ZoneInfo
+
+from recon.gateway_client import errors
+from recon.gateway_client.batches import is_refund_number
+from recon.gateway_client.documents import (
+    EXTRA_FIELDS_MAX,
+    PADDING,
+    UnreadableReplyError,
+    json_object,
+    rows_of,
+    text_of,
+)
+from recon.gateway_client.interface import OurAccount, QueryRefusal, ReadOperation
+from recon.gateway_client.messages import refuse_account, request_body, text_problem
+from recon.gateway_client.pace import AccountPace, HeldTooLongError, Sleep, Turns
+from recon.gateway_client.replies import (
+    RISK_FIELDS,
+    Envelope,
+    FindingKind,
+    ReplyContext,
+    ReplyFinding,
+    RiskFacts,
+    envelope_of,
+    foreign_row,
+    risk_facts,
+)
+from recon.gateway_client.transport import RawReply, Read, Transport
+from recon.privacy.foreign_text import are_harmless, redacted, without_private
+
+QUERY, REFUND_QUERY = "retrievalTrans", "retrievalRefund"
+DROPPED_FIELDS = frozenset({"card", "security_code", "cavv", "encryption_data"})
+"""Never kept, whatever they hold."""
+ENVELOPE_FIELDS = frozenset({"merchant_id", "account_id", "return_status", "return_message"})
+_DATE = re.compile(r"[0-9]{14}", re.ASCII)
+
+
+class _Cell(StrEnum):
+    """What a cell is, and how it is kept."""
+
+    ID = "id"
+    """In a form of ours, as it stands."""
+    AMOUNT = "amount"
+    TEXT = "text"
+    """Redacted, but for the keys that were asked."""
+    NUMBER = "number"
+    """The gateway's own: kept, though its digits may look like a card's."""
+    DATE = "date"
+
+
+Id = Annotated[str, _Cell.ID]
+Amount = Annotated[Decimal, _Cell.AMOUNT]
+Text = Annotated[str, _Cell.TEXT]
+Number = Annotated[str, _Cell.NUMBER]
+Date = Annotated[str, _Cell.DATE]
+INSTANTS = {
+    "transaction_date": "transaction_at",
+    "refund_date": "refund_at",
+    "refund_processing_date": "processed_at",
+}
+"""Each date -> where a record has it as an instant."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class KeyKind(StrEnum):
+    """What the keys of a query are: the field of a row that holds one."""
+
+    ORDER_NO = "order_no"
+    TRANSACTION_ID = "transaction_id"
+    REFUND_REFERENCE = "refund_reference"
+
+
+class OrderRecord(NamedTuple):
+    """One payment attempt as the gateway knows it at `queried_at`.
+
+    A tuple, since a hundred are made for each call: a frozen dataclass takes ten times as long.
+    """
+
+    key: str
+    """The order_no or transaction_id that was asked for."""
+    order_no: Id
+    transaction_id: Id
+    currency: Id
+    amount: Amount
+    """Major units, with the decimals the gateway wrote."""
+    payment_status: Text
+    query_result: Text
+    reference_no: Number
+    transaction_date: Date
+    """14 digits as given, or ""."""
+    transaction_at: datetime | None
+    """`transaction_date` in the gateway's configured zone."""
+    queried_at: datetime
+    extra: Mapping[str, str] = _NOTHING
+    """Fields of the row that the API document does not list, redacted of card numbers."""
+    reply_extra: Mapping[str, str] = _NOTHING
+    """The same of the whole reply (antifraud_provider, fraud_check_result, is3ds ...)."""
+    risk: RiskFacts = RiskFacts()
+    """What the row says of the payment's risk; where it is silent and alone, the whole reply."""
+
+
+class RefundRecord(NamedTuple):
+    """One refund as the gateway knows it at `queried_at`."""
+
+    key: str
+    """The order_no or refund_reference that was asked for."""
+    order_no: Id
+    transaction_id: Id
+    currency: Id
+    amount: Amount
+    """Of the payment, major units."""
+    refund_amount: Amount
+    refund_status: Text
+    """1 means accepted; whether it was paid back tells `processed_at`."""
+    payment_status: Text
+    refund_reference: Text
+    """The merchant's own."""
+    refund_reference_id: Id
+    """The transaction_id, a hyphen and two digits."""
+    refund_reason: Text
+    refund_date: Date
+    """14 digits as given, or ""."""
+    refund_at: datetime | None
+    refund_processing_date: Date
+    processed_at: datetime | None
+    """None while the refund is accepted but not yet paid back."""
+    queried_at: datetime
+    extra: Mapping[str, str] = _NOTHING
+    """Fields that are not listed above, redacted of card numbers."""
+
+
+Record = TypeVar("Record", OrderRecord, RefundRecord)
+
+
+def _fields_of(record: type[NamedTuple]) -> Mapping[str, _Cell]:
+    """The fields of a row that a record has, and what each is."""
+    hints = get_type_hints(record, include_extras=True)
+    marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: own[0] for name, own in marks.items() if own}
+
+
+ORDER_FIELDS, REFUND_FIELDS = _fields_of(OrderRecord), _fields_of(RefundRecord)
+
+
+@dataclass(slots=True)
+class GroupAnswer(Generic[Record]):
+    """What one reply says of a group: each key is in one of the four, or all are refused."""
+
+    refusal: QueryRefusal | None = None
+    """None when the request was taken."""
+    reason: str = ""
+    """Why it was refused or cannot be read."""
+    may_repeat: bool = False
+    """Asked again, the gateway may answer."""
+    records: list[Record] = field(default_factory=list)
+    not_found: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Key -> why what the gateway says of it cannot be used."""
+    missing: list[str] = field(default_factory=list)
+    """Keys that the reply is silent about."""
+    findings: list[ReplyFinding] = field(default_factory=list)
+
+
+def read_group(
+    keys: Sequence[str], *, raw: RawReply, context: ReplyContext, kind: KeyKind
+) -> GroupAnswer[Any]:
+    """What a reply to a group of keys says of each of them; never raises on foreign bytes."""
+    try:
+        reply = json_object(context.account.without_key(raw.body))
+    except UnreadableReplyError as error:
+        return GroupAnswer("system", f"the reply is {error}", may_repeat=True)
+    envelope = envelope_of(reply, context=context)
+    word = context.account.interface.status_map.query_return_status.get(envelope.return_status)
+    if word != "accepted":
+        return _refused(envelope, word="signature" if envelope.refuses_signature else word)
+    answer: GroupAnswer[Any] = GroupAnswer()
+    answer.findings.extend(filter(None, (envelope.note, envelope.doubt)))
+    if envelope.doubt is not None:
+        answer.failed = dict.fromkeys(keys, envelope.doubt.message)
+        return answer
+    listed, malformed = rows_of(reply, field=context.rows_field)
+    if malformed:
+        message = f"{malformed} elements of the query reply's list are not rows"
+        answer.findings.append(ReplyFinding(FindingKind.MALFORMED, message))
+    by_key: dict[str, list[Mapping[str, Any]]] = {key: [] for key in keys}
+    for row in listed:
+        of_key = by_key.get(text_of(row.get(kind)) or "")
+        if of_key is None:
+            answer.findings.append(foreign_row(row))
+        else:
+            of_key.append(row)
+    asked = [(key, row) for key, rows in by_key.items() for row in rows]
+    # Said once beside several rows, nobody could say of which payment it is.
+    beside = reply if len(listed) + malformed == 1 else {}
+    rows = _Rows(asked, raw=raw, context=context)
+    entries: Sequence[Any]
+    if context.operation == REFUND_QUERY:
+        entries = rows.read(REFUND_FIELDS, RefundRecord)
+    else:
+        extra = _extra(reply, listed={*ENVELOPE_FIELDS, context.rows_field})
+        entries = rows.orders(kind=kind, beside=beside, reply_extra=extra)
+    answer.findings.extend(rows.findings)
+    grouped: dict[str, list[Any]] = {key: [] for key in keys}
+    for (key, _), one in zip(asked, entries, strict=True):
+        grouped[key].append(one)
+    for key, ones in grouped.items():
+        _book(answer, key=key, entries=ones)
+    answer.findings = list(dict.fromkeys(answer.findings))
+    return answer
+
+
+def _refused(envelope: Envelope, *, word: QueryRefusal | None) -> GroupAnswer[Any]:
+    words = envelope.text or envelope.code or "no text"
+    reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {words}"
+    if word is None:
+        finding = ReplyFinding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
+        return GroupAnswer("system", reason, may_repeat=True, findings=[finding])
+    return GroupAnswer(word, reason, may_repeat=word == "system")
+
+
+def _book(answer: GroupAnswer[Any], *, key: str, entries: Sequence[Any]) -> None:
+    """One end of a key, of what its rows say: a record, why there is none, or None: not found."""
+    records = [one for one in entries if not isinstance(one, str | None)]
+    problems = [one for one in entries if isinstance(one, str)]
+    if records and None in entries:
+        problems.append("found and not found in one reply")
+        message = f"{key}: {problems[-1]}"
+        answer.findings.append(ReplyFinding(FindingKind.CONTRADICTION, message))
+    if problems:
+        answer.failed[key] = problems[0]
+    elif not entries:
+        answer.missing.append(key)
+    elif not records:
+        answer.not_found.append(key)
+    for at, record in enumerate(() if problems else records):
+        if record in records[:at]:
+            message = "the same row twice in one query reply; taken once"
+            ids = (record.transaction_id, record.order_no)
+            answer.findings.append(ReplyFinding(FindingKind.DOUBLED_ROW, message, *ids))
+        else:
+            answer.records.append(record)
+
+
+class _Rows:
+    """Rows about keys that were asked, each with its key, and their cells by column."""
+
+    def __init__(
+        self,
+        asked: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        raw: RawReply,
+        context: ReplyContext,
+    ) -> None:
+        self.findings: list[ReplyFinding] = []
+        self._asked, self._raw, self._operation = asked, raw, context.operation
+        self._interface = context.account.interface
+
+    def orders(
+        self, *, kind: KeyKind, beside: Mapping[str, Any], reply_extra: Mapping[str, str]
+    ) -> list[OrderRecord | str | None]:
+        """Of each row its record, why there is none, or None for a key that is not found.
+
+        `beside` is what the reply says beside its only row; empty where it could be about several.
+        """
+        meanings = self._interface.status_map.query_result
+        entries: list[OrderRecord | str | None] = []
+        shown: list[int] = []
+        for at, (key, row) in enumerate(self._asked):
+            code = text_of(row.get("query_result"))
+            meaning = "record" if code is None else meanings.get(code)
+            entries.append(f"query_result {redacted(code or '')}" if meaning == "failed" else None)
+            if meaning is None:
+                message = (
+                    f"query_result {redacted(code or '') or 'missing'} is not in the status map"
+                )
+                order_no = key if kind is KeyKind.ORDER_NO else ""
+                finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
+                self.findings.append(finding)
+            if meaning in {"record", None}:
+                shown.append(at)
+        self._asked = [self._asked[at] for at in shown]
+        whole = risk_facts({}, reply=beside)
+        risk = [
+            whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=beside)
+            for _, row in self._asked
+        ]
+        more: dict[str, Sequence[Any]] = {"reply_extra": [reply_extra] * len(shown), "risk": risk}
+        for at, entry in zip(shown, self.read(ORDER_FIELDS, OrderRecord, **more), strict=True):
+            entries[at] = entry
+        return entries
+
+    def read(
+        self, fields: Mapping[str, _Cell], record: type[Record], **more: Sequence[Any]
+    ) -> list[Record | str]:
+        """Of each row its record, or why there is none."""
+        keys = [key for key, _ in self._asked]
+        cells, problems = self._cells(fields)
+        queried_at = [self._raw.received_at] * len(keys)
+        columns = {"key": keys, "queried_at": queried_at, "extra": self._extras(fields), **more}
+        for name, cell in fields.items():
+            match cell:
+                case _Cell.AMOUNT:
+                    columns[name] = _amounts(cells[name], problems=problems)
+                case _Cell.TEXT:
+                    columns[name] = _shown(cells[name], keep=set(keys))
+                case _Cell.DATE:
+                    columns[name] = _shown(cells[name])
+                    # One that cannot be read must not pass for one that is still to come.
+                    columns[INSTANTS[name]] = self._instants(name, cells=cells, problems=problems)
+                case _Cell.NUMBER:
+                    columns[name] = _shown(cells[name])
+                case _:
+                    columns[name] = cells[name]
+        for key, problem in zip(keys, problems, strict=True):
+            if problem:
+                finding = ReplyFinding(FindingKind.MALFORMED, f"{key}: {problem}")
+                self.findings.append(finding)
+        rows = zip(*(columns[name] for name in record._fields), strict=True)
+        return [
+            problem or record._make(values) for problem, values in zip(problems, rows, strict=True)
+        ]
+
+    def _cells(self, fields: Mapping[str, _Cell]) -> tuple[dict[str, list[str]], list[str]]:
+        """Columns of text without padding, and of each row why it cannot be used, or ""."""
+        given = {
+            name: [
+                cell.strip(PADDING) if type(cell := row.get(name)) is str else text_of(cell)
+                for _, row in self._asked
+            ]
+            for name in fields
+        }
+        cells = {name: [text or "" for text in column] for name, column in given.items()}
+        currencies, wire = cells["currency"], self._interface.profile.amounts
+        unknown = cache(wire.currency_problem)
+        problems = [
+            f"the currency {problem}" if (problem := unknown(currency)) else ""
+            for currency in currencies
+        ]
+        for name in (name for name, cell in fields.items() if cell is _Cell.AMOUNT):
+            pairs = zip(cells[name], currencies, strict=True)
+            fits = [
+                wire.amount_of(text, currency=currency, operation=self._operation) is not None
+                for text, currency in pairs
+            ]
+            self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
+        for name in ("transaction_id", "order_no"):
+            fits = [
+                not text_problem(name, text=text, interface=self._interface) for text in cells[name]
+            ]
+            self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
+        for name, column in given.items():
+            fits = [text is not None for text in column]
+            self._refuse(fits, problems=problems, reason=f"the {name} is not text")
+        if numbers := cells.get("refund_reference_id"):
+            pairs = zip(numbers, cells["transaction_id"], strict=True)
+            fits = [is_refund_number(number, transaction_id=owner) for number, owner in pairs]
+            reason = "the refund_reference_id is not the transaction_id, a hyphen and two digits"
+            self._refuse(fits, problems=problems, reason=reason)
+        return cells, problems
+
+    def _refuse(self, fits: Iterable[bool], *, problems: list[str], reason: str) -> None:
+        """Write down why rows cannot be used; the first reason of a row stays."""
+        for at, fit in enumerate(fits):
+            if not fit and not problems[at]:
+                problems[at] = reason
+
+    def _instants(
+        self, name: str, *, cells: Mapping[str, list[str]], problems: Sequence[str]
+    ) -> list[datetime | None]:
+        zone = ZoneInfo(self._interface.status_map.query.timezone)
+        instants = [parsed_date(text, zone=zone) for text in cells[name]]
+        for at, instant in enumerate(instants):
+            if instant is None and cells[name][at] and not problems[at]:
+                message = f"{self._asked[at][0]}: {name} is not a date"
+                ids = (cells["transaction_id"][at], cells["order_no"][at])
+                self.findings.append(ReplyFinding(FindingKind.MALFORMED, message, *ids))
+        return instants
+
+    def _extras(self, listed: Iterable[str]) -> list[Mapping[str, str]]:
+        """Of each row what is not listed; one object for all rows that say the same."""
+        names = frozenset(listed)
+        known: dict[str, Mapping[str, str]] = {}
+        extras: list[Mapping[str, str]] = []
+        for _, row in self._asked:
+            more = {name: row[name] for name in row if name not in names}
+            text = repr(more)
+            if text not in known:
+                known[text] = _extra(more, listed=())
+            extras.append(known[text])
+        return extras
+
+
+def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
+    """A 14-digit date of the gateway, in its zone; None when it is not one."""
+    if _DATE.fullmatch(text) is None:
+        return None
+    try:
+        # Many times as fast as strptime, and every row of a query has a date.
+        at = datetime.fromisoformat(f"{text[:8]}T{text[8:]}").replace(tzinfo=zone)
+        if at.year == MAXYEAR:
+            at.astimezone(UTC)  # west of Greenwich that may be a year too many
+    except (ValueError, OverflowError):
+        return None
+    return at
+
+
+def _amounts(column: Sequence[str], *, problems: Sequence[str]) -> list[Decimal]:
+    """Amounts; any number for a row that is not used."""
+    pairs = zip(column, problems, strict=True)
+    return [Decimal(0 if problem else text) for text, problem in pairs]
+
+
+def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
+    """A column as it may be kept and shown; each distinct text is redacted once.
+
+    Numbers in `keep` stay, though they may look like a card's; None: every text as a whole.
+    """
+    if are_harmless(column):
+        return column
+    known = {text: redacted(text, keep={text} if keep is None else keep) for text in set(column)}
+    return [known[text] for text in column]
+
+
+def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, str]:
+    """Fields that are not listed, redacted; of private ones only the names."""
+    known = DROPPED_FIELDS.union(listed)
+    names = [name for name in fields if name not in known][:EXTRA_FIELDS_MAX]
+    kept = without_private({name: fields[name] for name in names})
+    return {redacted(name): redacted(_as_text(value)) for name, value in kept.items()}
+
+
+def _as_text(value: object) -> str:
+    """Objects and lists as JSON, as they came."""
+    text = text_of(value)
+    return json.dumps(value, default=str, ensure_ascii=False) if text is None else text
+
+
+WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
+"""Bounds of the wait after the first call without an answer, and after many."""
+DOUBLINGS_MAX = 16
+FAILURES_IN_A_ROW_MAX = 6
+"""After so many groups without an answer to use the rest is not asked any more."""
+ALONE_FROM = 4
+"""So few silent keys are asked one by one, more of them in halves."""
+
+REFUSALS: dict[str, tuple[type[errors.QueryRefusedError], str, str]] = {
+    "address": (
+        errors.AddressNotRegisteredError,
+        "refuses queries from this address",
+        "register the outgoing IP address of this machine with the gateway",
+    ),
+    "signature": (
+        errors.SignatureRefusedError,
+        "refused our signature",
+        "check the sign key and the templates of signature.toml",
+    ),
+    "merchant": (
+        errors.MerchantRefusedError,
+        "does not know this merchant or account",
+        "check both ids",
+    ),
+}
+"""What a person must cure before any query can succeed, and how."""
+
+
+class FailedKey(NamedTuple):
+    """A key without an answer that can be used; it says nothing about the payment."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)  # with slots a generic alias of it could not be called (Python 3.11)
+class Answers(Generic[Record]):
+    """Every key that was asked stands in exactly one of found, not_found and failed."""
+
+    found: tuple[Record, ...]
+    """All records of every key, in the order of the keys."""
+    not_found: tuple[str, ...]
+    """Keys that the gateway knows nothing of."""
+    failed: tuple[FailedKey, ...]
+    findings: tuple[ReplyFinding, ...]
+    calls: int
+    """HTTP calls made, repeated ones included."""
+    gateway_at: datetime | None = None
+    """The earliest Date of the replies that answered; None where one of them had none."""
+
+
+QueryAnswers = Answers[OrderRecord]
+"""All payments of every order or transaction that was asked about."""
+
+RefundAnswers = Answers[RefundRecord]
+"""All refunds of every order or reference that was asked about."""
+
+
+class QueryClient:
+    """Asks the gateway about orders; a context manager that holds one connection per worker.
+
+    Args:
+        transport: The way to the gateway.
+        account: Who asks.
+        pace: How fast, what earlier clients of this account have learnt of that, and its clock.
+        randomness: For the waits between attempts; without one each wait is as long as it may be.
+        sleep: How to wait; a test passes its own.
+        answered: Hears of how many keys each reply was that answered some.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        account: OurAccount,
+        pace: AccountPace,
+        randomness: random.Random | None = None,
+        sleep: Sleep = asyncio.sleep,
+        answered: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        refuse_account(account)
+        self._transport, self._account, self._pace = transport, account, pace
+        self._randomness, self._sleep = randomness, sleep
+        self._answered = answered
+        self._stack = AsyncExitStack()
+        self._reads: list[Read] = []
+        self._turns = Turns(pace, sleep=sleep)
+
+    async def __aenter__(self) -> Self:
+        for _ in range(self._pace.limits.in_flight):
+            self._reads.append(await self._stack.enter_async_context(self._transport.reading()))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._reads.clear()
+        await self._stack.aclose()
+
+    async def query(
+        self, *, order_nos: Iterable[str] = (), trades: Iterable[str] = ()
+    ) -> QueryAnswers:
+        """What the gateway knows of these order numbers, or of these transaction ids.
+
+        Raises:
+            QueryRefusedError: no query can succeed before a person changes something.
+            UnsignedError: whoever holds the key does not sign; nothing was asked.
+            CertificateError: the gateway's certificate was not accepted.
+        """
+        silence = self._account.interface.status_map.query.row_missing_when_asked_alone
+        asked = {KeyKind.ORDER_NO: order_nos, KeyKind.TRANSACTION_ID: trades}
+        return await self._answers(QUERY, asked, is_silence_absence=silence == "not_found")
+
+    async def refunds(
+        self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
+    ) -> RefundAnswers:
+        """The refunds of these order numbers, or those that carry these references of ours.
+
+        Raises:
+            InterfaceError: the profile has no refund search; only `extended` has.
+            QueryRefusedError: no query can succeed before a person changes something.
+            UnsignedError: whoever holds the key does not sign; nothing was asked.
+            CertificateError: the gateway's certificate was not accepted.
+        """
+        silence = self._account.interface.status_map.query.refund_missing_when_asked_alone
+        asked = {KeyKind.ORDER_NO: order_nos, KeyKind.REFUND_REFERENCE: references}
+        return await self._answers(REFUND_QUERY, asked, is_silence_absence=silence == "not_found")
+
+    async def _answers(
+        self, operation: str, kinds: dict[KeyKind, Iterable[str]], *, is_silence_absence: bool
+    ) -> Answers[Any]:
+        """Every key of the one kind that is asked by, each once."""
+        described: ReadOperation | None = getattr(self._account.interface.profile.query, operation)
+        if described is None:
+            msg = f"profiles.toml describes no {operation}; only the profile extended has it"
+            raise errors.InterfaceError(msg)
+        given = {kind: tuple(dict.fromkeys(keys)) for kind, keys in kinds.items()}
+        asked = [kind for kind, keys in given.items() if keys]
+        if len(asked) > 1:
+            msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
+            raise ValueError(msg)
+        kind = asked[0] if asked else KeyKind.ORDER_NO
+        context = ReplyContext(
+            operation=operation,
+            signature=await self._account.beside(partial(self._account.sign, operation, fields={})),
+            account=self._account,
+            rows_field=described.rows_field,
+            must_name_account=False,
+        )
+        query = _Query(
+            given[kind],
+            kind=kind,
+            described=described,
+            context=context,
+            is_silence_absence=is_silence_absence,
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                workers = [tasks.create_task(self._work(query, one)) for one in self._reads]
+                await query.waiting.join()
+                for worker in workers:
+                    worker.cancel()
+        except* (errors.QueryRefusedError, errors.CertificateError) as refusals:
+            refusal = refusals.exceptions[0]
+        else:
+            return query.answers()
+        raise refusal
+
+    async def _work(self, query: "_Query", read: Read) -> None:
+        while True:
+            group = await query.waiting.get()
+            try:
+                await self._ask(query, group, read)
+            finally:
+                query.waiting.task_done()
+
+    async def _ask(self, query: "_Query", group: "_Group", read: Read) -> None:
+        """Ask about a group until each of its keys has ended, or put it back behind the others.
+
+        The smaller groups that come of it are asked here, one after the other, so that a refusal
+        that no halving cures is known after few calls.
+        """
+        keys = group.keys
+        if self._is_hopeless(query):
+            query.abandon(group, why=self._pace.closed_because)
+            return
+        if len(keys) > query.group_max:  # learnt since the group was made
+            await self._ask_each(query, _halves(keys), read)
+            return
+        try:
+            answer = await self._call(query, group, read)
+        except HeldTooLongError as error:
+            query.abandon(group, why=str(error))
+            return
+        except _NoAnswerError as error:
+            await self._put_back(query, group, reason=str(error))
+            return
+        self._pace.answered()
+        query.misses = 0
+        query.findings.extend(answer.findings)
+        if answer.refusal in REFUSALS:
+            kind, what, cure = REFUSALS[answer.refusal]
+            msg = f"the gateway {what} ({answer.reason}): {cure}"
+            raise kind(msg)
+        if answer.refusal is None:
+            query.book(answer)
+            self._answered(len(keys))
+            if answer.missing and len(keys) == 1:
+                query.end_silent(keys[0])
+            elif len(answer.missing) <= ALONE_FROM:
+                await self._ask_each(query, [(key,) for key in answer.missing], read)
+            else:
+                await self._ask_each(query, _halves(answer.missing), read)
+        elif answer.refusal == "system" or len(keys) == 1:
+            query.refused += 1
+            query.last_failure = answer.reason
+            query.fail(keys, answer.reason)
+        else:
+            halves = _halves(keys)
+            if answer.refusal == "too_many":
+                query.group_max = min(query.group_max, len(halves[0]))
+            await self._ask_each(query, halves, read)
+
+    async def _ask_each(
+        self, query: "_Query", groups: Iterable[tuple[str, ...]], read: Read
+    ) -> None:
+        for keys in groups:
+            await self._ask(query, _Group(keys), read)
+
+    async def _call(self, query: "_Query", group: "_Group", read: Read) -> GroupAnswer[Any]:
+        """One HTTP call, and what its reply says.
+
+        Raises:
+            HeldTooLongError: the wait for it would be too long; none was made.
+            _NoAnswerError: it failed, or what came says nothing; it may be repeated.
+        """
+        since = self._pace.seconds() if group.missed is None else group.missed.since
+        async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
+            query.calls += 1
+            try:
+                raw = await read(query.described, query.body(group.keys))
+            except errors.CertificateError:
+                raise
+            except (errors.NotSentError, errors.UnknownOutcomeError) as error:
+                raise _NoAnswerError(str(error)) from error
+            # Before its place in flight is given on: a Retry-After holds the next call already.
+            self._pace.heed(raw, turn=turn)
+        answer = _answer_of_status(raw) or read_group(
+            group.keys, raw=raw, context=query.context, kind=query.kind
+        )
+        if answer.may_repeat:
+            raise _NoAnswerError(answer.reason)
+        if answer.records or answer.not_found:
+            query.dates.append(raw.dated)
+        return answer
+
+    async def _put_back(self, query: "_Query", group: "_Group", *, reason: str) -> None:
+        """A call without an answer: its group is asked again behind the others, or has failed."""
+        pace = self._pace
+        pace.missed()
+        query.misses += 1
+        query.last_failure = reason
+        now = pace.seconds()
+        since = now if group.missed is None else group.missed.since
+        group = _Group(group.keys, _Missed(since, now, reason))
+        if now + pace.held_seconds >= since + pace.patience_seconds:
+            query.abandon(group)
+            return
+        query.waiting.put_nowait(group)
+        # Full jitter below a bound that doubles; what the gateway asked to wait is the pace's.
+        bound = WAIT_FIRST_SECONDS * 2 ** min(query.misses - 1, DOUBLINGS_MAX)
+        patience_left = since + pace.patience_seconds - now
+        bound = max(0.0, min(WAIT_MAX_SECONDS, bound, patience_left, pace.seconds_left))
+        await self._sleep(self._randomness.uniform(0, bound) if self._randomness else bound)
+
+    def _is_hopeless(self, query: "_Query") -> bool:
+        """Whether nothing more is worth asking: all is refused, or nobody answers."""
+        if query.refused >= FAILURES_IN_A_ROW_MAX or self._pace.closed_because:
+            return True
+        return query.misses >= FAILURES_IN_A_ROW_MAX and self._pace.has_been_silent_too_long
+
+
+class _NoAnswerError(Exception):
+    """A call that told nothing; it may be repeated."""
+
+
+class _Missed(NamedTuple):
+    """Calls about a group that nobody answered."""
+
+    since: float
+    """When the first of them had failed, by the clock of the pace."""
+    last: float
+    reason: str
+    """Of the last one."""
+
+
+class _Group(NamedTuple):
+    """Keys that are asked at once."""
+
+    keys: tuple[str, ...]
+    missed: _Missed | None = None
+
+
+class _Query:
+    """One query on its way: the groups that wait, and how each key has ended so far."""
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        *,
+        kind: KeyKind,
+        described: ReadOperation,
+        context: ReplyContext,
+        is_silence_absence: bool,
+    ) -> None:
+        self.kind, self.described, self.context = kind, described, context
+        self.group_max = described.rows_max
+        self.waiting: asyncio.Queue[_Group] = asyncio.Queue()
+        self.findings: list[ReplyFinding] = []
+        self.dates: list[datetime | None] = []
+        """The Date of each reply that answered some key."""
+        self.calls = 0
+        self.misses = self.refused = 0
+        """Calls without an answer, and groups refused, one after the other."""
+        self.last_failure = ""
+        self._keys, self._is_silence_absence = keys, is_silence_absence
+        self._ended: dict[str, tuple[Any, ...] | str | None] = {}
+        """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
+        for key in keys:
+            problem = text_problem(kind, text=key, interface=context.account.interface)
+            if problem := problem if key else "is empty":
+                self.fail([key], f"not asked: the {kind} {problem}")
+        characters_max = context.account.interface.profile.query_characters_max
+        may_be_sent = [key for key in keys if key not in self._ended]
+        for group in grouped(
+            may_be_sent, rows_max=described.rows_max, characters_max=characters_max
+        ):
+            self.waiting.put_nowait(_Group(group))
+
+    def body(self, keys: Sequence[str]) -> bytes:
+        """The request about a group."""
+        fields = {self.described.keys[self.kind.value]: ",".join(keys)}
+        message = self.context.account.message(fields, signature=self.context.signature)
+        return request_body(message, body=self.described.body)
+
+    def book(self, answer: GroupAnswer[Any]) -> None:
+        """The keys that have ended with this answer."""
+        self.refused = 0
+        for record in answer.records:
+            known = self._ended.get(record.key)
+            self._ended[record.key] = (*(known if isinstance(known, tuple) else ()), record)
+        self._ended |= {**dict.fromkeys(answer.not_found), **answer.failed}
+
+    def end_silent(self, key: str) -> None:
+        """A key that was asked alone and has no row."""
+        why = "the gateway's reply has no row for it"
+        self._ended[key] = None if self._is_silence_absence else why
+
+    def fail(self, keys: Iterable[str], reason: str) -> None:
+        """Keys without an answer."""
+        self._ended |= dict.fromkeys(keys, reason)
+
+    def abandon(self, group: _Group, *, why: str = "") -> None:
+        """A group that is not asked again, or was not asked at all."""
+        missed = group.missed
+        if missed is None:
+            self.fail(group.keys, f"not asked any more: {why or self.last_failure}")
+            return
+        seconds = missed.last - missed.since
+        again = f"; asked again for {seconds:.0f} s" if seconds >= 1 else ""
+        self.fail(group.keys, f"{missed.reason}{again}")
+
+    def answers(self) -> Answers[Any]:
+        """What came of all keys, in an order that does not depend on which worker was first."""
+        ended = [(key, self._ended[key]) for key in self._keys]
+        return Answers(
+            found=tuple(one for _, end in ended if isinstance(end, tuple) for one in end),
+            not_found=tuple(key for key, end in ended if end is None),
+            failed=tuple(FailedKey(key, end) for key, end in ended if isinstance(end, str)),
+            findings=tuple(sorted(self.findings, key=lambda one: (one.kind, str(one)))),
+            calls=self.calls,
+            gateway_at=None if None in self.dates else min(filter(None, self.dates), default=None),
+        )
+
+
+def _answer_of_status(raw: RawReply) -> GroupAnswer[Any] | None:
+    """What the HTTP status alone decides; None when the body must be read."""
+    reason = f"the gateway answered HTTP {raw.status}"
+    match raw.meaning:
+        case "read":
+            return None
+        case "no_access":
+            return GroupAnswer("address", reason)
+        case "refused":
+            return GroupAnswer("parameters", reason)
+        case "busy":
+            seconds = raw.retry_after_seconds
+            wait = f" and asked to wait {seconds:.0f} s" if seconds else ""
+            return GroupAnswer("system", reason + wait, may_repeat=True)
+        case _:
+            return GroupAnswer("system", reason)
+
+
+def grouped(keys: Sequence[str], *, rows_max: int, characters_max: int) -> list[tuple[str, ...]]:
+    """Keys in groups of at most `rows_max` whose comma-joined text fits; 0 characters: no bound."""
+    groups: list[tuple[str, ...]] = []
+    group: list[str] = []
+    characters = 0
+    for key in keys:
+        longer = characters + len(key) + (1 if group else 0)
+        if group and (len(group) >= rows_max or (characters_max and longer > characters_max)):
+            groups.append(tuple(group))
+            group, longer = [], len(key)
+        group.append(key)
+        characters = longer
+    return [*groups, tuple(group)] if group else groups
+
+
+def _halves(keys: Sequence[str]) -> list[tuple[str, ...]]:
+    middle = (len(keys) + 1) // 2
+    return [tuple(keys[:middle]), tuple(keys[middle:])]
