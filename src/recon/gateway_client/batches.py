@@ -61,7 +61,6 @@ from recon.gateway_client.replies import (
     BatchReply,
     Envelope,
     FindingKind,
-    ReplyContext,
     ReplyFinding,
     ReplyOutcome,
     RowOutcome,
@@ -363,19 +362,8 @@ def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
     """The reply of an operation of one row is the row itself, when it has a status at all."""
     operation, codes = prepared.operation, prepared.account.interface.status_map
     described = prepared.account.interface.batch(operation)
-    context = ReplyContext(
-        operation=operation,
-        signature=prepared.signature,
-        account=prepared.account,
-        masked=prepared.masked_text,
-        message_fields=(
-            "return_message" if described.rows_field else described.message_field,
-            "message",
-        ),
-        template=operation,
-        rows_field=described.rows_field,
-    )
-    envelope = envelope_of(fields, context=context)
+    own = "return_message" if described.rows_field else described.message_field
+    envelope = envelope_of(fields, sent=prepared, message_fields=(own, "message"))
     if described.rows_field:
         rows, malformed = rows_of(fields, field=described.rows_field)
         word = codes.return_status.get(envelope.return_status)

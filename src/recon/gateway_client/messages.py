@@ -266,8 +266,10 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCall:
-    """A money request, ready to be journalled and sent once."""
+    """A request, ready to be sent; one of money is journalled before, and sent once."""
 
+    operation: str
+    """As signature.toml names it, such as retrievalTrans."""
     path: str
     content_type: str
     body: bytes = field(repr=False)
@@ -287,7 +289,7 @@ class PreparedCall:
         described: CallFormat,
         account: OurAccount,
         signature: str,
-        private: frozenset[str],
+        private: frozenset[str] = frozenset(),
         **more: Any,
     ) -> Self:
         """The call with these fields between account and signature, and what else its class has."""

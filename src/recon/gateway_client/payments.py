@@ -60,7 +60,6 @@ from recon.gateway_client.messages import (
 )
 from recon.gateway_client.replies import (
     FindingKind,
-    ReplyContext,
     ReplyFinding,
     ReplyOutcome,
     RiskReason,
@@ -538,7 +537,6 @@ def _named(fields: Mapping[str, Any], *, interface: GatewayInterface) -> dict[st
 
 
 ApmRefusal = Literal["", "invalid_input", "not_found"]
-TEMPLATE = "payment_reply"
 ROOT = "respon"
 ALIASES = {
     "merNo": "merchant_id",
@@ -757,18 +755,8 @@ def _by_result(root: etree._Element, *, echo: _Echo) -> PaymentReply:
     """The XML result: believed as a batch's reply is, then its echo, then its status."""
     texts = element_texts(root, repeated="risk_reasons")
     prepared, interface = echo.prepared, echo.prepared.account.interface
-    is_echo = interface.signature.is_echo(prepared.operation)
-    context = ReplyContext(
-        operation=prepared.operation,
-        signature=prepared.signature,
-        account=prepared.account,
-        masked=prepared.masked_text,
-        message_fields=("result_info",),
-        may_repeat_ours=is_echo,
-        template="" if is_echo else TEMPLATE,
-    )
     record = payment_record(root, texts=texts, prepared=prepared)
-    envelope = envelope_of(texts, context=context)
+    envelope = envelope_of(texts, sent=prepared, message_fields=("result_info",))
     codes = interface.status_map
     refuses_signature = record.result_code in codes.refusals.signature_codes
     if refuses_signature and codes.order_status.get(record.order_status) == "failed":

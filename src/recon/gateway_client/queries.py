@@ -37,13 +37,12 @@ from recon.gateway_client.documents import (
     text_of,
 )
 from recon.gateway_client.interface import OurAccount, QueryRefusal, ReadOperation
-from recon.gateway_client.messages import refuse_account, request_body, text_problem
+from recon.gateway_client.messages import PreparedCall, refuse_account, text_problem
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, Sleep, Turns
 from recon.gateway_client.replies import (
     RISK_FIELDS,
     Envelope,
     FindingKind,
-    ReplyContext,
     ReplyFinding,
     RiskFacts,
     envelope_of,
@@ -187,15 +186,17 @@ class GroupAnswer(Generic[Record]):
 
 
 def read_group(
-    keys: Sequence[str], *, raw: RawReply, context: ReplyContext, kind: KeyKind
+    keys: Sequence[str], *, raw: RawReply, sent: PreparedCall, kind: KeyKind
 ) -> GroupAnswer[Any]:
     """What a reply to a group of keys says of each of them; never raises on foreign bytes."""
     try:
-        reply = json_object(context.account.without_key(raw.body))
+        reply = json_object(sent.account.without_key(raw.body))
     except UnreadableReplyError as error:
         return GroupAnswer("system", f"the reply is {error}", may_repeat=True)
-    envelope = envelope_of(reply, context=context)
-    word = context.account.interface.status_map.query_return_status.get(envelope.return_status)
+    interface = sent.account.interface
+    described: ReadOperation = getattr(interface.profile.query, sent.operation)
+    envelope = envelope_of(reply, sent=sent, must_name_account=False)
+    word = interface.status_map.query_return_status.get(envelope.return_status)
     if word != "accepted":
         return _refused(envelope, word="signature" if envelope.refuses_signature else word)
     answer: GroupAnswer[Any] = GroupAnswer()
@@ -203,7 +204,7 @@ def read_group(
     if envelope.doubt is not None:
         answer.failed = dict.fromkeys(keys, envelope.doubt.message)
         return answer
-    listed, malformed = rows_of(reply, field=context.rows_field)
+    listed, malformed = rows_of(reply, field=described.rows_field)
     if malformed:
         message = f"{malformed} elements of the query reply's list are not rows"
         answer.findings.append(ReplyFinding(FindingKind.MALFORMED, message))
@@ -217,12 +218,12 @@ def read_group(
     asked = [(key, row) for key, rows in by_key.items() for row in rows]
     # Said once beside several rows, nobody could say of which payment it is.
     beside = reply if len(listed) + malformed == 1 else {}
-    rows = _Rows(asked, raw=raw, context=context)
+    rows = _Rows(asked, at=raw.received_at, sent=sent)
     entries: Sequence[Any]
-    if context.operation == REFUND_QUERY:
+    if sent.operation == REFUND_QUERY:
         entries = rows.read(REFUND_FIELDS, RefundRecord)
     else:
-        extra = _extra(reply, listed={*ENVELOPE_FIELDS, context.rows_field})
+        extra = _extra(reply, listed={*ENVELOPE_FIELDS, described.rows_field})
         entries = rows.orders(kind=kind, beside=beside, reply_extra=extra)
     answer.findings.extend(rows.findings)
     grouped: dict[str, list[Any]] = {key: [] for key in keys}
@@ -273,12 +274,12 @@ class _Rows:
         self,
         asked: Sequence[tuple[str, Mapping[str, Any]]],
         *,
-        raw: RawReply,
-        context: ReplyContext,
+        at: datetime,
+        sent: PreparedCall,
     ) -> None:
         self.findings: list[ReplyFinding] = []
-        self._asked, self._raw, self._operation = asked, raw, context.operation
-        self._interface = context.account.interface
+        self._asked, self._at, self._operation = asked, at, sent.operation
+        self._interface = sent.account.interface
 
     def orders(
         self, *, kind: KeyKind, beside: Mapping[str, Any], reply_extra: Mapping[str, str]
@@ -320,7 +321,7 @@ class _Rows:
         """Of each row its record, or why there is none."""
         keys = [key for key, _ in self._asked]
         cells, problems = self._cells(fields)
-        queried_at = [self._raw.received_at] * len(keys)
+        queried_at = [self._at] * len(keys)
         columns = {"key": keys, "queried_at": queried_at, "extra": self._extras(fields), **more}
         for name, cell in fields.items():
             match cell:
@@ -605,18 +606,15 @@ class QueryClient:
             msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
             raise ValueError(msg)
         kind = asked[0] if asked else KeyKind.ORDER_NO
-        context = ReplyContext(
-            operation=operation,
-            signature=await self._account.beside(partial(self._account.sign, operation, fields={})),
-            account=self._account,
-            rows_field=described.rows_field,
-            must_name_account=False,
-        )
+        signing = partial(self._account.sign, operation, fields={})
+        signature = await self._account.beside(signing)
         query = _Query(
             given[kind],
             kind=kind,
+            operation=operation,
             described=described,
-            context=context,
+            account=self._account,
+            signature=signature,
             is_silence_absence=is_silence_absence,
         )
         try:
@@ -702,8 +700,9 @@ class QueryClient:
         since = self._pace.seconds() if group.missed is None else group.missed.since
         async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
             query.calls += 1
+            sent = query.call(group.keys)
             try:
-                raw = await read(query.described, query.body(group.keys))
+                raw = await read(sent)
             except errors.CertificateError:
                 raise
             except (errors.NotSentError, errors.UnknownOutcomeError) as error:
@@ -711,7 +710,7 @@ class QueryClient:
             # Before its place in flight is given on: a Retry-After holds the next call already.
             self._pace.heed(raw, turn=turn)
         answer = _answer_of_status(raw) or read_group(
-            group.keys, raw=raw, context=query.context, kind=query.kind
+            group.keys, raw=raw, sent=sent, kind=query.kind
         )
         if answer.may_repeat:
             raise _NoAnswerError(answer.reason)
@@ -774,11 +773,14 @@ class _Query:
         keys: tuple[str, ...],
         *,
         kind: KeyKind,
+        operation: str,
         described: ReadOperation,
-        context: ReplyContext,
+        account: OurAccount,
+        signature: str,
         is_silence_absence: bool,
     ) -> None:
-        self.kind, self.described, self.context = kind, described, context
+        self.kind, self._described = kind, described
+        self._operation, self._account, self._signature = operation, account, signature
         self.group_max = described.rows_max
         self.waiting: asyncio.Queue[_Group] = asyncio.Queue()
         self.findings: list[ReplyFinding] = []
@@ -792,21 +794,25 @@ class _Query:
         self._ended: dict[str, tuple[Any, ...] | str | None] = {}
         """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
         for key in keys:
-            problem = text_problem(kind, text=key, interface=context.account.interface)
+            problem = text_problem(kind, text=key, interface=account.interface)
             if problem := problem if key else "is empty":
                 self.fail([key], f"not asked: the {kind} {problem}")
-        characters_max = context.account.interface.profile.query_characters_max
+        characters_max = account.interface.profile.query_characters_max
         may_be_sent = [key for key in keys if key not in self._ended]
         for group in grouped(
             may_be_sent, rows_max=described.rows_max, characters_max=characters_max
         ):
             self.waiting.put_nowait(_Group(group))
 
-    def body(self, keys: Sequence[str]) -> bytes:
+    def call(self, keys: Sequence[str]) -> PreparedCall:
         """The request about a group."""
-        fields = {self.described.keys[self.kind.value]: ",".join(keys)}
-        message = self.context.account.message(fields, signature=self.context.signature)
-        return request_body(message, body=self.described.body)
+        return PreparedCall.of(
+            {self._described.keys[self.kind.value]: ",".join(keys)},
+            described=self._described,
+            account=self._account,
+            signature=self._signature,
+            operation=self._operation,
+        )
 
     def book(self, answer: GroupAnswer[Any]) -> None:
         """The keys that have ended with this answer."""

@@ -12,12 +12,15 @@ from typing import Any
 
 from recon.gateway_client.documents import rows_of, text_of, texts_of
 from recon.gateway_client.errors import UnsignedError
-from recon.gateway_client.interface import OurAccount, SignatureState, same_signature
+from recon.gateway_client.interface import SignatureState, same_signature
+from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.payouts import PayoutRecord
 from recon.privacy.foreign_text import code_and_text, redacted
 
 IDS_SHOWN_CHARACTERS_MAX = 64
 CHECKS_MAX = 50
+PAYMENT_REPLY = "payment_reply"
+"""The template of a reply that is signed over fields of its own."""
 
 
 class ReplyOutcome(StrEnum):
@@ -110,29 +113,6 @@ class BatchReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyContext:
-    """What the reply to one request is held against."""
-
-    operation: str
-    """As signature.toml names it, such as retrievalTrans."""
-    signature: str
-    """Of the request, hexadecimal; most replies repeat it."""
-    account: OurAccount
-    masked: Callable[[str], str] = redacted
-    """How foreign text is made safe to store and to show."""
-    message_fields: tuple[str, ...] = ("return_message", "message")
-    """Where the reply's own words stand, the first that is filled."""
-    may_repeat_ours: bool = True
-    """The request's own signature is a right one."""
-    template: str = ""
-    """Of signature.toml, by which the reply's fields may be signed; "": by none."""
-    rows_field: str = ""
-    """The list that the template covers too."""
-    must_name_account: bool = True
-    """Without a valid signature it must name our merchant and our account."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
     """What a reply says of itself."""
 
@@ -161,23 +141,36 @@ class Envelope:
         return ":".join(part for part in (self.code, self.text) if part)
 
 
-def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope:
-    """The envelope of a reply that could be read."""
-    code, text = words_of(fields, names=context.message_fields, masked=context.masked)
-    signature = _signature(fields, context=context)
-    may_lack = context.account.interface.signature.may_lack(context.operation)
+def envelope_of(
+    fields: Mapping[str, Any],
+    *,
+    sent: PreparedCall,
+    message_fields: Iterable[str] = ("return_message", "message"),
+    must_name_account: bool = True,
+) -> Envelope:
+    """The envelope of a reply that could be read.
+
+    Args:
+        fields: The reply.
+        sent: What was asked.
+        message_fields: Where the reply's own words stand, the first that is filled.
+        must_name_account: Without a valid signature it must name our merchant and our account.
+    """
+    ours, rules = sent.account, sent.account.interface
+    code, text = words_of(fields, names=message_fields, masked=sent.masked_text)
+    signature = _signature(fields, sent=sent)
+    may_lack = rules.signature.may_lack(sent.operation)
     doubt = note = None
-    if context.account.policy != "off" and not signature.is_enough(may_lack=may_lack):
+    if ours.policy != "off" and not signature.is_enough(may_lack=may_lack):
         note = ReplyFinding(FindingKind.SIGNATURE, f"the reply's signature is {signature}")
-        if context.account.policy == "enforce":
+        if ours.policy == "enforce":
             doubt, note = note, None
-    ours = context.account
     named = {(text_of(fields.get("merchant_id")), ours.merchant_id)}
     named.add((text_of(fields.get("account_id")), ours.account_id))
     if doubt is None and any(given not in {"", own} for given, own in named):
         message = "the reply is for another merchant or account"
         doubt = ReplyFinding(FindingKind.OTHER_ACCOUNT, message)
-    must_be_named = context.must_name_account and signature is not SignatureState.VALID
+    must_be_named = must_name_account and signature is not SignatureState.VALID
     if doubt is None and must_be_named and any(given != own for given, own in named):
         message = "the reply names no merchant and account and has no valid signature"
         doubt = ReplyFinding(FindingKind.ACCOUNT_NOT_ECHOED, message)
@@ -188,7 +181,7 @@ def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope
         signature=signature,
         doubt=doubt,
         note=note,
-        refuses_signature=code in context.account.interface.status_map.refusals.signature_codes,
+        refuses_signature=code in rules.status_map.refusals.signature_codes,
     )
 
 
@@ -201,22 +194,25 @@ def words_of(
     return masked(text_of(fields.get("code")) or "") or code, text
 
 
-def _signature(fields: Mapping[str, Any], *, context: ReplyContext) -> SignatureState:
+def _signature(fields: Mapping[str, Any], *, sent: PreparedCall) -> SignatureState:
     """The template is tried last: it may take the key, and who holds it may be elsewhere."""
-    given = text_of(fields.get("encryption_data"))
-    if context.account.policy == "off":
+    given, account = text_of(fields.get("encryption_data")), sent.account
+    is_echo = account.interface.signature.is_echo(sent.operation)
+    if account.policy == "off":
         return SignatureState.UNCHECKED
     if given == "":
         return SignatureState.ABSENT
-    if context.may_repeat_ours and same_signature(given or "", expected=context.signature):
+    if is_echo and same_signature(given or "", expected=sent.signature):
         return SignatureState.VALID
-    if given is None or not context.template:
+    batch = account.interface.profile.batch.get(sent.operation)
+    # What repeats its request's may be signed anew only where it has rows or a record of its own.
+    if given is None or (is_echo and batch is None):
         return SignatureState.WRONG
     try:
-        rows = [texts_of(row) for row in rows_of(fields, field=context.rows_field)[0]]
-        is_right = context.account.is_signed(
-            given, context.template, fields=texts_of(fields), rows=rows
-        )
+        listed, _ = rows_of(fields, field=batch.rows_field if batch else "")
+        rows = [texts_of(row) for row in listed]
+        template = sent.operation if is_echo else PAYMENT_REPLY
+        is_right = account.is_signed(given, template, fields=texts_of(fields), rows=rows)
     except UnsignedError:
         return SignatureState.UNCHECKED
     return SignatureState.VALID if is_right else SignatureState.WRONG

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NoReturn
 
 import httpx
@@ -22,7 +22,6 @@ import httpx
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.documents import REPLY_BYTES_MAX
 from recon.gateway_client.errors import CertificateError, NotSentError, UnknownOutcomeError
-from recon.gateway_client.interface import CallFormat
 from recon.gateway_client.messages import PreparedCall
 
 CONNECT_SECONDS = 5.0
@@ -106,8 +105,8 @@ def http_date(text: str) -> datetime | None:
         return None
 
 
-Read = Callable[[CallFormat, bytes], Awaitable[RawReply]]
-"""One call of an operation, with this body."""
+Read = Callable[[PreparedCall], Awaitable[RawReply]]
+"""One call that may be repeated."""
 
 
 @dataclass(slots=True)
@@ -172,7 +171,7 @@ class Transport:
         """
         wire = _Wire(watched=self._injected is None)
         async with self._connection(keep_alive=False) as connection:
-            return await self._call(connection, prepared, prepared.body, wire=wire)
+            return await self._call(connection, prepared, wire=wire)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Read]:
@@ -181,11 +180,7 @@ class Transport:
         A read raises as `send` does; whatever became of it, it may be repeated.
         """
         async with self._connection(keep_alive=True) as connection:
-
-            async def read(described: CallFormat, body: bytes) -> RawReply:
-                return await self._call(connection, described, body)
-
-            yield read
+            yield partial(self._call, connection)
 
     @asynccontextmanager
     async def _connection(self, *, keep_alive: bool) -> AsyncIterator[httpx.AsyncBaseTransport]:
@@ -208,8 +203,7 @@ class Transport:
     async def _call(
         self,
         connection: httpx.AsyncBaseTransport,
-        called: CallFormat | PreparedCall,
-        body: bytes,
+        prepared: PreparedCall,
         *,
         wire: _Wire | None = None,
     ) -> RawReply:
@@ -222,10 +216,10 @@ class Transport:
         try:
             request = httpx.Request(
                 "POST",
-                _url(self.base_url + called.path),
-                content=body,
+                _url(self.base_url + prepared.path),
+                content=prepared.body,
                 headers={
-                    "Content-Type": called.content_type,
+                    "Content-Type": prepared.content_type,
                     "Accept": "*/*",
                     "Accept-Encoding": "identity",
                     "User-Agent": USER_AGENT,

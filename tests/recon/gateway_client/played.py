@@ -16,8 +16,8 @@ from recon.gateway_client import (
     RawReply,
     ReplyPolicy,
 )
+from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.queries import QUERY
-from recon.gateway_client.replies import ReplyContext
 
 NOW = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
 
@@ -48,15 +48,14 @@ def under(prepared: Any, policy: ReplyPolicy) -> Any:
     return replace(prepared, account=replace(prepared.account, policy=policy))
 
 
-def query_context(account: OurAccount, *, operation: str = QUERY) -> ReplyContext:
-    """What the reply to a query signed by abab... is held against."""
-    described = getattr(account.interface.profile.query, operation)
-    return ReplyContext(
-        operation=operation,
-        signature="ab" * 32,
+def asked(account: OurAccount, *, operation: str = QUERY) -> PreparedCall:
+    """A query signed by abab..., against which its reply is held."""
+    return PreparedCall.of(
+        {},
+        described=getattr(account.interface.profile.query, operation),
         account=account,
-        rows_field=described.rows_field,
-        must_name_account=False,
+        signature="ab" * 32,
+        operation=operation,
     )
 
 

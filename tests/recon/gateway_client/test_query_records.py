@@ -14,6 +14,7 @@ from recon.gateway_client import (
     RiskFacts,
     RiskReason,
 )
+from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.queries import (
     ORDER_FIELDS,
     REFUND_FIELDS,
@@ -25,9 +26,8 @@ from recon.gateway_client.queries import (
     _extra,
     read_group,
 )
-from recon.gateway_client.replies import ReplyContext
 from recon.privacy.foreign_text import PRIVATE_NAMES, is_private, without_private
-from tests.recon.gateway_client.played import NOW, query_context, raw_of
+from tests.recon.gateway_client.played import NOW, asked, raw_of
 
 ROW = {
     "order_no": "SO1",
@@ -44,18 +44,18 @@ ROW = {
 
 
 @pytest.fixture(scope="session")
-def context(account: OurAccount) -> ReplyContext:
+def context(account: OurAccount) -> PreparedCall:
     """An enforcing reader of a query by order number."""
-    return query_context(account)
+    return asked(account)
 
 
-def read(context: ReplyContext, *rows: object, **head: object) -> GroupAnswer[OrderRecord]:
+def read(context: PreparedCall, *rows: object, **head: object) -> GroupAnswer[OrderRecord]:
     """The answer of a reply with these rows to a query of SO1."""
     reply = {"return_status": "1", "orders_list": list(rows)} | head
-    return read_group(["SO1"], raw=raw_of(reply), context=context, kind=KeyKind.ORDER_NO)
+    return read_group(["SO1"], raw=raw_of(reply), sent=context, kind=KeyKind.ORDER_NO)
 
 
-def test_a_record_keeps_what_the_gateway_said(context: ReplyContext) -> None:
+def test_a_record_keeps_what_the_gateway_said(context: PreparedCall) -> None:
     (record,) = read(context, ROW, is3ds="Y").records
 
     assert (record.amount, record.payment_status) == (Decimal("10.00"), "3000")
@@ -88,7 +88,7 @@ def test_a_record_keeps_what_the_gateway_said(context: ReplyContext) -> None:
     ],
 )
 def test_a_malformed_row_fails_its_key_and_is_never_guessed(
-    context: ReplyContext, field: str, value: object
+    context: PreparedCall, field: str, value: object
 ) -> None:
     """A finding names it; a good second row does not save the key."""
     got = read(context, ROW | {field: value}, ROW | {"transaction_id": "T2"})
@@ -108,7 +108,7 @@ def test_a_malformed_row_fails_its_key_and_is_never_guessed(
     ],
 )
 def test_zeros_beyond_the_exponent_say_nothing_else(
-    context: ReplyContext, amount: str, currency: str
+    context: PreparedCall, amount: str, currency: str
 ) -> None:
     """However many there are: the same grammar as of files."""
     (record,) = read(context, ROW | {"amount": amount, "currency": currency}).records
@@ -116,7 +116,7 @@ def test_zeros_beyond_the_exponent_say_nothing_else(
     assert (record.amount, str(record.amount)) == (Decimal(amount), amount)
 
 
-def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: ReplyContext) -> None:
+def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: PreparedCall) -> None:
     """Risk said once a reply is of its only row, else of none: who knows of which payment it is."""
     beside = {"antifraud_provider": "P", "is3ds": "1"}
     others = ([ROW | {"order_no": "SO9"}], ["no row"], [ROW | {"order_no": "SO9"}, ROW])
@@ -128,14 +128,14 @@ def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: ReplyContext) 
 
 
 @pytest.mark.parametrize("code", ["3", "4", "5", "6", "7", "999"])
-def test_a_row_that_says_it_failed_fails_its_key(context: ReplyContext, code: str) -> None:
+def test_a_row_that_says_it_failed_fails_its_key(context: PreparedCall, code: str) -> None:
     """Not an answer about the payment."""
     assert read(context, {"order_no": "SO1", "query_result": code}).failed == {
         "SO1": f"query_result {code}"
     }
 
 
-def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: ReplyContext) -> None:
+def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: PreparedCall) -> None:
     """The reconciliation decides what an unmapped code is worth."""
     got = read(context, ROW | {"query_result": "42"})
 
@@ -143,20 +143,20 @@ def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: ReplyCo
     assert [finding.kind for finding in got.findings] == [FindingKind.UNMAPPED_CODE]
 
 
-def test_found_and_not_found_at_once_is_failed(context: ReplyContext) -> None:
+def test_found_and_not_found_at_once_is_failed(context: PreparedCall) -> None:
     got = read(context, ROW, {"order_no": "SO1", "query_result": "2"})
 
     assert (got.records, got.not_found, list(got.failed)) == ([], [], ["SO1"])
 
 
-def test_the_same_row_twice_counts_once(context: ReplyContext) -> None:
+def test_the_same_row_twice_counts_once(context: PreparedCall) -> None:
     got = read(context, ROW, ROW)
 
     assert len(got.records) == 1
     assert [finding.kind for finding in got.findings] == [FindingKind.DOUBLED_ROW]
 
 
-def test_rows_of_other_keys_are_findings(context: ReplyContext) -> None:
+def test_rows_of_other_keys_are_findings(context: PreparedCall) -> None:
     got = read(context, ROW | {"order_no": "SO9"})
 
     assert (got.records, got.missing) == ([], ["SO1"])
@@ -176,13 +176,13 @@ def test_rows_of_other_keys_are_findings(context: ReplyContext) -> None:
     ],
 )
 def test_a_reply_that_is_not_ours_fails_its_keys(
-    context: ReplyContext, head: dict[str, str], *, trusted: bool
+    context: PreparedCall, head: dict[str, str], *, trusted: bool
 ) -> None:
     """The signature may be absent but not wrong; the account may be absent but not another."""
     assert bool(read(context, ROW, **head).records) is trusted
 
 
-def test_facts_of_risk_are_typed_at_both_levels(context: ReplyContext) -> None:
+def test_facts_of_risk_are_typed_at_both_levels(context: PreparedCall) -> None:
     """The row comes first, the whole reply where the row is silent."""
     row = ROW | {
         "risk_action": "REVIEW",
@@ -210,7 +210,7 @@ def test_facts_of_risk_are_typed_at_both_levels(context: ReplyContext) -> None:
 
 def test_a_key_that_a_reply_quotes_is_kept_nowhere(account: OurAccount) -> None:
     """Whatever field it stands in; the row counts."""
-    ours = query_context(replace(account, sign_key=SecretStr("the-sign-key-77ab")))
+    ours = asked(replace(account, sign_key=SecretStr("the-sign-key-77ab")))
     (record,) = read(
         ours, ROW | {"reference_no": "the-sign-key-77ab", "note": "the-sign-key-77ab"}
     ).records
@@ -236,14 +236,14 @@ REFUND_ROW: dict[str, Any] = {
 
 
 @pytest.fixture(scope="session")
-def searched(tables: dict[str, Any], account: OurAccount) -> ReplyContext:
+def searched(tables: dict[str, Any], account: OurAccount) -> PreparedCall:
     """An enforcing reader of a search by our own reference, profile extended."""
     interface = GatewayInterface.of(**tables, profile="extended")
-    return query_context(replace(account, interface=interface), operation=REFUND_QUERY)
+    return asked(replace(account, interface=interface), operation=REFUND_QUERY)
 
 
 def read_refunds(
-    searched: ReplyContext, *rows: object, **head: object
+    searched: PreparedCall, *rows: object, **head: object
 ) -> GroupAnswer[RefundRecord]:
     """The answer about the refunds ours-1 and ours-2."""
     reply = {
@@ -255,11 +255,11 @@ def read_refunds(
         **head,
     }
     return read_group(
-        ["ours-1", "ours-2"], raw=raw_of(reply), context=searched, kind=KeyKind.REFUND_REFERENCE
+        ["ours-1", "ours-2"], raw=raw_of(reply), sent=searched, kind=KeyKind.REFUND_REFERENCE
     )
 
 
-def test_a_refund_is_read_with_its_dates_and_its_number(searched: ReplyContext) -> None:
+def test_a_refund_is_read_with_its_dates_and_its_number(searched: PreparedCall) -> None:
     answer = read_refunds(searched, REFUND_ROW, REFUND_ROW)
 
     assert answer.records == [
@@ -287,7 +287,7 @@ def test_a_refund_is_read_with_its_dates_and_its_number(searched: ReplyContext) 
 
 @pytest.mark.parametrize("name", ["refund_date", "refund_processing_date"])
 @pytest.mark.parametrize("text", ["2024-11-15", "20241315000000", "\ud800", "\x00", "\u202e"])
-def test_a_date_that_cannot_be_read_is_told(searched: ReplyContext, name: str, text: str) -> None:
+def test_a_date_that_cannot_be_read_is_told(searched: PreparedCall, name: str, text: str) -> None:
     """It must not pass for a refund that is not yet paid back, even where none of it is shown."""
     answer = read_refunds(searched, *[REFUND_ROW | {name: text}] * 2)
 
@@ -315,7 +315,7 @@ def test_a_date_that_cannot_be_read_is_told(searched: ReplyContext, name: str, t
     ],
 )
 def test_a_malformed_refund_fails_its_key(
-    searched: ReplyContext, field: str, value: object
+    searched: PreparedCall, field: str, value: object
 ) -> None:
     """Never repaired, and never beside a good row of the same key."""
     answer = read_refunds(searched, REFUND_ROW, REFUND_ROW | {field: value})
@@ -325,7 +325,7 @@ def test_a_malformed_refund_fails_its_key(
 
 
 @pytest.mark.parametrize("signature", ["", "0" * 64])
-def test_a_refund_search_must_be_signed(searched: ReplyContext, signature: str) -> None:
+def test_a_refund_search_must_be_signed(searched: PreparedCall, signature: str) -> None:
     answer = read_refunds(searched, REFUND_ROW, encryption_data=signature)
 
     assert (list(answer.failed), answer.records) == (["ours-1", "ours-2"], [])

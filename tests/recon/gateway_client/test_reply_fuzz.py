@@ -46,7 +46,7 @@ from recon.gateway_client.queries import (
     read_group,
 )
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
-from tests.recon.gateway_client.played import NOW, Player, pieces, query_context, success_of, under
+from tests.recon.gateway_client.played import NOW, Player, asked, pieces, success_of, under
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -199,9 +199,9 @@ class Subjects:
         good["refunds_list"] = good["orders_list"]
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            context = query_context(replace(self.account, policy=policy), operation=operation)
+            context = asked(replace(self.account, policy=policy), operation=operation)
             keys = ["SO1", "SO2"]
-            answer = read_group(keys, raw=raw, context=context, kind=KeyKind.ORDER_NO)
+            answer = read_group(keys, raw=raw, sent=context, kind=KeyKind.ORDER_NO)
             answered = [*answer.not_found, *answer.failed, *answer.missing]
             answered += {record.key for record in answer.records}
             assert sorted(answered) == ([] if answer.refusal else keys)

@@ -30,9 +30,9 @@ from recon.gateway_client.errors import (
     UnsignedError,
 )
 from recon.gateway_client.interface import SignatureRules, SignatureState, WireAmounts
-from recon.gateway_client.messages import request_body, text_problem
+from recon.gateway_client.messages import PreparedCall, text_problem
 from recon.gateway_client.queries import QUERY
-from recon.gateway_client.replies import ReplyContext, envelope_of
+from recon.gateway_client.replies import envelope_of
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ReconError
 from recon.model.words import Clock, GatewayState, KeyAnswer
@@ -106,10 +106,17 @@ async def probe(
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     shown = signature if is_signed else NOBODYS_SIGNATURE
-    message = account.message({**fields, **(more or {})}, signature=shown)
+    strict = replace(account, policy="enforce")
+    asked = PreparedCall.of(
+        {**fields, **(more or {})},
+        described=described,
+        account=strict,
+        signature=shown,
+        operation=QUERY,
+    )
     try:
         async with account.client(clock=clock).transport.reading() as read:
-            raw = await read(described, request_body(message, body=described.body))
+            raw = await read(asked)
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     try:
@@ -117,9 +124,7 @@ async def probe(
     except UnreadableReplyError as error:
         sentence = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", sentence, SignatureState.ABSENT)
-    strict = replace(account, policy="enforce")
-    context = ReplyContext(operation=QUERY, signature=signature, account=strict)
-    envelope = envelope_of(reply, context=context)
+    envelope = envelope_of(reply, sent=replace(asked, signature=signature))
     status = envelope.return_status
     words = account.interface.status_map.query_return_status
     dated, rows = raw.dated, reply.get(described.rows_field)
