@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import MerchantRefusedError, SignatureRefusedError
+from recon.gateway_client import QueryRefusedError
 
 NOBODYS = "CONFORMANCE-NO-SUCH-ORDER"
 """An order number that no gateway knows."""
@@ -74,7 +74,7 @@ def test_a_full_group_is_one_call(target: Any) -> None:
 
 def test_a_wrong_key_is_refused_as_such(target: Any) -> None:
     """The refusal is recognised, so that the run stops instead of asking on."""
-    with pytest.raises(SignatureRefusedError):
+    with pytest.raises(QueryRefusedError, match="check the sign key"):
         target.signing_with("not the key").ask(order_nos=[NOBODYS])
 
 
@@ -98,5 +98,5 @@ def test_another_merchant_is_refused_as_such(target: Any, sandbox: Any) -> None:
     """A merchant that the gateway does not know stops the run."""
     assert sandbox
     stranger = replace(target.account, merchant_id="100099")
-    with pytest.raises(MerchantRefusedError):
+    with pytest.raises(QueryRefusedError, match="check both ids"):
         replace(target, account=stranger).ask(order_nos=[NOBODYS])

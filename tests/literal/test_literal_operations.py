@@ -185,7 +185,7 @@ def test_invalid_input_of_another_method_is_a_refusal(client: Target) -> None:
 def test_an_account_that_is_not_there_is_a_refusal_of_another_method(client: Target) -> None:
     """HTTP 404 of 4.2 is documented, too."""
     reply = client.of_account("100042009").pay(apm_payment())
-    assert (reply.outcome, reply.refusal) == (ReplyOutcome.REJECTED, "not_found")
+    assert (reply.outcome, reply.http_status) == (ReplyOutcome.REJECTED, 404)
 
 
 def test_the_hosted_page_is_read(client: Target, gateway: Gateway) -> None:

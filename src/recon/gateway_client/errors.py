@@ -13,9 +13,6 @@ the same, it is masked there. The tree:
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
     └── QueryRefusedError          no query can succeed until a person changes something
-        ├── AddressNotRegisteredError   the gateway does not know the address we call from
-        ├── SignatureRefusedError       the gateway did not accept our signature
-        └── MerchantRefusedError        the gateway does not know the merchant or account
 """
 
 from collections.abc import Mapping
@@ -108,14 +105,7 @@ class UnknownOutcomeError(GatewayClientError):
 class QueryRefusedError(GatewayClientError):
     """The gateway refuses queries for a cause that repeating cannot cure."""
 
-
-class AddressNotRegisteredError(QueryRefusedError):
-    """The gateway does not know the address we call from."""
-
-
-class SignatureRefusedError(QueryRefusedError):
-    """The gateway did not accept our signature."""
-
-
-class MerchantRefusedError(QueryRefusedError):
-    """The gateway does not know the merchant or account."""
+    def __init__(self, message: str, *, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+        """What it does not know or accept: `address`, `signature` or `merchant`, which are ours."""

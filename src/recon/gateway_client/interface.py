@@ -332,12 +332,17 @@ class SignatureRules(InterfaceTable):
         return self.replies[operation].startswith("echo")
 
 
+Refused = Annotated[int, Field(ge=400, le=499)]
+
+
 class Refusals(InterfaceTable):
     """When a whole money request counts as refused before processing."""
 
     signature_codes: frozenset[str]
     before_processing_codes: frozenset[str]
-    before_processing_http: frozenset[Annotated[int, Field(ge=400, le=499)]]
+    before_processing_http: frozenset[Refused]
+    apm_http: frozenset[Refused]
+    """The same of a payment by another method, as the document says."""
     refusal_is_final: bool
     """The merchant has the gateway's word: a 429 or 503 with Retry-After processed nothing."""
 
@@ -357,7 +362,6 @@ class StatusMap(InterfaceTable):
     row_status: dict[str, dict[str, RowWord]]
     refusals: Refusals
     order_status: dict[str, Literal["done", "failed", "pending"]]
-    apm_http: dict[str, Literal["invalid_input", "not_found"]]
     query_return_status: dict[str, QueryRefusal]
     query_result: dict[str, Literal["record", "not_found", "failed"]]
     query: DescribedQuery

@@ -16,7 +16,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
@@ -536,7 +536,6 @@ def _named(fields: Mapping[str, Any], *, interface: GatewayInterface) -> dict[st
     return {**own, **fields.get("more", {})}
 
 
-ApmRefusal = Literal["", "invalid_input", "not_found"]
 ROOT = "respon"
 ALIASES = {
     "merNo": "merchant_id",
@@ -612,8 +611,6 @@ class PaymentReply:
     """The hosted page's form, when it is the one of this payment."""
     page: bytes = field(default=b"", repr=False)
     """The hosted page as it came, when its form is this payment's; it may name the shopper."""
-    refusal: ApmRefusal = ""
-    """What the document says of the HTTP status of a payment by another method: no payment."""
     http_status: int | None = None
     signature: SignatureState = SignatureState.UNCHECKED
     findings: tuple[ReplyFinding, ...] = ()
@@ -678,16 +675,15 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     codes = prepared.account.interface.status_map
     refuses_signature = code in codes.refusals.signature_codes
     is_apm = prepared.operation is PaymentOperation.AUTHORISE_APM
-    refusal: ApmRefusal = codes.apm_http.get(str(raw.status), "") if is_apm else ""
     is_final = raw.status in codes.refusals.before_processing_http
+    is_final = is_final or (is_apm and raw.status in codes.refusals.apm_http)
     message = f"the gateway answered HTTP {raw.status}{f': {text}' if text else ''}"
-    is_rejected = refuses_signature or bool(refusal) or is_final
+    is_rejected = refuses_signature or is_final
     stops = refuses_signature or raw.meaning == "no_access"
     return PaymentReply(
         outcome=ReplyOutcome.REJECTED if is_rejected else ReplyOutcome.UNKNOWN,
         code=code,
         message=message,
-        refusal=refusal,
         findings=(ReplyFinding(FindingKind.HTTP_STATUS, message),),
         stop_reason=message if stops else "",
     )

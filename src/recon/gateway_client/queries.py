@@ -469,22 +469,16 @@ FAILURES_IN_A_ROW_MAX = 6
 ALONE_FROM = 4
 """So few silent keys are asked one by one, more of them in halves."""
 
-REFUSALS: dict[str, tuple[type[errors.QueryRefusedError], str, str]] = {
+REFUSALS: Mapping[str, tuple[str, str]] = {
     "address": (
-        errors.AddressNotRegisteredError,
         "refuses queries from this address",
         "register the outgoing IP address of this machine with the gateway",
     ),
     "signature": (
-        errors.SignatureRefusedError,
         "refused our signature",
         "check the sign key and the templates of signature.toml",
     ),
-    "merchant": (
-        errors.MerchantRefusedError,
-        "does not know this merchant or account",
-        "check both ids",
-    ),
+    "merchant": ("does not know this merchant or account", "check both ids"),
 }
 """What a person must cure before any query can succeed, and how."""
 
@@ -661,10 +655,10 @@ class QueryClient:
         self._pace.answered()
         query.misses = 0
         query.findings.extend(answer.findings)
-        if answer.refusal in REFUSALS:
-            kind, what, cure = REFUSALS[answer.refusal]
+        if answer.refusal and answer.refusal in REFUSALS:
+            what, cure = REFUSALS[answer.refusal]
             msg = f"the gateway {what} ({answer.reason}): {cure}"
-            raise kind(msg)
+            raise errors.QueryRefusedError(msg, cause=answer.refusal)
         if answer.refusal is None:
             query.book(answer)
             self._answered(len(keys))
