@@ -41,23 +41,19 @@ async def ours(url: str, *, calls: int, in_flight: int) -> None:
     from pydantic import SecretStr
 
     from recon.config.settings import GATEWAY_FILES, load_tables
-    from recon.gateway_client import (
-        GatewayInterface,
-        OurAccount,
-        QueryClient,
-        QueryLimits,
-        Transport,
-    )
-    from recon.gateway_client.pace import AccountPace
+    from recon.gateway_client import AsyncGateway, Connection, GatewayInterface, QueryLimits
 
     tables: Any = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
     limits = QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, patience_seconds=0)
-    client = QueryClient(
-        Transport(base_url=url, clock=lambda: datetime.now(UTC)),
-        account=OurAccount(MERCHANT, ACCOUNT, SecretStr(KEY), GatewayInterface.of(**tables)),
-        pace=AccountPace(limits),
+    place = Connection(
+        merchant_id=MERCHANT,
+        account_id=ACCOUNT,
+        sign_key=SecretStr(KEY),
+        interface=GatewayInterface.of(**tables),
+        base_url=url,
+        limits=limits,
     )
-    async with client:
+    async with AsyncGateway(place).reading() as client:
         with measuring(calls=calls):
             answers = await client.query(order_nos=order_numbers(calls))
             counted(len(answers.found), calls=calls)

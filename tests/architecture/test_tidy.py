@@ -26,7 +26,7 @@ MAY_ASK_THE_MACHINE = (
     "src/recon/cli/",
     "src/recon/steps/runtime/environment.py",
     "src/recon/sandbox/options.py",
-    "src/recon/gateway_client/gateway.py",  # the client's front door, for other programs
+    "src/recon/gateway_client/transport.py",  # the client's front door, for other programs
     "flows/",
     "tasks/",
 )

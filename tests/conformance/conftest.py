@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -20,23 +20,18 @@ from pydantic import SecretStr
 
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import (
+    AsyncGateway,
     BatchReply,
+    Connection,
     GatewayInterface,
-    OurAccount,
+    Operation,
     Payment,
     PaymentReply,
     QueryAnswers,
-    QueryClient,
     QueryLimits,
     Row,
-    Transport,
-    prepare,
-    prepare_payment,
-    read_batch_reply,
-    read_payment_reply,
 )
 from recon.gateway_client.interface import same_signature
-from recon.gateway_client.pace import AccountPace
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import Caller
 
@@ -44,62 +39,53 @@ BASE_URL = os.environ.get("CONFORMANCE_BASE_URL", "")
 PROFILE = os.environ.get("CONFORMANCE_PROFILE", "base")
 POLITE = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=0)
 QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, patience_seconds=0)
-TODAY = date(2026, 11, 20)
+TODAY = datetime(2026, 11, 20, tzinfo=UTC)
 """Where the sandbox's clock stands."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
 class Target:
     """One gateway and the real client towards it."""
 
-    base_url: str
-    account: OurAccount
-    known_orders: tuple[str, ...]
+    account: Connection
+    known_orders: tuple[str, ...] = ()
     """Orders that this gateway knows."""
-    limits: QueryLimits
-    deadline_seconds: float = 20
+
+    @property
+    def base_url(self) -> str:
+        """Where it listens."""
+        return self.account.base_url
+
+    @property
+    def gateway(self) -> AsyncGateway:
+        """The client."""
+        return AsyncGateway(self.account)
 
     def ask(self, *, order_nos: Sequence[str] = (), trades: Sequence[str] = ()) -> QueryAnswers:
         """What the gateway answers."""
-
-        async def asked() -> QueryAnswers:
-            client = QueryClient(
-                self.transport(),
-                account=self.account,
-                pace=AccountPace(self.limits),
-            )
-            async with client:
-                return await client.query(order_nos=order_nos, trades=trades)
-
-        return asyncio.run(asked())
+        return asyncio.run(self.gateway.query(order_nos=order_nos, transaction_ids=trades))
 
     def move(self, operation: str, rows: Sequence[Row]) -> BatchReply:
-        """Send one batch and read its reply."""
-        prepared = prepare(operation, rows, account=self.account)
-        raw = asyncio.run(self.transport().send(prepared))
-        return read_batch_reply(prepared, raw)
+        """Send one batch; what the wire did is an outcome too."""
+        return asyncio.run(self.gateway.send(Operation(operation), rows))
 
     def pay(self, payment: Payment) -> PaymentReply:
-        """Start one payment and read its reply."""
-        prepared = prepare_payment(payment, account=self.account, today=TODAY)
-        raw = asyncio.run(self.transport().send(prepared))
-        return read_payment_reply(prepared, raw, base_url=self.base_url)
+        """Start one payment, on the day where the sandbox's clock stands."""
+        return asyncio.run(self.but(clock=lambda: TODAY).gateway.pay(payment))
+
+    def but(self, **changes: Any) -> "Target":
+        """The same client with another account, key, interface or bound."""
+        return replace(self, account=replace(self.account, **changes))
 
     def signing_with(self, key: str) -> "Target":
         """The same client with another key."""
-        return replace(self, account=replace(self.account, sign_key=SecretStr(key)))
+        return self.but(sign_key=SecretStr(key))
 
-    def of_account(self, account_id: str) -> "Target":
-        """The same client for another account."""
-        return replace(self, account=replace(self.account, account_id=account_id))
 
-    def transport(self) -> Transport:
-        """The way to this gateway."""
-        return Transport(base_url=self.base_url, clock=_now, deadline_seconds=self.deadline_seconds)
+def place_of(base_url: str, **fields: Any) -> Connection:
+    """A connection to a gateway; without further fields as the sandbox's account."""
+    own = {"merchant_id": "100042", "account_id": "100042001", "sign_key": SecretStr("sandbox")}
+    return Connection(**{"limits": QUICK, **own, **fields}, base_url=base_url)
 
 
 def interface_of(profile: str) -> GatewayInterface:
@@ -156,8 +142,7 @@ def target(own_gateway: Caller | None) -> Target:
     if own_gateway is None:
         return named_gateway()
     orders = tuple(row["order_no"] for row in own_gateway.captured()[:3])
-    ours = OurAccount("100042", "100042001", SecretStr("sandbox"), interface_of(PROFILE))
-    return Target(own_gateway.base_url, ours, orders, QUICK)
+    return Target(place_of(own_gateway.base_url, interface=interface_of(PROFILE)), orders)
 
 
 def named_gateway() -> Target:
@@ -169,8 +154,13 @@ def named_gateway() -> Target:
     missing = [name for name in ("MERCHANT", "ACCOUNT", "SIGN_KEY") if not given[name]]
     if missing:
         pytest.fail(f"set {', '.join(f'RECON_{name}' for name in missing)} for `make conformance`")
-    account = OurAccount(
-        given["MERCHANT"], given["ACCOUNT"], SecretStr(given["SIGN_KEY"]), interface_of(PROFILE)
+    account = place_of(
+        BASE_URL,
+        merchant_id=given["MERCHANT"],
+        account_id=given["ACCOUNT"],
+        sign_key=SecretStr(given["SIGN_KEY"]),
+        interface=interface_of(PROFILE),
+        limits=POLITE,
     )
     orders = tuple(key for key in given["ORDERS"].split(",") if key)
-    return Target(BASE_URL, account, orders, POLITE)
+    return Target(account, orders)

@@ -70,7 +70,7 @@ def test_an_order_that_was_given_up_may_be_tried_again(sandbox: Any, target: Any
 
 def test_an_account_nobody_knows_is_not_found(sandbox: Any, target: Any) -> None:
     """HTTP 404 is a refusal: the document says so, and nobody was sent anywhere to pay."""
-    reply = target.of_account("100042999").pay(apm_payment())
+    reply = target.but(account_id="100042999").pay(apm_payment())
     assert reply.outcome is ReplyOutcome.REJECTED
     assert reply.http_status == 404
     assert sandbox.effects() == []

@@ -4,35 +4,25 @@ The API document names it and no more, so it runs against our own sandbox only.
 """
 
 import asyncio
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from recon.gateway_client import QueryClient, RefundRow
-from recon.gateway_client.pace import AccountPace
-from tests.conformance.conftest import QUICK, Target, interface_of
+from recon.gateway_client import RefundRow
+from tests.conformance.conftest import Target, interface_of
 
 
 @pytest.fixture
 def extended(target: Any) -> Target:
     """The client of the profile extended."""
-    return replace(target, account=replace(target.account, interface=interface_of("extended")))
+    return target.but(interface=interface_of("extended"))
 
 
 def searched(target: Target, **asked: Any) -> Any:
     """The answers of one search."""
 
-    async def ask() -> Any:
-        async with QueryClient(
-            target.transport(),
-            account=target.account,
-            pace=AccountPace(QUICK),
-        ) as client:
-            return await client.refunds(**asked)
-
-    return asyncio.run(ask())
+    return asyncio.run(target.gateway.refunds(**asked))
 
 
 def test_a_refund_is_found_by_our_own_reference(sandbox: Any, extended: Target) -> None:

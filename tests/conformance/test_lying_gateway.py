@@ -4,29 +4,14 @@ For each operation, kind and side of the commit, two batches are sent under the 
 outcome is compared with the truth. `unknown` and `pending` are always honest.
 """
 
-import asyncio
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
-from recon.gateway_client import (
-    BatchReply,
-    NotSentError,
-    QueryRefusedError,
-    ReplyOutcome,
-    Row,
-    Transport,
-    UnknownOutcomeError,
-    prepare,
-    read_batch_reply,
-    without_reply,
-)
+from recon.gateway_client import QueryRefusedError, ReplyOutcome
 from recon.sandbox.faults import KINDS
 from tests.conformance.test_batch_contracts import payments_for, rows_for
 
@@ -50,19 +35,6 @@ EXTRA: dict[str, dict[str, Any]] = {
 DEADLINE_SECONDS = 5.0
 
 
-def moved(target: Any, operation: str, rows: Sequence[Row]) -> BatchReply:
-    """Send one batch; what the wire did is an outcome too."""
-    prepared = prepare(operation, rows, account=target.account)
-    transport = Transport(
-        base_url=target.base_url, clock=lambda: datetime.now(UTC), deadline_seconds=DEADLINE_SECONDS
-    )
-    try:
-        raw = asyncio.run(transport.send(prepared))
-    except (NotSentError, UnknownOutcomeError) as error:
-        return without_reply(prepared, error=error)
-    return read_batch_reply(prepared, raw)
-
-
 @pytest.mark.parametrize(("operation", "kind", "side"), CASES)
 def test_no_outcome_of_a_batch_is_false(
     sandbox: Any, target: Any, operation: str, kind: str, side: str
@@ -72,8 +44,9 @@ def test_no_outcome_of_a_batch_is_false(
     sandbox.faults(rule | ({"when": side} if len(KINDS[kind].sides) > 1 else {}))
     payments = payments_for(sandbox, operation)[:6]
     outcomes: list[tuple[str, ReplyOutcome]] = []
+    quick = target.but(deadline_seconds=DEADLINE_SECONDS)
     for part in (payments[:3], payments[3:]):
-        reply = moved(target, operation, rows_for(operation, part))
+        reply = quick.move(operation, rows_for(operation, part))
         keys = [payment["transaction_id"] for payment in part]
         outcomes += zip(keys, (row.outcome for row in reply.rows), strict=True)
     true = {e["transaction_id"] for e in effects(sandbox) if e["operation"] == operation}
@@ -107,7 +80,7 @@ def test_no_answer_of_a_query_is_false(sandbox: Any, target: Any, kind: str) -> 
     rule = {"operation": "retrievalTrans", "kind": kind, "times": 2} | EXTRA.get(kind, {})
     rule |= {"when": "before"} if KINDS[kind].sides == {"before"} else {}
     sandbox.faults(rule)
-    quick = replace(target, deadline_seconds=DEADLINE_SECONDS)
+    quick = target.but(deadline_seconds=DEADLINE_SECONDS)
     orders = [payment["order_no"] for payment in payments]
     try:
         answers = quick.ask(order_nos=orders)

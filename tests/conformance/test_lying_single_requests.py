@@ -5,7 +5,6 @@ side, and what the client says is compared with the truth. `make conformance` pl
 test suite one in SAMPLED.
 """
 
-import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,17 +14,12 @@ import pytest
 
 from recon.gateway_client import (
     CancelSubscriptionRow,
-    NotSentError,
     ReplyOutcome,
-    UnknownOutcomeError,
-    payment_without_reply,
-    prepare_payment,
-    read_payment_reply,
 )
 from recon.sandbox.faults import KINDS
-from tests.conformance.conftest import TODAY, Target
+from tests.conformance.conftest import Target
 from tests.conformance.test_card_contract import card_payment
-from tests.conformance.test_lying_gateway import DID_NOT, EXTRA, HAPPENED, effects, moved
+from tests.conformance.test_lying_gateway import DEADLINE_SECONDS, DID_NOT, EXTRA, HAPPENED, effects
 from tests.conformance.test_payout_contract import payout_row
 from tests.conformance.test_subscription_contract import PLAN
 
@@ -38,18 +32,12 @@ NUMBERS = (1, 2)
 
 def paid(target: Target, order_no: str) -> ReplyOutcome:
     """What a payment by card came to; what the wire did is an outcome too."""
-    asked: Any = {"account": target.account}
-    prepared = prepare_payment(card_payment(order_no=order_no), today=TODAY, **asked)
-    try:
-        raw = asyncio.run(target.transport().send(prepared))
-    except (NotSentError, UnknownOutcomeError) as error:
-        return payment_without_reply(error).outcome
-    return read_payment_reply(prepared, raw).outcome
+    return target.pay(card_payment(order_no=order_no)).outcome
 
 
 def of_batch(target: Target, operation: str, row: Any) -> ReplyOutcome:
     """What a batch of one came to."""
-    return moved(target, operation, [row]).rows[0].outcome
+    return target.but(deadline_seconds=DEADLINE_SECONDS).move(operation, [row]).rows[0].outcome
 
 
 def payments(target: Target) -> Mapping[str, Callable[[], ReplyOutcome]]:

@@ -5,7 +5,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +18,6 @@ from recon.gateway_client import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    OurAccount,
     Payer,
     PayoutRow,
     RefundRow,
@@ -35,7 +33,7 @@ from recon.gateway_client.payments import (
     RecurringContract,
 )
 from recon.sandbox.payments import INPUTS
-from tests.conformance.conftest import QUICK, Target
+from tests.conformance.conftest import Target, place_of
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment
 from tests.conformance.test_checkout_contract import hosted_payment
@@ -76,9 +74,9 @@ def gateway(running: tuple[str, Gateway]) -> Gateway:
 @pytest.fixture
 def client(running: tuple[str, Gateway], gateway: Gateway) -> Target:
     """The real client, as it is shipped."""
-    account = OurAccount(MERCHANT, ACCOUNT, SecretStr(KEY))
     del gateway
-    return Target(running[0], account, (), QUICK)
+    ids = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
+    return Target(place_of(running[0], sign_key=SecretStr(KEY), **ids))
 
 
 def paid_by_card(
@@ -184,7 +182,7 @@ def test_invalid_input_of_another_method_is_a_refusal(client: Target) -> None:
 
 def test_an_account_that_is_not_there_is_a_refusal_of_another_method(client: Target) -> None:
     """HTTP 404 of 4.2 is documented, too."""
-    reply = client.of_account("100042009").pay(apm_payment())
+    reply = client.but(account_id="100042009").pay(apm_payment())
     assert (reply.outcome, reply.http_status) == (ReplyOutcome.REJECTED, 404)
 
 
@@ -249,7 +247,7 @@ def test_the_record_of_a_payout_has_every_field_of_its_table(client: Target) -> 
     """All of the request but `notify_url`, nested ones too, and the record's own; no more."""
     sent = [payout_row(beneficiary={"entity_type": "PERSONAL", "address": {"city": "Bonn"}})]
     prepared = prepare("payout", sent, account=client.account)
-    record = json.loads(asyncio.run(client.transport().send(prepared)).body)
+    record = json.loads(asyncio.run(client.gateway.transport.send(prepared)).body)
     assert set(record) == set(PAYOUT_FIELDS) - {"notify_url"} | set(PAYOUT_RECORD)
     assert set(record["payer"]) == set(PAYER)
     assert set(record["beneficiary"]) == set(BENEFICIARY)
@@ -319,7 +317,7 @@ def two_decimals(client: Target) -> Target:
     amounts = known.amounts.model_copy(update={"own_decimals_if_more": False})
     profile = known.model_copy(update={"amounts": amounts})
     interface = client.account.interface.model_copy(update={"profile": profile})
-    return replace(client, account=replace(client.account, interface=interface))
+    return client.but(interface=interface)
 
 
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "1000.00"), ("KWD", "1.20")])

@@ -40,17 +40,16 @@ from recon.gateway_client.errors import (
 )
 from recon.gateway_client.gateway import (
     AsyncGateway as AsyncGateway,
-    Connection as Connection,
     Gateway as Gateway,
 )
 from recon.gateway_client.interface import (
     GatewayInterface as GatewayInterface,
     OurAccount as OurAccount,
+    QueryLimits as QueryLimits,
     ReplyPolicy as ReplyPolicy,
     SignatureState as SignatureState,
     Signer as Signer,
 )
-from recon.gateway_client.pace import QueryLimits as QueryLimits
 from recon.gateway_client.payments import (
     ApmPayment as ApmPayment,
     CardPayment as CardPayment,
@@ -87,6 +86,7 @@ from recon.gateway_client.replies import (
     RiskReason as RiskReason,
 )
 from recon.gateway_client.transport import (
+    Connection as Connection,
     RawReply as RawReply,
     Transport as Transport,
 )

@@ -11,16 +11,13 @@ import random
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-import httpx
 from pydantic import SecretStr
 
-from recon.gateway_client.addresses import DIRECT, Route
 from recon.gateway_client.batches import (
     CancelRow,
     CancelSubscriptionRow,
@@ -39,9 +36,9 @@ from recon.gateway_client.errors import (
     NotSentError,
     UnknownOutcomeError,
 )
-from recon.gateway_client.interface import OurAccount, Signer
+from recon.gateway_client.interface import Signer
 from recon.gateway_client.messages import PreparedCall
-from recon.gateway_client.pace import AccountPace, HeldTooLongError, QueryLimits, next_turn
+from recon.gateway_client.pace import AccountPace, HeldTooLongError, next_turn
 from recon.gateway_client.payments import (
     Payment,
     PaymentReply,
@@ -53,35 +50,13 @@ from recon.gateway_client.payouts import PayoutRow
 from recon.gateway_client.queries import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.replies import BatchReply
 from recon.gateway_client.transport import (
-    CONNECT_SECONDS,
-    DEADLINE_SECONDS,
-    Clock,
+    Connection,
     RawReply,
     Transport,
 )
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
-
-
-def utc_now() -> datetime:
-    """The time, where nobody passes a clock."""
-    return datetime.now(UTC)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Connection(OurAccount):
-    """An account, and how it is reached; everything but the address suits most as it is."""
-
-    base_url: str
-    limits: QueryLimits = field(default_factory=QueryLimits)
-    connect_seconds: float = CONNECT_SECONDS
-    deadline_seconds: float = DEADLINE_SECONDS
-    """Of one call, from its first byte to the last of its reply."""
-    route: Route = DIRECT
-    transport: httpx.AsyncBaseTransport | None = None
-    """Takes the place of the network, such as httpx.MockTransport."""
-    clock: Clock = utc_now
 
 
 class AsyncGateway:
@@ -93,14 +68,7 @@ class AsyncGateway:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.transport = Transport(
-            base_url=connection.base_url,
-            clock=connection.clock,
-            connect_seconds=connection.connect_seconds,
-            deadline_seconds=connection.deadline_seconds,
-            route=connection.route,
-            transport=connection.transport,
-        )
+        self.transport = Transport(connection)
         self._pace = AccountPace(connection.limits)
 
     async def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:

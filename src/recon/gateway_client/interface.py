@@ -616,6 +616,19 @@ class OurAccount:
         return await asyncio.to_thread(make)
 
 
+PATIENCE_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """Bounds of reading."""
+
+    calls_per_second: float = 5.0
+    in_flight: int = 4
+    patience_seconds: float = PATIENCE_SECONDS
+    """How long a group, or a silent gateway, is asked again; 0: every group once."""
+
+
 class SignatureState(StrEnum):
     """What the signature of a reply came to."""
 

@@ -10,8 +10,8 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
+from recon.gateway_client.interface import QueryLimits
 from recon.gateway_client.transport import RawReply
 
 DOUBLING_SECONDS = 2.0
@@ -24,8 +24,6 @@ CALLS_PER_SECOND_MIN = 0.1
 SLEEP_COARSE_SECONDS = 0.02
 """Shorter intervals than this a machine cannot sleep exactly: lateness is then made up for."""
 
-PATIENCE_SECONDS = 600.0
-
 TIME_IS_OVER = "the time for asking the gateway was over"
 
 Seconds = Callable[[], float]
@@ -34,16 +32,6 @@ Sleep = Callable[[float], Awaitable[None]]
 
 class HeldTooLongError(Exception):
     """The next call would have to wait longer than anybody does; it was not made."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """Bounds of reading."""
-
-    calls_per_second: float = 5.0
-    in_flight: int = 4
-    patience_seconds: float = PATIENCE_SECONDS
-    """How long a group, or a silent gateway, is asked again; 0: every group once."""
 
 
 class AccountPace:

@@ -22,6 +22,7 @@ import httpx
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.documents import REPLY_BYTES_MAX
 from recon.gateway_client.errors import CertificateError, NotSentError, UnknownOutcomeError
+from recon.gateway_client.interface import OurAccount, QueryLimits
 from recon.gateway_client.messages import PreparedCall
 
 CONNECT_SECONDS = 5.0
@@ -131,36 +132,39 @@ class _Wire:
             self.written = type(details["exception"]).__name__ != "LocalProtocolError"
 
 
+def utc_now() -> datetime:
+    """The time, where nobody passes a clock."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection(OurAccount):
+    """An account, and how it is reached; everything but the address suits most as it is."""
+
+    base_url: str
+    limits: QueryLimits = field(default_factory=QueryLimits)
+    connect_seconds: float = CONNECT_SECONDS
+    """For the connection alone, TLS included."""
+    deadline_seconds: float = DEADLINE_SECONDS
+    """Of one call, from its first byte to the last of its reply."""
+    route: Route = DIRECT
+    transport: httpx.AsyncBaseTransport | None = None
+    """Takes the place of the network, such as httpx.MockTransport; it stays open. Its failures are
+    unknown outcomes unless it reports its writes as httpx's own does."""
+    clock: Clock = utc_now
+
+
 class Transport:
-    """The way to one gateway, for money and for reads.
+    """The way to one gateway, for money and for reads."""
 
-    Args:
-        base_url: https, or http to a loopback literal.
-        clock: Gives the time of receipt.
-        connect_seconds: For the connection alone, TLS included.
-        deadline_seconds: For the whole call, from its first byte to the last of its reply.
-        route: Whom to trust, as whom to appear, by which proxy.
-        transport: Takes the place of the network, such as httpx.MockTransport; it stays open. Its
-            failures are unknown outcomes unless it reports its writes as httpx's own does.
-    """
-
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        clock: Clock,
-        connect_seconds: float = CONNECT_SECONDS,
-        deadline_seconds: float = DEADLINE_SECONDS,
-        route: Route = DIRECT,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self.base_url = checked_base_url(base_url)
-        self._clock, self._deadline_seconds, self._injected = clock, deadline_seconds, transport
-        self._trusted = trust(base_url, route=route)
-        self._proxy = checked_proxy(route, base_url=base_url)
-        connect = min(connect_seconds, deadline_seconds)
-        self._timeouts = {"connect": connect, "pool": connect}
-        self._timeouts |= {"read": deadline_seconds, "write": deadline_seconds}
+    def __init__(self, connection: Connection) -> None:
+        self.base_url = checked_base_url(connection.base_url)
+        self._clock, self._injected = connection.clock, connection.transport
+        self._trusted = trust(self.base_url, route=connection.route)
+        self._proxy = checked_proxy(connection.route, base_url=self.base_url)
+        self._deadline_seconds = deadline = connection.deadline_seconds
+        connect = min(connection.connect_seconds, deadline)
+        self._timeouts = {"connect": connect, "pool": connect, "read": deadline, "write": deadline}
 
     async def send(self, prepared: PreparedCall) -> RawReply:
         """Send one request over a connection of its own and give back what came.

@@ -10,7 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import SecretStr
+
 from recon.gateway_client import (
+    Connection,
     OurAccount,
     PreparedRequest,
     RawReply,
@@ -57,6 +60,18 @@ def asked(account: OurAccount, *, operation: str = QUERY) -> PreparedCall:
         signature="ab" * 32,
         operation=operation,
     )
+
+
+def reached(base_url: str, **changes: Any) -> Connection:
+    """A connection to a played gateway."""
+    fields: dict[str, Any] = {
+        "base_url": base_url,
+        "merchant_id": "100042",
+        "account_id": "100042001",
+        "sign_key": SecretStr("sandbox"),
+        "clock": lambda: NOW,
+    }
+    return Connection(**fields | changes)
 
 
 Play = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]

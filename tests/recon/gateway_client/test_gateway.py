@@ -1,5 +1,4 @@
 import asyncio
-import doctest
 import json
 import re
 from collections.abc import Callable
@@ -9,10 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
-import recon.gateway_client.gateway
-import recon.gateway_client.interface
 from recon.gateway_client import (
     AsyncGateway,
     CaptureRow,
@@ -23,7 +19,7 @@ from recon.gateway_client import (
     ReplyOutcome,
 )
 from recon.sandbox import SandboxOptions, serving
-from tests.recon.gateway_client.played import NOW
+from tests.recon.gateway_client.played import reached
 from tests.recon.gateway_client.sample_payments import apm_payment
 from tests.recon.gateway_client.sample_payouts import payout_with
 
@@ -32,17 +28,9 @@ ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Dec
 ECHO = {"capture_status": "1", "error_message": ""}
 
 
-def place_of(answer: Callable[[httpx.Request], httpx.Response], **changes: Any) -> Connection:
+def place_of(answer: Callable[[httpx.Request], httpx.Response]) -> Connection:
     """A connection whose network is a function."""
-    fields: dict[str, Any] = {
-        "base_url": "https://gateway.example.test",
-        "merchant_id": "100042",
-        "account_id": "100042001",
-        "sign_key": SecretStr("sandbox"),
-        "transport": httpx.MockTransport(answer),
-        "clock": lambda: NOW,
-    }
-    return Connection(**fields | changes)
+    return reached("https://gateway.example.test", transport=httpx.MockTransport(answer))
 
 
 def captured(request: httpx.Request) -> httpx.Response:
@@ -114,15 +102,6 @@ def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]
         GatewayInterface.bundled(user={"profile": {}})
     with pytest.raises(InterfaceError, match="rows_max"):
         GatewayInterface.bundled(user={"profiles": {"batch": {"capture": {"rows_max": 0}}}})
-
-
-@pytest.mark.parametrize(
-    "module", [recon.gateway_client.gateway, recon.gateway_client.interface], ids=str
-)
-def test_the_examples_in_the_docstrings_work(module: Any) -> None:
-    ran = doctest.testmod(module)
-
-    assert (ran.failed, ran.attempted > 0) == (0, True)
 
 
 def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.queries import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS, grouped
-from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
+from tests.recon.gateway_client.played import Play, Player, answer, pieces, reached, reset
 from tests.recon.gateway_client.test_query_records import REFUND_ROW
 
 Answering = Callable[[list[str]], dict[str, Any] | None]
@@ -76,7 +76,7 @@ class Gateway:
 
 def client_of(player: Player, *, account: OurAccount, **how: Any) -> QueryClient:
     """A client of a played gateway."""
-    transport = Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=5)
+    transport = Transport(reached(player.base_url, deadline_seconds=5))
     return QueryClient(transport, account=account, **how)
 
 

@@ -46,7 +46,7 @@ from recon.gateway_client.queries import (
     read_group,
 )
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
-from tests.recon.gateway_client.played import NOW, Player, asked, pieces, success_of, under
+from tests.recon.gateway_client.played import NOW, Player, asked, pieces, reached, success_of, under
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -282,7 +282,7 @@ def test_no_header_makes_the_transport_fail(
     async def run() -> None:
         player = Player()
         async with player.playing(pieces(said)):
-            transport = Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=2)
+            transport = Transport(reached(player.base_url, deadline_seconds=2))
             with contextlib.suppress(UnknownOutcomeError):
                 reply = await transport.send(captures)
                 assert reply.status >= 100

@@ -21,7 +21,16 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.addresses import checked_base_url, checked_proxy, trust
 from recon.gateway_client.transport import _give_up, _Wire
-from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset, silence
+from tests.recon.gateway_client.played import (
+    NOW,
+    Play,
+    Player,
+    answer,
+    pieces,
+    reached,
+    reset,
+    silence,
+)
 
 SELF_SIGNED = Path(__file__).parent / "loopback.pem"
 """A key and its certificate for 127.0.0.1 that nobody but these tests trusts."""
@@ -45,13 +54,8 @@ async def send(
     deadline_seconds: float = 60,
 ) -> RawReply:
     """One send; its bounds are short only where they are what ends it."""
-    transport = Transport(
-        base_url=base_url,
-        clock=clock,
-        connect_seconds=connect_seconds,
-        deadline_seconds=deadline_seconds,
-    )
-    return await transport.send(prepared)
+    bounds = {"connect_seconds": connect_seconds, "deadline_seconds": deadline_seconds}
+    return await Transport(reached(base_url, **bounds)).send(prepared)
 
 
 def played(
@@ -153,7 +157,7 @@ def test_each_batch_has_a_connection_of_its_own_and_no_cookies(
     async def run() -> None:
         play = answer(200, b"{}", headers="Set-Cookie: a=b; Path=/\r\n")
         async with player.playing(play):
-            transport = Transport(base_url=player.base_url, clock=clock)
+            transport = Transport(reached(player.base_url))
             await transport.send(captures)
             await transport.send(captures)
 
@@ -318,19 +322,14 @@ async def sent_over(
     async with gateway:
         port = gateway.sockets[0].getsockname()[1]
         if proxy is None:
-            transport = Transport(
-                base_url=f"https://127.0.0.1:{port}", clock=lambda: NOW, route=route
-            )
+            transport = Transport(reached(f"https://127.0.0.1:{port}", route=route))
             return await transport.send(prepared)
         between = await asyncio.start_server(proxy, "127.0.0.1", 0)
         async with between:
             address = f"http://127.0.0.1:{between.sockets[0].getsockname()[1]}"
-            transport = Transport(
-                base_url=f"https://127.0.0.1:{port}",
-                clock=lambda: NOW,
-                route=Route(proxy=address, ca_file=SELF_SIGNED),
-                deadline_seconds=5,
-            )
+            route = Route(proxy=address, ca_file=SELF_SIGNED)
+            place = reached(f"https://127.0.0.1:{port}", route=route, deadline_seconds=5)
+            transport = Transport(place)
             return await transport.send(prepared)
 
 
