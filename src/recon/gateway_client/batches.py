@@ -550,16 +550,13 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
     status = text_of(answer.get(described.status_field)) or ""
     word = interface.status_map.row_status[operation].get(status)
     text = masked(text_of(answer.get(described.message_field)) or "")
-    code, text = code_and_text(text)
     if described.code_field:
-        text = masked(text_of(answer.get(described.message_field)) or "")
         code = masked(text_of(answer.get(described.code_field)) or "")
+    else:
+        code, text = code_and_text(text)
     payout, wrong = None, ""
     if isinstance(sent, PayoutRow):
-        amounts = interface.profile.amounts
-        payout = payout_record(
-            answer, sent=sent, amounts=amounts, masked_text=masked, kept_id=prepared.kept_id
-        )
+        payout = payout_record(answer, sent=sent, prepared=prepared)
         wrong = misfit(sent, record=payout)
     if word is None:
         why = f"{described.status_field} {masked(status) or 'missing'} is not in the status map"

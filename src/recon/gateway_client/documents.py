@@ -174,9 +174,7 @@ def xml_root(body: bytes, *, root: str) -> etree._Element:
 def element_texts(element: etree._Element, *, repeated: str = "") -> dict[str, str]:
     """The text of every element below that has no elements itself, by name.
 
-    Args:
-        element: The root of a reply.
-        repeated: The one name that may stand more than once; it is left out.
+    `repeated` may stand more than once and is left out.
 
     Raises:
         UnreadableReplyError: another name stands twice: nobody could say which one counts.

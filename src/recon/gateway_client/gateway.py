@@ -163,13 +163,7 @@ class AsyncGateway:
         randomness: random.Random | None = None,
         answered: Callable[[int], None] = lambda _: None,
     ) -> QueryClient:
-        """Queries over kept connections, for many of them; a context manager.
-
-        Args:
-            pace: The account's, where others read it too.
-            randomness: For the waits between attempts.
-            answered: Hears of how many keys each reply was that answered some.
-        """
+        """Queries over kept connections, for many of them; a context manager (`QueryClient`)."""
         return QueryClient(
             self.transport,
             account=self._connection,

@@ -231,15 +231,9 @@ class WireAmounts(InterfaceTable):
         return f"{value:f}" if wanted is None else f"{value:.{wanted}f}"
 
     def _read(self, text: str, *, currency: str, is_short: bool) -> Decimal:
-        """The one grammar of an amount.
+        """The one grammar of an amount; AmountError for any other text or unknown currency.
 
-        Args:
-            text: The amount.
-            currency: Its currency.
-            is_short: Fewer decimals than the currency's are right too, not only those of the wire.
-
-        Raises:
-            AmountError: any other text, or no currency that we know.
+        `is_short`: any fewer decimals than the currency's are right, not only those of the wire.
         """
         wanted, own = self.decimals_of(currency), _iso_decimals(currency)
         if wanted is None:
@@ -638,11 +632,7 @@ class SignatureState(StrEnum):
     UNCHECKED = "unchecked"
 
     def is_enough(self, *, may_lack: bool) -> bool:
-        """Whether a reply may be believed as far as its signature goes.
-
-        Args:
-            may_lack: The rule of its operation: a reply without one is as good.
-        """
+        """Whether a reply may be believed, by its operation's rule of replies without one."""
         return self is SignatureState.VALID or (may_lack and self is SignatureState.ABSENT)
 
 

@@ -113,11 +113,7 @@ class AccountPace:
         self._held_until = max(self._held_until, self.seconds() + seconds)
 
     def slow_down(self, turn: int) -> None:
-        """Halve both bounds, once for all calls that were under way together.
-
-        Args:
-            turn: What the turn of the refused call yielded.
-        """
+        """Halve both bounds, once for all calls that were under way together."""
         if turn != self.slowed:
             return
         self.slowed += 1

@@ -405,13 +405,7 @@ _MONTH = re.compile(r"[0-9]{1,2}", re.ASCII)
 def payment_problems(
     payment: Payment, *, interface: GatewayInterface, today: date
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of a field and why it must not be sent.
-
-    Args:
-        payment: What is to be sent.
-        interface: Grammar, lengths and names of fields.
-        today: A card is good to the end of its month.
-    """
+    """Pairs of a field and why it must not be sent; a card is good to the end of its month."""
     profile = interface.profile
     for name in payment.required:
         if is_blank(getattr(payment, name)):
@@ -630,24 +624,13 @@ def read_payment_reply(
         raw: What came back, whatever it is.
         base_url: Where it was sent; without it a hosted page may lead to a path only.
     """
-    if raw.meaning != "read":
-        reply = _by_status(raw, prepared=prepared)
-        return replace(reply, http_status=raw.status)
-    payment, account = prepared.payment, prepared.account
-    asked: dict[str, str | Decimal] = {
-        "merchant_id": account.merchant_id,
-        "account_id": account.account_id,
-        "order_no": payment.order_no,
-        "currency": payment.currency,
-        "amount": payment.amount,
-    }
-    echo = _Echo(asked, prepared=prepared, base_url=base_url)
     try:
-        if prepared.operation is PaymentOperation.CHECKOUT:
-            reply = _by_form(raw.body, echo=echo)
+        if raw.meaning != "read":
+            reply = _by_status(raw, prepared=prepared)
+        elif prepared.operation is PaymentOperation.CHECKOUT:
+            reply = _by_form(raw.body, prepared=prepared, base_url=base_url)
         else:
-            root = xml_root(raw.body, root=ROOT)
-            reply = _by_result(root, echo=echo)
+            reply = _by_result(xml_root(raw.body, root=ROOT), prepared=prepared)
     except UnreadableReplyError as error:
         message = f"the reply (HTTP {raw.status}) is {error}"
         reply = _unknown(FindingKind.UNREADABLE, message)
@@ -689,57 +672,59 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     )
 
 
-class _Echo:
-    """What a reply must say again of a payment."""
-
-    def __init__(
-        self,
-        asked: Mapping[str, str | Decimal],
-        *,
-        prepared: PreparedPayment,
-        base_url: str,
-    ) -> None:
-        self.asked, self.prepared, self.base_url = asked, prepared, base_url
-
-    def differing(
-        self, expected: Mapping[str, str | Decimal], *, given: Mapping[str, str]
-    ) -> list[str]:
-        """Names whose given text is not what is expected; amounts are compared as numbers."""
-        amounts = self.prepared.account.interface.profile.amounts
-        currency, operation = self.prepared.payment.currency, self.prepared.operation
-
-        def read(name: str, value: str | Decimal) -> str | Decimal | None:
-            text = given.get(name)
-            if isinstance(value, str):
-                return text
-            return amounts.amount_of(text, currency=currency, operation=operation)
-
-        return [name for name, value in expected.items() if read(name, value) != value]
-
-    def leads_to_the_page(self, action: str) -> bool:
-        """Whether a browser that submits the form is at this gateway's hosted page (4.3)."""
-        path, base = self.prepared.path, self.base_url
-        try:
-            there, own = urlsplit(urljoin(f"{base}{path}", action)), urlsplit(base)
-        except ValueError:
-            return False
-        if _NO_PATH.search(action) or there.path not in {path, f"{own.path}{path}"}:
-            return False
-        hosts = {own.netloc, *self.prepared.account.interface.profile.payment.page_hosts}
-        return there.netloc in hosts and (not there.netloc or is_private_way(there.geturl()))
+def _order(prepared: PreparedPayment) -> dict[str, str | Decimal]:
+    """What every reply must say again of a payment."""
+    payment = prepared.payment
+    return {"order_no": payment.order_no, "currency": payment.currency, "amount": payment.amount}
 
 
-def _by_form(page: bytes, *, echo: _Echo) -> PaymentReply:
+def _differing(
+    expected: Mapping[str, str | Decimal], *, given: Mapping[str, str], prepared: PreparedPayment
+) -> list[str]:
+    """Names whose given text is not what is expected; amounts are compared as numbers."""
+    amounts = prepared.account.interface.profile.amounts
+    currency, operation = prepared.payment.currency, prepared.operation
+
+    def read(name: str, value: str | Decimal) -> str | Decimal | None:
+        text = given.get(name)
+        if isinstance(value, str):
+            return text
+        return amounts.amount_of(text, currency=currency, operation=operation)
+
+    return [name for name, value in expected.items() if read(name, value) != value]
+
+
+def _leads_to_the_page(action: str, *, prepared: PreparedPayment, base_url: str) -> bool:
+    """Whether a browser that submits the form is at this gateway's hosted page (4.3)."""
+    path = prepared.path
+    try:
+        there, own = urlsplit(urljoin(f"{base_url}{path}", action)), urlsplit(base_url)
+    except ValueError:
+        return False
+    if _NO_PATH.search(action) or there.path not in {path, f"{own.path}{path}"}:
+        return False
+    hosts = {own.netloc, *prepared.account.interface.profile.payment.page_hosts}
+    return there.netloc in hosts and (not there.netloc or is_private_way(there.geturl()))
+
+
+def _by_form(page: bytes, *, prepared: PreparedPayment, base_url: str) -> PaymentReply:
     """The page is ours when its inputs say what we asked for."""
     form = html_form(page)
-    asked, sent = echo.asked, echo.prepared.texts
+    ours, sent = prepared.account, prepared.texts
+    asked: dict[str, str | Decimal] = {
+        "merchant_id": ours.merchant_id,
+        "account_id": ours.account_id,
+        **_order(prepared),
+    }
     expected = {**asked, **{alias: asked[name] for alias, name in ALIASES.items()}}
     # What of the request it repeats beside these, it repeats as it was sent.
     expected |= {name: sent[name] for name in sent if name in form.inputs and name not in asked}
     repeated = {name: asked.get(name, sent[name]) for name in sent if name in form.parameters}
-    differing = echo.differing(expected, given=form.inputs)
-    differing += [f"allParams {name}" for name in echo.differing(repeated, given=form.parameters)]
-    if form.method != "post" or not echo.leads_to_the_page(form.action):
+    differing = _differing(expected, given=form.inputs, prepared=prepared)
+    parameters = _differing(repeated, given=form.parameters, prepared=prepared)
+    differing += [f"allParams {name}" for name in parameters]
+    leads = _leads_to_the_page(form.action, prepared=prepared, base_url=base_url)
+    if form.method != "post" or not leads:
         differing = ["form", *differing]
     if differing:
         message = f"the page differs in {', '.join(differing)}"
@@ -747,10 +732,10 @@ def _by_form(page: bytes, *, echo: _Echo) -> PaymentReply:
     return PaymentReply(outcome=ReplyOutcome.PENDING, form=form, page=page)
 
 
-def _by_result(root: etree._Element, *, echo: _Echo) -> PaymentReply:
+def _by_result(root: etree._Element, *, prepared: PreparedPayment) -> PaymentReply:
     """The XML result: believed as a batch's reply is, then its echo, then its status."""
     texts = element_texts(root, repeated="risk_reasons")
-    prepared, interface = echo.prepared, echo.prepared.account.interface
+    interface = prepared.account.interface
     record = payment_record(root, texts=texts, prepared=prepared)
     envelope = envelope_of(texts, sent=prepared, message_fields=("result_info",))
     codes = interface.status_map
@@ -770,8 +755,7 @@ def _by_result(root: etree._Element, *, echo: _Echo) -> PaymentReply:
         kind, message = envelope.doubt.kind, envelope.doubt.message
         stops = kind is not FindingKind.ACCOUNT_NOT_ECHOED
         return _unknown(kind, message, signature=envelope.signature, stops=stops)
-    order = {name: echo.asked[name] for name in ("order_no", "currency", "amount")}
-    if differing := echo.differing(order, given=texts):
+    if differing := _differing(_order(prepared), given=texts, prepared=prepared):
         message = f"the reply differs in {', '.join(differing)}"
         return _unknown(FindingKind.ECHO_DIFFERS, message, signature=envelope.signature)
     outcome, message = _outcome(record, operation=prepared.operation, interface=interface)
@@ -816,13 +800,7 @@ def _outcome(
 def payment_record(
     root: etree._Element, *, texts: Mapping[str, str], prepared: PreparedCall
 ) -> PaymentRecord:
-    """The parts of a payment's result; total over any element.
-
-    Args:
-        root: The element `respon`.
-        texts: The texts of its plain elements.
-        prepared: Whose private values are masked in whatever is kept.
-    """
+    """The parts of a payment's result, the private values of its request masked; total."""
     masked = prepared.masked_text
 
     def kept(name: str) -> str:

@@ -4,7 +4,7 @@ Nothing of a beneficiary or payer shows in a repr or an error.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,9 +13,10 @@ from uuid import UUID
 
 from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.documents import text_of, unlisted
-from recon.gateway_client.interface import GatewayInterface, WireAmounts
+from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.messages import (
     SHOWN,
+    PreparedCall,
     PrivateFields,
     Shown,
     ShownAmount,
@@ -191,7 +192,6 @@ def has_iban_check(iban: str) -> bool:
     return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
 
 
-Kept = Callable[[str], str]
 _BEARERS = ("PAYER", "BENEFICIARY")
 """Who may bear the fee."""
 _INSTANT = re.compile(
@@ -236,22 +236,14 @@ _KNOWN_FIELDS = (
 
 
 def payout_record(
-    reply: Mapping[str, Any],
-    *,
-    sent: PayoutRow,
-    amounts: WireAmounts,
-    masked_text: Kept,
-    kept_id: Kept,
+    reply: Mapping[str, Any], *, sent: PayoutRow, prepared: PreparedCall
 ) -> PayoutRecord:
     """The record in a payout's reply, whatever else the reply holds; never raises.
 
-    Args:
-        reply: The reply's fields.
-        sent: What was asked for; it says in which currency each side pays (A-21).
-        amounts: How amounts are written.
-        masked_text: Makes foreign text safe to keep, private values of the request included.
-        kept_id: The same for ids, whose digits may look like a card's.
+    What was asked for says in which currency each side pays (A-21).
     """
+    amounts = prepared.account.interface.profile.amounts
+    masked_text, kept_id = prepared.masked_text, prepared.kept_id
     source = sent.source_currency or sent.payment_currency
     given = {name: text_of(reply.get(name)) for name in _KNOWN_FIELDS}
     fee_in = given["fee_currency"] or ""
