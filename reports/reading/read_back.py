@@ -40,6 +40,7 @@ TAKEN = (
     Column("Resolution", 24, lambda row: row["answer"].resolution),
     Column("Owner", 20, lambda row: row["answer"].owner),
     Column("Comment", 60, lambda row: row["answer"].comment, wrap=True),
+    Column("Applies to", 24, "scope"),
     Column("Answer", 9, "version", "count"),
     Column("State", 30, lambda row: "waits for a second person" if row["waits"] else "kept"),
 )

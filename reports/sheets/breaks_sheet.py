@@ -79,6 +79,11 @@ def _answered(name: str) -> Any:
     return value
 
 
+def _applies_to(row: Row) -> str | None:
+    kept: StoredAnswer | None = row["kept"]
+    return (kept.scope or None) if kept else None
+
+
 def answered_by(kept: StoredAnswer | None) -> str:
     """Who gave the newest answer to a break."""
     if kept is None:
@@ -137,7 +142,7 @@ COLUMNS = (
     Column("Owner", 12, _answered("owner"), "input", characters_max=OWNER_CHARACTERS_MAX),
     Column("Comment", 18, _answered("comment"), "input", characters_max=COMMENT_CHARACTERS_MAX),
     Column("Resolved on", 11, _answered("resolved_on"), "input"),
-    Column("Applies to", 12, lambda _: None, "input", choices=SCOPES),
+    Column("Applies to", 12, _applies_to, "input", choices=SCOPES),
     Column(ANSWERED_BY, 18, lambda row: answered_by(row["kept"]), is_hidden=True),
     Column("What each side says", 52, _sides, wrap=True, is_hidden=True),
     Column(EFFECT, 15, "effect_orders", "money", is_hidden=True),

@@ -28,8 +28,10 @@ WRITE_OFF = "Written off (approved)"
 
 THIS_BREAK = "This break"
 WHOLE_CAUSE = "Every break of this cause"
-SCOPES = (THIS_BREAK, WHOLE_CAUSE)
-"""How far an answer reaches."""
+FROM_CAUSE = "Came with its cause"
+SCOPES = (THIS_BREAK, WHOLE_CAUSE, FROM_CAUSE)
+"""How far an answer reaches; the last one is what the sheet says of an answer that another break's
+brought. Whoever writes it means this break."""
 
 OWNER_CHARACTERS_MAX = 60
 COMMENT_CHARACTERS_MAX = 500
@@ -60,6 +62,8 @@ class StoredAnswer:
     by: str
     waits: bool
     """A write-off that no second person has agreed to."""
+    scope: str = ""
+    """One of SCOPES."""
 
 
 def with_answers(
@@ -126,8 +130,13 @@ class Taken:
     version: int
     row: int
     waits: bool
-    covers_cause: bool = False
-    """It came with the answer to another break of the same cause."""
+    scope: str = THIS_BREAK
+    """One of SCOPES."""
+
+    @property
+    def covers_cause(self) -> bool:
+        """It came with the answer to another break of the same cause."""
+        return self.scope == FROM_CAUSE
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from recon.model.errors import SourceUnreadableError
 from recon.model.money import Money, format_minor_units
 from recon.model.nights import Mode
 from recon.model.resolutions import (
+    FROM_CAUSE,
+    THIS_BREAK,
     WHOLE_CAUSE,
     WRITE_OFF,
     Import,
@@ -245,26 +247,32 @@ def _judge(
 ) -> tuple[Import, list[NewAnswer]]:
     refusals = list(returned.refusals)
     answers: dict[str, NewAnswer] = {}
-    unchanged = 0
+    unchanged: set[str] = set()
     own = [row for row in returned.rows if not row.answer.is_blank]
     for row in own:
         kept = night.kept.get(row.break_id)
-        if kept is not None and kept.answer == row.answer and row.scope != WHOLE_CAUSE:
-            unchanged += 1
+        reaches_further = row.scope == WHOLE_CAUSE and not (kept and kept.scope == WHOLE_CAUSE)
+        if kept is not None and kept.answer == row.answer and not reaches_further:
+            unchanged.add(row.break_id)
             continue
         problem = _problem(row, kept=kept, night=night, today=today)
         if problem:
             refusals.append(problem)
             continue
         answers[row.break_id] = _new(row, break_id=row.break_id, kept=kept, night=night)
-    for row in own:
-        if row.scope == WHOLE_CAUSE and row.break_id in answers:
-            refusals += _uncovered(row, returned=returned, night=night)
-            covered = list(_covered(row, returned=returned, night=night, taken=answers))
-            answers.update({break_id.break_id: break_id for break_id in covered})
+    first_of: dict[str, ReturnedRow] = {}
+    for row in [row for row in own if row.scope == WHOLE_CAUSE and row.break_id in answers]:
+        first = first_of.setdefault(alike_by(night.breaks[row.break_id]), row)
+        if first is not row:
+            refusals += _said_before(row, first=first)
+            continue
+        refusals += _uncovered(row, returned=returned, night=night, taken=answers)
+        covered = list(_covered(row, returned=returned, night=night, taken=answers))
+        answers.update({each.break_id: each for each in covered})
     blank = sum(row.answer.is_blank and row.break_id not in answers for row in returned.rows)
     taken = tuple(_taken(answer, night=night) for answer in answers.values())
-    done = replace(brought, taken=taken, unchanged=unchanged, blank=blank, refusals=tuple(refusals))
+    left = len(unchanged - answers.keys())
+    done = replace(brought, taken=taken, unchanged=left, blank=blank, refusals=tuple(refusals))
     return done, list(answers.values())
 
 
@@ -304,14 +312,31 @@ def _stale(row: ReturnedRow, *, kept: StoredAnswer | None, night: _Night) -> str
 def _covered(
     row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
 ) -> Iterator[NewAnswer]:
-    """The other breaks of the row's cause that nobody answered in this workbook."""
+    """The other breaks of the row's cause that nobody answered in their own right."""
     for other in _of_cause(row, returned=returned, night=night):
         kept = night.kept.get(other.break_id)
-        is_answered = other.break_id in taken or not other.answer.is_blank
+        is_answered = other.break_id in taken or _has_its_own(other, kept=kept)
         if is_answered or _stale(other, kept=kept, night=night):
             continue
         new = _new(row, break_id=other.break_id, kept=kept, night=night)
-        yield replace(new, covers_cause=True)
+        yield replace(new, scope=FROM_CAUSE)
+
+
+def _has_its_own(row: ReturnedRow, *, kept: StoredAnswer | None) -> bool:
+    """Whether a break has an answer that was not one to every break of its cause."""
+    if row.answer.is_blank:
+        return False
+    return kept is None or kept.answer != row.answer or kept.scope not in {WHOLE_CAUSE, FROM_CAUSE}
+
+
+def _said_before(row: ReturnedRow, *, first: ReturnedRow) -> Iterator[WorkbookRefusal]:
+    """A second, other answer to every break of a cause: no break has two."""
+    if row.answer != first.answer:
+        problem = (
+            f"row {first.number} answers every break of this cause already; this answer was taken "
+            "for its own break alone"
+        )
+        yield WorkbookRefusal(row.cells["Applies to"], row.scope, problem)
 
 
 def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
@@ -324,7 +349,9 @@ def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[Re
     return [answer for answer in others if causes[answer.break_id] == causes[row.break_id]]
 
 
-def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[WorkbookRefusal]:
+def _uncovered(
+    row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
+) -> Iterator[WorkbookRefusal]:
     """To what an answer for every break of a cause was not applied, so that nobody believes it."""
     others = _of_cause(row, returned=returned, night=night)
     if not others:
@@ -334,8 +361,15 @@ def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterat
         )
         yield WorkbookRefusal(row.cells["Applies to"], row.scope, problem)
     for other in others:
-        problem = _stale(other, kept=night.kept.get(other.break_id), night=night)
-        if other.answer.is_blank and problem:
+        kept = night.kept.get(other.break_id)
+        problem = _stale(other, kept=kept, night=night)
+        if _has_its_own(other, kept=kept):
+            order = subject_of(night.breaks[other.break_id])
+            problem = (
+                f"{order} has an answer of its own, which stands: the one of row {row.number} to "
+                "every break of its cause was not applied to it; answer it in its own row"
+            )
+        if problem and other.break_id not in taken:
             yield WorkbookRefusal(other.cells["Resolution"], row.answer.resolution, problem)
 
 
@@ -347,7 +381,7 @@ def _new(row: ReturnedRow, *, break_id: str, kept: StoredAnswer | None, night: _
         answer=row.answer,
         waits=row.answer.resolution == WRITE_OFF,
         sheet_row=row.number,
-        covers_cause=False,
+        scope=WHOLE_CAUSE if row.scope == WHOLE_CAUSE else THIS_BREAK,
         currency=str(night.breaks[break_id]["currency"]),
         exposure=night.breaks[break_id]["exposure"],
     )
@@ -361,7 +395,7 @@ def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
         subject_of(broken),
         new_answer.answer,
         *place,
-        covers_cause=new_answer.covers_cause,
+        new_answer.scope,
     )
 
 

@@ -27,7 +27,8 @@ class NewAnswer:
     answer: BreakAnswer
     waits: bool
     sheet_row: int
-    covers_cause: bool
+    scope: str
+    """One of SCOPES."""
     currency: str
     exposure: int | None
     """Minor units at risk, as the answered workbook showed them."""
@@ -48,7 +49,7 @@ def save(
 ) -> None:
     """Store answers with their events; a version that somebody else took raises on its key."""
     common = {"given_by": brought.by, "given_at": at, "run_id": brought.run_id}
-    names = ("break_id", "version", "waits", "sheet_row", "covers_cause", "currency", "exposure")
+    names = ("break_id", "version", "waits", "sheet_row", "scope", "currency", "exposure")
     rows = [
         {
             **{name: getattr(new, name) for name in names},
@@ -185,4 +186,5 @@ def _kept(row: Any) -> StoredAnswer:
         version=row["version"],
         by=row["given_by"],
         waits=row["waits"],
+        scope=row["scope"],
     )

@@ -592,7 +592,7 @@ break_answer = Table(
     id_column("run_id"),
     text_column("file_sha256", 64),
     Column("sheet_row", Integer, nullable=False),
-    Column("covers_cause", Boolean, nullable=False),  # came with the answer to another break
+    text_column("scope", 40),  # how far it was to reach, or that it came with another break's
     text_column("currency", 3),
     amount_column("exposure", nullable=True),  # of the break, as the answered workbook showed it
     UniqueConstraint("merchant_id", "account_id", "break_id", "version"),

@@ -7,13 +7,14 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.errors import SourceUnreadableError, UsageError
-from recon.model.resolutions import WHOLE_CAUSE, Import
+from recon.model.resolutions import FROM_CAUSE, THIS_BREAK, WHOLE_CAUSE, Import
 from recon.steps.admin.verify import Verification, verify
 from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
 from recon.steps.approvals.sign_off import Night
 from recon.steps.approvals.taken_back import words_taken_back
-from recon.steps.night.report import rebuild_answered
+from recon.steps.night.report import rebuild, rebuild_answered
 from recon.steps.runtime.identity import identify
+from recon.store.nights import runs
 from recon.store.people import resolution_rows
 from reports.handed import form, reading, workbooks
 from reports.reading.workbook_check import run_of
@@ -38,6 +39,11 @@ class Returned:
         """Fill one cell of the n-th break; gives its break key."""
         self.sheet.cell(HEADER_ROW + 1 + row, self.columns[title]).value = value
         return self.key(row)
+
+    def cells(self, title: str) -> list[Any]:
+        """A column of the list."""
+        rows = range(HEADER_ROW + 1, self.sheet.max_row + 1)
+        return [self.sheet.cell(row, self.columns[title]).value for row in rows]
 
     def key(self, row: int) -> str:
         """The break of the n-th row."""
@@ -100,6 +106,14 @@ def newest_workbook(merchant: Any) -> Path:
     """What the last night wrote."""
     written = merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")
     return max(written, key=lambda path: path.stat().st_mtime_ns)
+
+
+def rebuilt(merchant: Any) -> None:
+    """The night's workbook, written again with the answers."""
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            run_id = runs.finished(connection)[-1].run_id
+        rebuild(run_id, environment=environment, workbooks=workbooks())
 
 
 def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
@@ -391,6 +405,54 @@ def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
     assert not done.refusals
     assert "3 answers taken, 2 of them with the answer to another break" in sentence_of(done)
     assert "1 without an answer" in sentence_of(done)
+
+
+def in_minor_units(merchant: Any, *, count: int) -> list[str]:
+    """A night with a file in minor units, whose breaks have one cause; their orders, as listed."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:count]
+    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid]
+    merchant.drop("minor.csv", *rows)
+    merchant.night(workbooks=workbooks())
+    return Returned(newest_workbook(merchant)).cells("Order or batch")
+
+
+def test_an_answer_to_a_whole_cause_is_given_once_and_leaves_its_trace(merchant: Any) -> None:
+    """The next workbook says of each break how its answer came; a second one is told by name.
+
+    What has an answer of its own keeps it, and what the first answer brought goes with a later one.
+    """
+    orders = in_minor_units(merchant, count=4)
+    back = Returned(newest_workbook(merchant))
+    for row, comment in ((0, "the first"), (2, "another")):
+        back.answer("Order corrected", row=row, comment=comment)
+        back.write("Applies to", WHOLE_CAUSE, row=row)
+    first = take(merchant, back.save("first.xlsx"))
+    (twice,) = first.refusals
+    rebuilt(merchant)
+    shown = Returned(newest_workbook(merchant)).cells("Applies to")
+    again = Returned(newest_workbook(merchant))
+    untouched = take(merchant, again.save("untouched.xlsx"))
+    again.write("Comment", "of its own", row=1)
+    own = take(merchant, again.save("own.xlsx"))
+    rebuilt(merchant)
+    last = Returned(newest_workbook(merchant))
+    last.write("Comment", "for all", row=0)
+    later = take(merchant, last.save("later.xlsx"))
+
+    assert [(one.order_no, one.answer.comment) for one in first.taken] == [
+        *((orders[0], "the first"), (orders[2], "another")),
+        *((orders[1], "the first"), (orders[3], "the first")),
+    ]
+    assert (twice.cell, twice.value) == ("Breaks!K7", WHOLE_CAUSE)
+    assert "row 5 answers every break of this cause already" in twice.reason
+    assert shown == [WHOLE_CAUSE, FROM_CAUSE, WHOLE_CAUSE, FROM_CAUSE]
+    assert (untouched.taken, untouched.unchanged) == ((), 4)
+    assert [(one.order_no, one.scope) for one in own.taken] == [(orders[1], THIS_BREAK)]
+    assert {one.order_no for one in later.taken} == {orders[0], orders[2], orders[3]}
+    assert {one.answer.comment for one in later.taken} == {"for all"}
+    (kept,) = later.refusals
+    assert kept.reason.startswith(f"{orders[1]} has an answer of its own, which stands")
 
 
 def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant: Any) -> None:

@@ -87,7 +87,7 @@ def ask_write_off(merchant: Any, break_id: str, *, run_id: str, agreed_by: str =
         "given_at": datetime(2026, 11, 21, tzinfo=UTC),
         "version": 1,
         "sheet_row": 1,
-        "covers_cause": False,
+        "scope": "This break",
         "exposure": 1,
     }
     with merchant.environment() as environment, environment.store.writing() as connection:
