@@ -1,7 +1,8 @@
-"""A copy of a signed workbook: who signed which file on page one, on which answers on Breaks.
+"""A copy of a signed workbook: who signed which file, on which answers, on page one and on Breaks.
 
 The signed file itself can never name its signatures: a signature binds its SHA-256. The copy is the
-same file, part by part, but for the lines of the sign-off and the cells of the answers.
+same file, part by part, but for the lines of the sign-off, the cells of the answers, and what page
+one says of them.
 """
 
 import hashlib
@@ -16,15 +17,31 @@ from xml.sax.saxutils import escape
 from openpyxl.utils import get_column_letter
 
 from recon.model.errors import OutputError
-from recon.model.resolutions import StoredAnswer
+from recon.model.resolutions import StoredAnswer, answered_words
 from recon.store.nights.sign_off_rows import Signature
 from reports.drawing.blocks import put_in_place
 from reports.drawing.look import cell_text, local_instant
 from reports.reading.workbook_check import opened, rows_in
-from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, break_of
+from reports.sheets.breaks_sheet import (
+    ANSWERED_BY,
+    ANSWERS,
+    CODE,
+    COLUMNS,
+    HEADER_ROW,
+    break_of,
+)
 from reports.sheets.breaks_sheet import TITLE as BREAKS
-from reports.sheets.page_one import NOT_SIGNED, SIGN_OFF, SIGNED_FILE
+from reports.sheets.page_one import (
+    ATTENTION_AT,
+    NEXT,
+    NO_OWNER,
+    NOT_SIGNED,
+    SEVERE_LINE,
+    SIGN_OFF,
+    SIGNED_FILE,
+)
 from reports.sheets.page_one import TITLE as SUMMARY
+from reports.sheets.words import words_of
 
 PAGES = {SUMMARY: "xl/worksheets/sheet1.xml", BREAKS: "xl/worksheets/sheet2.xml"}
 ENDINGS = {
@@ -38,6 +55,8 @@ FILLED_IN = [
     for number, column in enumerate(COLUMNS)
     if column.title in {*ANSWERS, ANSWERED_BY}
 ]
+CODE_AT = next(number for number, column in enumerate(COLUMNS) if column.title == CODE)
+_DUE = re.compile(r"(, (?:due \d\d \w{3}|answered on .+, still there)): ")
 _CELL = re.compile(r'(<c r="([A-Z]+[0-9]+)" s="[0-9]+")[^>]*?(?:/>|>.*?</c>)')
 
 
@@ -89,9 +108,11 @@ def signed_bytes(
 ) -> bytes:
     """The workbook with its signatures and its answers; all other parts as they are."""
     with opened(io.BytesIO(content)) as book:
+        breaks = [*rows_in(book, BREAKS)]
         texts = {
-            PAGES[SUMMARY]: _names(book, signatures=signatures, timezone=timezone),
-            PAGES[BREAKS]: _answers(book, answers=answers),
+            PAGES[SUMMARY]: _names(book, signatures=signatures, timezone=timezone)
+            | _page_one(book, breaks=breaks, answers=answers),
+            PAGES[BREAKS]: _answers(breaks, answers=answers),
         }
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as signed, zipfile.ZipFile(target, "w") as copy:
@@ -130,10 +151,41 @@ def _names(book: Any, *, signatures: Sequence[Signature], timezone: str) -> dict
     return texts
 
 
-def _answers(book: Any, *, answers: Mapping[str, StoredAnswer]) -> dict[str, str]:
+def _page_one(
+    book: Any, *, breaks: Sequence[Sequence[Any]], answers: Mapping[str, StoredAnswer]
+) -> dict[str, str]:
+    """Cell of page one -> what it says with these answers: how many there are, and whose they are.
+
+    Where nobody answered anything it says what it said.
+    """
+    if not answers:
+        return {}
+    codes = {break_of(row): str(row[CODE_AT]).split(" · ") for row in breaks[HEADER_ROW:]}
+    severities = {key: words[1] for key, words in codes.items() if key}
+    owners = {
+        (row[0], words_of(codes[key][0]).title.lower()): (answers[key].answer.owner, codes[key][0])
+        for row in breaks
+        if (key := break_of(row)) in answers
+    }
+    texts = {}
+    for number, cells in enumerate(rows_in(book, SUMMARY), 1):
+        what, about, to_do = (str(cells[column]) for column in ATTENTION_AT)
+        if what.startswith(NEXT):
+            texts[_place(1, number)] = f"As signed: {answered_words(severities, answers)}."
+        if SEVERE_LINE.match(what) and (known := owners.get((about, what.partition(": ")[2]))):
+            owner, code = known
+            due = _DUE.search(to_do)
+            whose = f"{owner or NO_OWNER}{due[1] if due else ''}: {words_of(code).to_do}"
+            texts[_place(ATTENTION_AT[-1] + 1, number)] = whose
+    return texts
+
+
+def _answers(
+    breaks: Sequence[Sequence[Any]], *, answers: Mapping[str, StoredAnswer]
+) -> dict[str, str]:
     """Cell of Breaks -> what people had answered; cells without an answer are left alone."""
     texts = {}
-    for number, cells in enumerate(rows_in(book, BREAKS), 1):
+    for number, cells in enumerate(breaks, 1):
         if kept := answers.get(break_of(cells)):
             for column, declared in FILLED_IN:
                 value = declared.value

@@ -36,7 +36,7 @@ from reports.sheets.breaks_sheet import (
 )
 from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS
-from reports.sheets.page_one import SIGN_OFF, SIGNED_FILE
+from reports.sheets.page_one import ATTENTION_AT, NEXT, SEVERE_LINE, SIGN_OFF, SIGNED_FILE
 from reports.sheets.page_one import TITLE as SUMMARY
 from reports.sheets.totals import NOT_VERIFIED, WAITING, beside_of
 from reports.sheets.totals import TITLE as RUN_TITLE
@@ -270,6 +270,9 @@ _ANSWERED = frozenset(
     number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
 )
 
+_OWNED = frozenset({ATTENTION_AT[-1] + 1})
+"""Column of page one whose lines about breaks name who looks after them."""
+
 
 def run_of(path: Path) -> str:
     """The run that a workbook says it is of; "" when it is not a workbook of ours."""
@@ -307,11 +310,15 @@ def _differing(book: Any, *, true: Any) -> Iterator[str]:
         nothing: Cells = ()
         for number, (row, expected) in enumerate(zip_longest(shown, stored, fillvalue=nothing), 1):
             if not _is_left_out(title, expected):
-                yield from _row(title, number=number, sides=(row, expected))
+                own = title == SUMMARY and expected and SEVERE_LINE.match(str(expected[0]))
+                left_out = _OWNED if own else frozenset()
+                yield from _row(title, number=number, sides=(row, expected), left_out=left_out)
 
 
 def _is_left_out(title: str, expected: Cells) -> bool:
     """Lines that a signed copy fills in, and facts that go on after the night."""
+    if title == SUMMARY and expected and str(expected[0]).startswith(NEXT):
+        return True
     if title == SUMMARY:
         return not {*SIGN_OFF.values(), *SIGNED_FILE}.isdisjoint(map(str, expected))
     return title in {RUN_TITLE, ASSURANCE} and bool(expected) and expected[0] in NEWER_LATER

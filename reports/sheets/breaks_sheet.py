@@ -8,6 +8,7 @@ were drawn is not taken (`read_back`).
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from recon.matching.breaks.result import alike_by, subject_of
 from recon.matching.judging.severity import risk_of_break
@@ -30,7 +31,7 @@ HEADER_ROW = 4
 """Counted from 1, as people count rows."""
 ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
 """Titles of the cream columns."""
-ANSWERED_BY = "Answered by"
+ANSWERED_BY, CODE = "Answered by", "Code, severity, since"
 EFFECT = "Gateway − orders"  # noqa: RUF001 - a minus
 AREAS = {
     "moves": "Money still to move, or in doubt",
@@ -67,8 +68,11 @@ def what_is_wrong(row: Row) -> str:
 
 def _why(row: Row) -> str:
     words = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
-    older = row.get("reopens")
-    return f"Open again, it was closed as break {older}. {words}" if older else words
+    if older := row.get("reopens"):
+        words = f"Open again, it was closed as break {older}. {words}"
+    return (
+        f"{row['answered'][0].upper()}{row['answered'][1:]}. {words}" if row["answered"] else words
+    )
 
 
 def _answered(name: str) -> Any:
@@ -146,7 +150,7 @@ COLUMNS = (
     Column(ANSWERED_BY, 18, lambda row: answered_by(row["kept"]), is_hidden=True),
     Column("What each side says", 52, _sides, wrap=True, is_hidden=True),
     Column(EFFECT, 15, "effect_orders", "money", is_hidden=True),
-    Column("Code, severity, since", 44, _code, wrap=True, is_hidden=True),
+    Column(CODE, 44, _code, wrap=True, is_hidden=True),
     Column(KEY, 36, _key, "key", is_hidden=True),
 )
 KEY_AT = next(number for number, column in enumerate(COLUMNS) if column.title == KEY)
@@ -164,11 +168,12 @@ def break_rows(
     rows: Rows, *, figures: NightFigures, answers: Mapping[str, StoredAnswer]
 ) -> list[dict[str, Any]]:
     """The breaks with what the sheet says of them beside what the result has."""
-    alike = Counter(map(alike_by, rows.breaks))
+    alike, zone = Counter(map(alike_by, rows.breaks)), ZoneInfo(figures.timezone)
     return [
         {
             **row,
-            "kept": answers.get(row["break_id"]),
+            "kept": (kept := answers.get(row["break_id"])),
+            "answered": kept.stands_since(figures.generated_at, zone=zone) if kept else "",
             "alike": alike[alike_by(row)],
             "is_covered": figures.ledger_covered,
         }

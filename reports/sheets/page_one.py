@@ -14,11 +14,13 @@ from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import Attention, NightFigures
 from recon.model.gateway_holds import Holding
-from recon.model.words import ControlTotal, SetState, Verdict
+from recon.model.resolutions import answered_words, lacking
+from recon.model.words import SEVERE, ControlTotal, SetState, Verdict
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, rows_of
 from reports.drawing.look import (
     NAVY,
@@ -29,7 +31,7 @@ from reports.drawing.look import (
 )
 from reports.sheets.assurance import ASSURANCE_AT, HOLDS_AT, SOURCES_AT, Checks, failing
 from reports.sheets.bank_sheet import PAYOUTS_AT, in_transit, payout_rows, to_be_taken
-from reports.sheets.breaks_sheet import AREAS, is_severe, place_of
+from reports.sheets.breaks_sheet import AREAS, place_of
 from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
 from reports.sheets.words import TABLES, VERDICT_WORDS, proof_words, words_of
 
@@ -46,7 +48,10 @@ NIGHTS_MIN, NIGHTS_ACROSS = 5, 14
 """Fewer nights say nothing of where the open breaks go; so many are shown, tonight with them."""
 CAUSES_SHOWN, NOT_COVERED_SHOWN = 3, 3
 PROOFS_SHOWN, RECORDS_SHOWN = 5, 3
-NOT_SENT = " not sent"
+NEXT = "Next: "
+NOT_SENT, NO_OWNER = " not sent", "No owner yet"
+SEVERE_LINE = re.compile(rf"({'|'.join(sorted(SEVERE)).lower()}) break: ")
+"""Of what needs a person: a break, with who looks after it before what to do."""
 NOTHING = "No break is open, no instruction is in doubt, and none waits for a person."
 VERDICT_TONES = {Verdict.BREAKS_OPEN: "verdict warn", Verdict.RECONCILED: "verdict good"}
 SIGN_OFF = {"reviewer": "Reviewed", "approver": "Approved"}
@@ -127,6 +132,8 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
     if step := _next_step(page):
         yield TextLine(CellLink(step, place_of(0)), "heading", LAST)
+    if stand := _answered_before(page):
+        yield TextLine(CellLink(stand, place_of(0)), "amber", LAST)
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""
     yield TextLine(
@@ -198,22 +205,33 @@ def _since_yesterday(figures: NightFigures) -> str:
 
 def _next_step(page: Page) -> str:
     """What whoever signs does next; "" where no break is open."""
-    breaks = page.rows.breaks
+    breaks = {str(row["break_id"]): str(row["severity"]) for row in page.rows.breaks}
     if not page.is_proven or not breaks:
         return ""
-    severe = sum(map(is_severe, breaks))
-    if severe:
-        each = (
-            f"each of the {severe:,} high and critical breaks" if severe > 1 else "the grave break"
-        )
-        step = f"give {each} an owner and a comment on Breaks"
-    else:
-        step = "look through Breaks"
-    answered = sum(row["break_id"] in page.figures.answers for row in breaks)
-    return (
-        f"Next: {step}{'' if page.figures.of_plain_files else ', then sign'}. "
-        f"{answered:,} of {len(breaks):,} answered."
+    then = "" if page.figures.of_plain_files else ", then sign"
+    answers = page.figures.answers
+    severe, left = lacking(breaks, answers)
+    each = f"each of the {severe:,} high and critical breaks" if severe > 1 else "the grave break"
+    answered = f"{sum(key in answers for key in breaks):,} of {len(breaks):,} answered."
+    if not severe:
+        return f"{NEXT}look through Breaks{then}. {answered}"
+    if left == severe:
+        return f"{NEXT}give {each} an owner and a comment on Breaks{then}. {answered}"
+    step = "complete Breaks, then sign" if left else "sign"
+    return f"{NEXT}{step}: {answered_words(breaks, answers)}."
+
+
+def _answered_before(page: Page) -> str:
+    """How many breaks are open though somebody answered them before the night; "" for none."""
+    zone, night = ZoneInfo(page.figures.timezone), page.figures.generated_at
+    kept = (page.figures.answers.get(row["break_id"]) for row in page.rows.breaks)
+    count = sum(each is not None and bool(each.stands_since(night, zone=zone)) for each in kept)
+    are = (
+        "break was answered before this night and is"
+        if count == 1
+        else ("breaks were answered before this night and are")
     )
+    return f"{count:,} {are} still there: Why on Breaks says when, and by whom." if count else ""
 
 
 def _of_gateway(page: Page) -> Iterator[Row]:
@@ -304,6 +322,14 @@ ATTENTION = (
     Column("Known since", 13, "since"),
     Column("What to do", 70, "to_do", span=8, wrap=True),
 )
+
+
+ATTENTION_AT = tuple(
+    sum(column.span for column in ATTENTION[:number])
+    for number, column in enumerate(ATTENTION)
+    if column.value in {"what", "about", "to_do"}
+)
+"""Where what it is, what it is about and what to do stand, counted from 0."""
 
 
 def _attention(page: Page) -> Iterator[Part]:
@@ -414,7 +440,7 @@ def _what(entry: Attention, kinds: Sequence[tuple[str, int]]) -> str:
 def _whose(entry: Attention) -> str:
     """Who looks after a break, and until when: "Jo Hill, due 23 Nov: "."""
     due = f", due {entry.due:%d %b}" if entry.due else ""
-    return f"{entry.owner or 'No owner yet'}{due}: "
+    return f"{entry.owner or NO_OWNER}{f', {entry.answered}' if entry.answered else due}: "
 
 
 def _doubtful(rows: Rows) -> bool:

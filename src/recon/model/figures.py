@@ -83,6 +83,8 @@ class Attention:
     """Who looks after the break, as a person answered; "" for nobody yet."""
     due: date | None = None
     """Until when somebody should have answered it."""
+    answered: str = ""
+    """That it was answered before the night that shows it still, and by whom."""
     lapses: bool = False
     """An authorisation ends soon, and with it the money: named first."""
     is_undecided: bool = False

@@ -6,9 +6,10 @@ shows what is kept. An answer never closes a break (only the books do); it says 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, tzinfo
 from typing import Any
 
+from recon.model.words import SEVERE
 from recon.privacy.shown_text import for_people
 
 RESOLUTIONS = (
@@ -51,6 +52,11 @@ class BreakAnswer:
         """Nothing was written."""
         return not (self.resolution or self.owner or self.comment or self.resolved_on)
 
+    @property
+    def is_looked_after(self) -> bool:
+        """Somebody looks after the break and says what of it: enough to sign its night."""
+        return bool(self.owner and self.comment)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
@@ -64,6 +70,45 @@ class StoredAnswer:
     """A write-off that no second person has agreed to."""
     scope: str = ""
     """One of SCOPES."""
+    at: datetime | None = None
+    """When it was given."""
+
+    def stands_since(self, night: datetime, *, zone: tzinfo) -> str:
+        """That it was given before a night began that shows its break still; "" where it was not.
+
+        Such as "answered on 20 Nov by Jo Hill, still there".
+        """
+        if self.at is None or self.at >= night:
+            return ""
+        return f"answered on {self.at.astimezone(zone):%-d %b} by {self.by}, still there"
+
+
+def lacking(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> tuple[int, int]:
+    """How many breaks (each with its severity) are grave, and how many of these nobody looks after.
+
+    A night is signed when of the second there are none.
+    """
+    severe = [key for key, severity in breaks.items() if severity in SEVERE]
+    left = [key for key in severe if key not in answers or not answers[key].answer.is_looked_after]
+    return len(severe), len(left)
+
+
+def answered_words(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> str:
+    """The same in words, and how many breaks are answered at all.
+
+    Such as "each of the 15 high and critical breaks has an owner and a comment; 15 of 103 breaks
+    are answered".
+    """
+    severe, left = lacking(breaks, answers)
+    named = "high and critical breaks"
+    if not severe:
+        words = "no break is high or critical"
+    elif left:
+        words = f"{left:,} of {severe:,} {named} lack an owner or a comment"
+    else:
+        words = f"each of the {severe:,} {named} has an owner and a comment"
+    answered = sum(key in answers for key in breaks)
+    return f"{words}; {answered:,} of {len(breaks):,} breaks are answered"
 
 
 def with_answers(

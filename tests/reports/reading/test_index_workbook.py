@@ -15,7 +15,7 @@ from openpyxl import load_workbook
 
 from recon.config.rules import Rules
 from recon.config.settings import Settings
-from recon.model.business_date import BusinessMonth
+from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.model.errors import OutputError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode
@@ -24,6 +24,7 @@ from recon.model.words import ControlTotal, Verdict
 from recon.steps.admin.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
 from recon.steps.approvals.sign_off import Night
 from recon.steps.compare.rules_change import Change, ChangedRule
+from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.what_if import JudgedAgain, NeverRaised, WhatIf
 from recon.steps.month.close import NOT_PROVEN
 from recon.steps.month.statement import MonthFigure
@@ -31,13 +32,15 @@ from recon.steps.night.monitor import IndexLine
 from recon.store.database.history import Head
 from recon.store.nights.runs import LetGo, Run
 from recon.store.nights.sign_off_rows import Signature
+from reports.handed import returned_differences
 from reports.reading import what_if_workbook
 from reports.reading.evidence_workbook import evidence_index
 from reports.reading.index_workbook import write_index
 from reports.reading.months_index import AccountMonth, index_of_months, write_months_index
 from reports.reading.signed_copy import PAGES, write_signed_copy
 from reports.reading.what_if_workbook import write_what_if
-from tests.reports.drawn_sheets import list_on, words_on
+from reports.workbook import write_workbook
+from tests.reports.drawn_sheets import list_on, values_of, words_on
 
 DAY = date(2026, 11, 20)
 
@@ -388,3 +391,35 @@ def test_the_copy_holds_the_answers_that_it_was_signed_on(
 
     assert {each for each, cells in told.items() if any(cells)} == {key}
     assert told[key] == ["Refunded", "Jo <Hill>", "=seen & done", "2026-11-21", "Jo Hill"]
+
+
+def test_page_one_of_the_copy_says_the_answers_as_they_were_signed(
+    figures: NightFigures, tmp_path: Path
+) -> None:
+    """How many are answered and who looks after each break; all else is as it was written."""
+    calendar, began_at = BusinessCalendar.of(), figures.generated_at
+    severe = severe_breaks(figures.breaks, answers={}, calendar=calendar, began_at=began_at)
+    workbook = write_workbook(replace(figures, attention=severe), tmp_path / "night.xlsx")
+    answer = BreakAnswer("Gateway asked", "Jo Hill", "asked on Monday")
+    keys = [f"{number:016x}" for number in (1, 2, 5)]
+    copy = write_signed_copy(
+        workbook,
+        signatures=names_under(workbook, "Dan Orr"),
+        answers={key: StoredAnswer(answer, 1, "Jo Hill", waits=False) for key in keys},
+        timezone=ZONE,
+    )
+    before, signed = (values_of(path.read_bytes(), "Summary") for path in (workbook, copy))
+    said = [row[8] for row in signed if "break: " in str(row[0])]
+    other = [(old, new) for old, new in zip(before, signed, strict=True) if old != new]
+
+    assert before[1][0].startswith("Next: give each of the 2 high and critical breaks an owner")
+    assert signed[1][0] == (
+        "As signed: each of the 2 high and critical breaks has an owner and a comment; 3 of 10 "
+        "breaks are answered."
+    )
+    assert [text.split(":")[0] for text in said] == ["Jo Hill, due 23 Nov"] * 2
+    assert [text.split(": ", 1)[1] for text in said] == [
+        row[8].split(": ", 1)[1] for row in before if "break: " in str(row[0])
+    ]
+    assert len(other) == 6
+    assert list(returned_differences(workbook, copy)) == []

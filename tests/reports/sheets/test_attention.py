@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import openpyxl
@@ -78,7 +78,8 @@ def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures: Nigh
         order_no=[f"G-{number}" for number in range(9)],
         severity=["CRITICAL"] * 6 + ["HIGH"] * 3,
     )
-    shown = severe_breaks(grave, answers={}, calendar=BusinessCalendar.of())
+    began_at, calendar = figures.generated_at, BusinessCalendar.of()
+    shown = severe_breaks(grave, answers={}, calendar=calendar, began_at=began_at)
     content = content_of(replace(figures, breaks=grave, attention=shown))
     left = [word for word in words_on(content, "Summary") if word.startswith("and ")]
 
@@ -178,6 +179,30 @@ def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> N
     assert "Jo Hill, due 23 Nov: Instruct the refund, or correct the order." in words
     assert "No owner yet: Instruct the refund, or correct the order." in words
     assert any(word.endswith("then sign. 1 of 10 answered.") for word in words)
+
+
+def test_an_answered_break_that_is_still_there_is_asked_for_again(figures: NightFigures) -> None:
+    """Who answered when stands on page one and on Breaks; an answer since the night began does not.
+
+    Page one says how many there are.
+    """
+    night, answer = figures.generated_at, BreakAnswer("Order corrected", "Jo Hill", "done")
+    known = StoredAnswer(answer, 1, "Dan Orr", waits=False, at=night - timedelta(days=1))
+    old, new = (f"{number:016x}" for number in (5, 2))
+    answers = {old: known, new: replace(known, at=night)}
+    shown = severe_breaks(
+        figures.breaks, answers=answers, calendar=BusinessCalendar.of(), began_at=night
+    )
+    content = content_of(replace(figures, attention=shown, answers=answers))
+    still = "answered on 20 Nov by Dan Orr, still there"
+    words = words_on(content, "Summary")
+    why = {row["Key"][:16]: row["Why"] for row in list_on(content, "Breaks", "Key", "Owner")}
+
+    assert "1 break was answered before this night and is still there: " in " ".join(words)
+    assert [word.split(": ")[0] for word in words if "Jo Hill" in word] == [
+        *(f"Jo Hill, {still}", "Jo Hill, due 23 Nov")
+    ]
+    assert {key for key, text in why.items() if text.startswith(f"A{still[1:]}. ")} == {old}
 
 
 def test_money_at_risk_is_the_difference_where_one_is_known(build: Build) -> None:

@@ -491,7 +491,5 @@ def not_looked_after(
     return [
         row
         for row in rows_of(severe)
-        if not (
-            (answer := kept.get(row["break_id"])) and answer.answer.owner and answer.answer.comment
-        )
+        if not ((answer := kept.get(row["break_id"])) and answer.answer.is_looked_after)
     ]

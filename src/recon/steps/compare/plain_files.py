@@ -92,7 +92,8 @@ def plain_figures(
     """Everything the workbook shows of plain files; no database knows this run."""
     matches = result.matches  # before the digest, which is of the same rows
     doubtful = _attention(sources.instructions, as_of=result.as_of)
-    severe = severe_breaks(result.breaks, answers={}, calendar=rules.business_calendar)
+    calendar = rules.business_calendar
+    severe = severe_breaks(result.breaks, answers={}, calendar=calendar, began_at=result.as_of)
     return NightFigures(
         merchant_id=_only(sources, "merchant_id"),
         account_id=_only(sources, "account_id"),

@@ -22,7 +22,11 @@ ANSWERED_WITHIN = Grace.parse("1bd")
 
 
 def severe_breaks(
-    breaks: pd.DataFrame, *, answers: Mapping[str, StoredAnswer], calendar: BusinessCalendar
+    breaks: pd.DataFrame,
+    *,
+    answers: Mapping[str, StoredAnswer],
+    calendar: BusinessCalendar,
+    began_at: datetime,
 ) -> tuple[Attention, ...]:
     """What each is, whose it is, and by when somebody answers it; the most urgent first.
 
@@ -30,19 +34,23 @@ def severe_breaks(
         breaks: Frame with `recon.matching.breaks.result.BREAK_COLUMNS`, minor units.
         answers: Break -> its answer, where somebody gave one.
         calendar: Of the rules that judged.
+        began_at: When the night began: what was answered before is open in spite of it.
     """
     severe = breaks[breaks["severity"].isin(SEVERE)]
     return tuple(
-        _of_break(row, answers=answers, calendar=calendar)
+        _of_break(row, kept=answers.get(row["break_id"]), calendar=calendar, began_at=began_at)
         for row in sorted(severe.to_dict("records"), key=urgency)
     )
 
 
 def _of_break(
-    row: Mapping[Any, Any], *, answers: Mapping[str, StoredAnswer], calendar: BusinessCalendar
+    row: Mapping[Any, Any],
+    *,
+    kept: StoredAnswer | None,
+    calendar: BusinessCalendar,
+    began_at: datetime,
 ) -> Attention:
     since = datetime.fromisoformat(row["first_seen"]).replace(tzinfo=UTC)
-    kept = answers.get(row["break_id"])
     return Attention(
         what=f"{row['severity'].lower()} break",
         code=row["code"],
@@ -56,6 +64,7 @@ def _of_break(
         is_urgent=True,
         owner=kept.answer.owner if kept else "",
         due=calendar.local_date(calendar.due_at(since, grace=ANSWERED_WITHIN)),
+        answered=kept.stands_since(began_at, zone=calendar.zone) if kept else "",
     )
 
 

@@ -546,7 +546,9 @@ def _needs_a_person(
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
     calendar = environment.settings.rules.business_calendar
-    breaks = severe_breaks(result.breaks, answers=answers, calendar=calendar)
+    breaks = severe_breaks(
+        result.breaks, answers=answers, calendar=calendar, began_at=run.started_at
+    )
     return (*doubtful, *breaks, *(entry for entry in listed if entry not in first))
 
 

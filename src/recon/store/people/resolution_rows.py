@@ -187,4 +187,5 @@ def _kept(row: Any) -> StoredAnswer:
         by=row["given_by"],
         waits=row["waits"],
         scope=row["scope"],
+        at=row["given_at"],
     )
