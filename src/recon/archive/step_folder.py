@@ -394,7 +394,7 @@ def set_aside(storage: Storage, *, folder: str) -> None:
 
 def expected_entry(part: Part) -> FileEntry:
     """A file's entry as it will be when it is written."""
-    with Path(os.devnull).open("wb") as nowhere:
+    with os.fdopen(os.open(os.devnull, os.O_WRONLY), "wb") as nowhere:
         return _filled(nowhere, part)
 
 

@@ -265,6 +265,19 @@ def test_an_element_has_a_bound(tmp_path: Path) -> None:
         read_of_xml_records(tmp_path, f"<f><o>{many}</o></f>", "id")
 
 
+FORMULAS = [
+    "=1+1",
+    "+49 30 1234",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "'=1+1",
+    "a;=HYPERLINK(1)",
+    "a\t@x",
+    "\uff1d1",
+    "|=x",
+]
+
+
 def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     """What our reader makes of a mended file with these cells in one column."""
     out = io.StringIO()
@@ -274,6 +287,16 @@ def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     path = folder / "mended-1.csv"
     path.write_text(out.getvalue())
     return read_raw(path, wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_spreadsheet_runs_a_cell_and_ours_reads_it_as_it_was(
+    formula: str, tmp_path: Path
+) -> None:
+    """Behind an apostrophe it is text; read back it is what the merchant wrote."""
+    written = defused(formula)
+    assert not any(part[:1] in "=+-@\uff1d" for part in written.replace("\t", ";").split(";"))
+    assert read_of_mended_cells(tmp_path, written) == [formula]
 
 
 def test_every_text_comes_back(tmp_path: Path) -> None:
