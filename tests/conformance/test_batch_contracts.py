@@ -62,7 +62,7 @@ def test_good_rows_take_effect_once_each(sandbox: Any, target: Any, operation: s
     reply = target.move(operation, rows_for(operation, payments))
     assert [row.outcome for row in reply.rows] == [DONE[operation]] * 3
     assert reply.signature is SignatureState.VALID
-    assert (reply.findings, reply.stop_sending) == ((), False)
+    assert (reply.findings, bool(reply.stop_reason)) == ((), False)
     amount = "" if operation == "review" else None
     assert true_effects(sandbox) == [
         (operation, row["transaction_id"], row["amount"] if amount is None else amount)
@@ -131,7 +131,7 @@ def test_a_wrong_key_stops_the_run_before_anything_happens(
     rows = rows_for(operation, payments_for(sandbox, operation)[:2])
     reply = target.signing_with("not the key").move(operation, rows)
     assert [row.outcome for row in reply.rows] == [ReplyOutcome.REJECTED] * 2
-    assert reply.stop_sending
+    assert reply.stop_reason
     assert true_effects(sandbox) == []
 
 

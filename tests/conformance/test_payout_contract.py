@@ -97,7 +97,7 @@ def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
     reply, row = paid(target, **changes)
     assert (row.outcome, row.payout.failure_type) == (ReplyOutcome.FAILED, failure)
     assert row.payout.failure_reason
-    assert not reply.stop_sending
+    assert not reply.stop_reason
     assert sandbox.effects() == []
 
 
@@ -113,5 +113,5 @@ def test_a_request_that_comes_again_is_paid_once(sandbox: Any, target: Any) -> N
 def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target: Any) -> None:
     """Rejected, sending stops, no money leaves."""
     reply, row = paid(target.signing_with("not the key"))
-    assert (row.outcome, reply.stop_sending) == (ReplyOutcome.REJECTED, True)
+    assert (row.outcome, bool(reply.stop_reason)) == (ReplyOutcome.REJECTED, True)
     assert sandbox.effects() == []

@@ -52,7 +52,7 @@ def test_a_second_end_is_a_plain_refusal_without_effect(sandbox: Any, target: An
     ended(target, recurring_id)
     reply = ended(target, recurring_id)
     (row,) = reply.rows
-    assert (row.outcome, reply.stop_sending) == (ReplyOutcome.FAILED, False)
+    assert (row.outcome, bool(reply.stop_reason)) == (ReplyOutcome.FAILED, False)
     assert row.code
     assert row.message
     assert ends(sandbox) == 1
@@ -72,5 +72,5 @@ def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target:
     recurring_id = subscribed(target)
     reply = ended(target.signing_with("not the key"), recurring_id)
     assert [row.outcome for row in reply.rows] == [ReplyOutcome.REJECTED]
-    assert reply.stop_sending
+    assert reply.stop_reason
     assert ends(sandbox) == 0

@@ -123,21 +123,16 @@ def trust(base_url: str, *, route: Route = DIRECT) -> ssl.SSLContext:
         msg = f"the certificates in {ca_file} cannot be read: {error.strerror or error}"
         raise AddressError(msg) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _appear(context, route=route)
-    return context
-
-
-def _appear(context: ssl.SSLContext, *, route: Route) -> None:
     certificate, key = route.client_certificate_file, route.client_key_file
-    if certificate is None:
-        if key is not None:
-            msg = f"the client key {key} has no client certificate beside it"
-            raise AddressError(msg)
-        return
-    try:
-        # A locked key must not make a night wait at a prompt.
-        context.load_cert_chain(certificate, keyfile=key, password="")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        msg = f"the client certificate {certificate} or its key cannot be used: {reason}"
-        raise AddressError(msg) from None
+    if certificate is None and key is not None:
+        msg = f"the client key {key} has no client certificate beside it"
+        raise AddressError(msg)
+    if certificate is not None:
+        try:
+            # A locked key must not make a night wait at a prompt.
+            context.load_cert_chain(certificate, keyfile=key, password="")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            msg = f"the client certificate {certificate} or its key cannot be used: {reason}"
+            raise AddressError(msg) from None
+    return context

@@ -458,8 +458,10 @@ def _same_for_all(
 def _rows(
     prepared: PreparedRequest, *, outcome: ReplyOutcome, code: str, text: str
 ) -> tuple[RowOutcome, ...]:
-    rows = (_row(sent, outcome, code=code, text=text) for sent in prepared.rows)
-    return tuple(replace(row, position=position) for position, row in enumerate(rows))
+    return tuple(
+        RowOutcome(position, *ids_of(sent), outcome, code, text)
+        for position, sent in enumerate(prepared.rows)
+    )
 
 
 def _row(

@@ -157,7 +157,21 @@ def xml_root(body: bytes, *, root: str) -> etree._Element:
         UnreadableReplyError: anything else, with the reason; the reply's text is never part of it.
     """
     _refuse_size(body)
-    element = _parsed(body)
+    # Without comments a text in pieces is one text; each parser serves one document.
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        element = etree.fromstring(body, parser)
+    except (etree.XMLSyntaxError, ValueError, LookupError) as error:
+        msg = f"not XML ({type(error).__name__})"
+        raise UnreadableReplyError(msg) from None
     docinfo: Any = element.getroottree().docinfo  # its stubs know no doctype
     if docinfo.doctype:
         msg = "XML with a DOCTYPE"
@@ -192,25 +206,6 @@ def element_texts(element: etree._Element, *, repeated: str = "") -> dict[str, s
         if len(child) == 0:
             texts[name] = (child.text or "").strip(PADDING)
     return texts
-
-
-def _parsed(body: bytes) -> etree._Element:
-    # Without comments a text in pieces is one text; each parser serves one document.
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        recover=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-    try:
-        element = etree.fromstring(body, parser)
-    except (etree.XMLSyntaxError, ValueError, LookupError) as error:
-        msg = f"not XML ({type(error).__name__})"
-        raise UnreadableReplyError(msg) from None
-    return element
 
 
 FORMS_MAX = 20

@@ -38,7 +38,7 @@ from recon.gateway_client.errors import (
 )
 from recon.gateway_client.interface import Signer
 from recon.gateway_client.messages import PreparedCall
-from recon.gateway_client.pace import AccountPace, HeldTooLongError, next_turn
+from recon.gateway_client.pace import AccountPace, HeldTooLongError
 from recon.gateway_client.payments import (
     Payment,
     PaymentReply,
@@ -177,7 +177,7 @@ class AsyncGateway:
         pace = self._pace
         try:
             before = pace.seconds() + pace.patience_seconds
-            await next_turn(pace, before=before, sleep=asyncio.sleep)
+            await pace.next_turn(before=before, sleep=asyncio.sleep)
         except HeldTooLongError as error:
             msg = f"{error}; nothing was sent"
             raise NotSentError(msg, kind="RetryAfter") from None
@@ -205,28 +205,7 @@ class Gateway:
     Any number of threads may share one, also inside a running loop: every call runs in the loop of
     a thread of its own. MisuseError is raised before anything is prepared.
 
-    The same operations as `AsyncGateway`, under the same names:
-
-    >>> import httpx
-    >>> from decimal import Decimal
-    >>> from pydantic import SecretStr
-    >>> from recon.gateway_client import CaptureRow, Connection, Gateway
-    >>> def refuse(request: httpx.Request) -> httpx.Response:
-    ...     return httpx.Response(503)
-    >>> place = Connection(
-    ...     base_url="https://gateway.example",
-    ...     merchant_id="100042",
-    ...     account_id="100042001",
-    ...     sign_key=SecretStr("sandbox"),
-    ...     transport=httpx.MockTransport(refuse),
-    ... )
-    >>> row = CaptureRow(
-    ...     transaction_id="T1", order_no="SO-1", currency="EUR", amount=Decimal("12.50")
-    ... )
-    >>> with Gateway(place) as gateway:
-    ...     reply = gateway.capture([row])
-    >>> [(one.order_no, one.outcome.value) for one in reply.rows]
-    [('SO-1', 'unknown')]
+    The same operations as `AsyncGateway`, under the same names; docs/GATEWAY.md has an example.
     """
 
     def __init__(self, connection: Connection) -> None:

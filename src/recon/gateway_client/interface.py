@@ -135,13 +135,17 @@ class PaymentFormats(InterfaceTable):
     checkout: CallFormat
 
 
+KeyKind = Literal["order_no", "transaction_id", "refund_reference"]
+"""What the keys of a query are: the field of a row that holds one."""
+
+
 class ReadOperation(CallFormat):
     """How a query about many keys looks on the wire."""
 
     body: Literal["form", "json"]
     rows_max: int = Field(ge=1, le=ROWS_MAX)
     rows_field: str
-    keys: dict[Literal["order_no", "transaction_id", "refund_reference"], FieldName]
+    keys: dict[KeyKind, FieldName]
     """What may be asked by -> the request's field of the keys, joined by commas."""
 
 
@@ -193,12 +197,9 @@ class WireAmounts(InterfaceTable):
         return ""
 
     def amount_of(self, text: str | None, *, currency: str, operation: str) -> Decimal | None:
-        """The amount that a reply writes, with the decimals it has there; None when it is none.
+        """The amount that a reply to an operation writes, as it has it; None when it is none.
 
-        Args:
-            text: Of the reply's field; None for what is no text.
-            currency: Of the amount.
-            operation: As signature.toml names it; those of `as_written` may write fewer decimals.
+        Operations of `as_written` may write fewer decimals than the currency has.
         """
         try:
             return self._read(text or "", currency=currency, is_short=operation in self.as_written)
@@ -208,11 +209,8 @@ class WireAmounts(InterfaceTable):
     def problem(self, value: object, *, currency: str, may_be_zero: bool = False) -> str:
         """Why a value is no amount that may be sent; "" when it is one.
 
-        Args:
-            value: What should be a Decimal in major units, with the decimals of its currency or
-                those of the wire.
-            currency: Of the amount; an unknown one is a problem of its own field, not of this one.
-            may_be_zero: A part of a total may be.
+        It should be a Decimal in major units with the decimals of its currency or of the wire; that
+        the currency is unknown is a problem of its own field. A part of a total may be zero.
         """
         problem = number_problem(value, may_be_zero=may_be_zero)
         wanted = self.decimals_of(currency)
@@ -630,10 +628,6 @@ class SignatureState(StrEnum):
     ABSENT = "absent"
     WRONG = "wrong"
     UNCHECKED = "unchecked"
-
-    def is_enough(self, *, may_lack: bool) -> bool:
-        """Whether a reply may be believed, by its operation's rule of replies without one."""
-        return self is SignatureState.VALID or (may_lack and self is SignatureState.ABSENT)
 
 
 def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) -> str:

@@ -131,12 +131,9 @@ def private_texts(value: PrivateFields) -> frozenset[str]:
 def given_leaves(
     value: PrivateFields, *, path: str = "", hidden_only: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """Every plain field that was given, with its place (dots lead into objects).
+    """Every plain field that was given, or only those that must be hidden, with its place.
 
-    Args:
-        value: A message.
-        path: Its own place.
-        hidden_only: Leave out what the messages say may be shown.
+    Dots lead into objects; `path` is the place of the message itself.
     """
     for name, part in given_fields(value):
         if hidden_only and name in value.shown:
@@ -216,12 +213,9 @@ XML_ROOT = "request"
 
 
 def request_body(message: Mapping[str, Any], *, body: Literal["json", "form", "xml"]) -> bytes:
-    """The message in its wire format; its order is kept.
+    """The message, of text, whole numbers, objects and lists of these, in its order.
 
-    Args:
-        message: Field names to text, whole numbers, objects or lists of these.
-        body: `form` writes objects and lists as JSON text, `xml` as elements (a list's element
-            repeats the field's name).
+    A form writes objects and lists as JSON text, XML as elements (a list repeats the field's name).
     """
     if body == "json":
         return _json(message).encode("ascii")

@@ -98,12 +98,24 @@ class AccountPace:
         since = self.silent_since
         return since is not None and self.seconds() - since >= self.patience_seconds
 
-    def wait_seconds(self) -> float:
-        """How long the next call has to wait; 0 when it may start."""
-        return max(self.held_seconds, self._next_at - self.seconds())
+    async def next_turn(self, *, before: float, sleep: Sleep) -> None:
+        """Wait until a call may start, and count it.
 
-    def started(self) -> None:
-        """Count a call that starts now."""
+        Raises:
+            HeldTooLongError: a Retry-After would have to be waited for beyond `before`, by our
+                clock, or there is no time left for calls; none may be made.
+        """
+        # Asked again after each wait: a hold may have come meanwhile.
+        while True:
+            held = self.held_seconds
+            wait = max(held, self._next_at - self.seconds())
+            if held > 0 and self.seconds() + held > before:
+                raise HeldTooLongError(_held(held))
+            if max(wait, 0.0) >= self.seconds_left:
+                raise HeldTooLongError(TIME_IS_OVER)
+            if wait <= 0:
+                break
+            await sleep(wait)
         now, interval = self.seconds(), 1 / self.calls_per_second
         late = 0.0 if interval >= SLEEP_COARSE_SECONDS else SLEEP_COARSE_SECONDS
         self._next_at = max(self._next_at, now - late) + interval
@@ -121,12 +133,7 @@ class AccountPace:
         self._slowed_at = self.seconds()
 
     def heed(self, raw: RawReply, *, turn: int) -> None:
-        """Let the account be called slower, or not at all for a while, as a reply asks for.
-
-        Args:
-            raw: The reply.
-            turn: `slowed` as it was when the call began.
-        """
+        """Slow down, or hold for a while, as a reply to a call that began at `turn` asks."""
         if raw.asks_to_slow_down:
             self.slow_down(turn)
         self.hold(raw.retry_after_seconds)
@@ -145,28 +152,6 @@ class AccountPace:
         return self._share if self._share == 1 else min(1.0, self._share * 2 ** min(grown, 64.0))
 
 
-async def next_turn(pace: AccountPace, *, before: float, sleep: Sleep) -> None:
-    """Wait until the pace lets a call start, and count it.
-
-    Args:
-        pace: Of the account.
-        before: A reading of its clock: no Retry-After is waited for beyond it.
-        sleep: How to wait.
-
-    Raises:
-        HeldTooLongError: the wait would be longer; no call may be made.
-    """
-    # Asked again after each wait: a hold may have come meanwhile.
-    while (seconds := pace.wait_seconds()) > 0 or pace.seconds_left <= 0:
-        held = pace.held_seconds
-        if held > 0 and pace.seconds() + held > before:
-            raise HeldTooLongError(_held(held))
-        if seconds >= pace.seconds_left:
-            raise HeldTooLongError(TIME_IS_OVER)
-        await sleep(seconds)
-    pace.started()
-
-
 def _held(seconds: float) -> str:
     return f"the gateway asked for no call for another {seconds:.0f} s"
 
@@ -183,20 +168,17 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, *, before: float = math.inf) -> AsyncIterator[int]:
-        """Wait for a place in flight and for the pace; hold the place while inside.
-
-        Yields:
-            The number of slow-downs so far, which `slow_down` wants back.
+        """Wait for a place in flight and for the pace; yields the slow-downs so far.
 
         Raises:
-            HeldTooLongError: as `next_turn`.
+            HeldTooLongError: as `AccountPace.next_turn`.
         """
         async with self._changed:
             await self._changed.wait_for(lambda: self._active < self._pace.in_flight)
             self._active += 1
         try:
             async with self._gate:
-                await next_turn(self._pace, before=before, sleep=self._sleep)
+                await self._pace.next_turn(before=before, sleep=self._sleep)
             yield self._pace.slowed
         finally:
             async with self._changed:

@@ -11,6 +11,7 @@ the order is queried, never sent again. Nothing of a hosted page runs or is foll
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -649,11 +650,8 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     The document shows no error body; a code and a message in JSON are read where they are there.
     """
     code = text = ""
-    try:
+    with suppress(UnreadableReplyError):
         fields = json_object(raw.body)
-    except UnreadableReplyError:
-        pass
-    else:
         code, text = words_of(fields, names=["message"], masked=prepared.masked_text)
     codes = prepared.account.interface.status_map
     refuses_signature = code in codes.refusals.signature_codes

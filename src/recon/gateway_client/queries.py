@@ -36,7 +36,7 @@ from recon.gateway_client.documents import (
     rows_of,
     text_of,
 )
-from recon.gateway_client.interface import OurAccount, QueryRefusal, ReadOperation
+from recon.gateway_client.interface import KeyKind, OurAccount, QueryRefusal, ReadOperation
 from recon.gateway_client.messages import PreparedCall, refuse_account, text_problem
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, Sleep, Turns
 from recon.gateway_client.replies import (
@@ -84,14 +84,6 @@ INSTANTS = {
 }
 """Each date -> where a record has it as an instant."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-class KeyKind(StrEnum):
-    """What the keys of a query are: the field of a row that holds one."""
-
-    ORDER_NO = "order_no"
-    TRANSACTION_ID = "transaction_id"
-    REFUND_REFERENCE = "refund_reference"
 
 
 class OrderRecord(NamedTuple):
@@ -153,6 +145,7 @@ class RefundRecord(NamedTuple):
     """Fields that are not listed above, redacted of card numbers."""
 
 
+Kinds = Mapping[KeyKind, Iterable[str]]
 Record = TypeVar("Record", OrderRecord, RefundRecord)
 
 
@@ -299,7 +292,7 @@ class _Rows:
                 message = (
                     f"query_result {redacted(code or '') or 'missing'} is not in the status map"
                 )
-                order_no = key if kind is KeyKind.ORDER_NO else ""
+                order_no = key if kind == "order_no" else ""
                 finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
                 self.findings.append(finding)
             if meaning in {"record", None}:
@@ -326,7 +319,8 @@ class _Rows:
         for name, cell in fields.items():
             match cell:
                 case _Cell.AMOUNT:
-                    columns[name] = _amounts(cells[name], problems=problems)
+                    pairs = zip(cells[name], problems, strict=True)
+                    columns[name] = [Decimal(0 if problem else text) for text, problem in pairs]
                 case _Cell.TEXT:
                     columns[name] = _shown(cells[name], keep=set(keys))
                 case _Cell.DATE:
@@ -430,12 +424,6 @@ def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
     return at
 
 
-def _amounts(column: Sequence[str], *, problems: Sequence[str]) -> list[Decimal]:
-    """Amounts; any number for a row that is not used."""
-    pairs = zip(column, problems, strict=True)
-    return [Decimal(0 if problem else text) for text, problem in pairs]
-
-
 def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
     """A column as it may be kept and shown; each distinct text is redacted once.
 
@@ -452,13 +440,14 @@ def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, 
     known = DROPPED_FIELDS.union(listed)
     names = [name for name in fields if name not in known][:EXTRA_FIELDS_MAX]
     kept = without_private({name: fields[name] for name in names})
-    return {redacted(name): redacted(_as_text(value)) for name, value in kept.items()}
-
-
-def _as_text(value: object) -> str:
-    """Objects and lists as JSON, as they came."""
-    text = text_of(value)
-    return json.dumps(value, default=str, ensure_ascii=False) if text is None else text
+    texts = {
+        # Objects and lists as JSON, as they came.
+        name: json.dumps(value, default=str, ensure_ascii=False)
+        if (text := text_of(value)) is None
+        else text
+        for name, value in kept.items()
+    }
+    return {redacted(name): redacted(text) for name, text in texts.items()}
 
 
 WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
@@ -568,7 +557,7 @@ class QueryClient:
             CertificateError: the gateway's certificate was not accepted.
         """
         silence = self._account.interface.status_map.query.row_missing_when_asked_alone
-        asked = {KeyKind.ORDER_NO: order_nos, KeyKind.TRANSACTION_ID: trades}
+        asked: Kinds = {"order_no": order_nos, "transaction_id": trades}
         return await self._answers(QUERY, asked, is_silence_absence=silence == "not_found")
 
     async def refunds(
@@ -578,16 +567,14 @@ class QueryClient:
 
         Raises:
             InterfaceError: the profile has no refund search; only `extended` has.
-            QueryRefusedError: no query can succeed before a person changes something.
-            UnsignedError: whoever holds the key does not sign; nothing was asked.
-            CertificateError: the gateway's certificate was not accepted.
+            GatewayClientError: as `query`.
         """
         silence = self._account.interface.status_map.query.refund_missing_when_asked_alone
-        asked = {KeyKind.ORDER_NO: order_nos, KeyKind.REFUND_REFERENCE: references}
+        asked: Kinds = {"order_no": order_nos, "refund_reference": references}
         return await self._answers(REFUND_QUERY, asked, is_silence_absence=silence == "not_found")
 
     async def _answers(
-        self, operation: str, kinds: dict[KeyKind, Iterable[str]], *, is_silence_absence: bool
+        self, operation: str, kinds: Kinds, *, is_silence_absence: bool
     ) -> Answers[Any]:
         """Every key of the one kind that is asked by, each once."""
         described: ReadOperation | None = getattr(self._account.interface.profile.query, operation)
@@ -599,7 +586,7 @@ class QueryClient:
         if len(asked) > 1:
             msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
             raise ValueError(msg)
-        kind = asked[0] if asked else KeyKind.ORDER_NO
+        kind: KeyKind = asked[0] if asked else "order_no"
         signing = partial(self._account.sign, operation, fields={})
         signature = await self._account.beside(signing)
         query = _Query(
@@ -663,7 +650,8 @@ class QueryClient:
             query.book(answer)
             self._answered(len(keys))
             if answer.missing and len(keys) == 1:
-                query.end_silent(keys[0])
+                why = "the gateway's reply has no row for it"
+                query.end(keys[0], None if query.is_silence_absence else why)
             elif len(answer.missing) <= ALONE_FROM:
                 await self._ask_each(query, [(key,) for key in answer.missing], read)
             else:
@@ -691,7 +679,7 @@ class QueryClient:
             HeldTooLongError: the wait for it would be too long; none was made.
             _NoAnswerError: it failed, or what came says nothing; it may be repeated.
         """
-        since = self._pace.seconds() if group.missed is None else group.missed.since
+        since = self._pace.seconds() if group.since is None else group.since
         async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
             query.calls += 1
             sent = query.call(group.keys)
@@ -719,8 +707,8 @@ class QueryClient:
         query.misses += 1
         query.last_failure = reason
         now = pace.seconds()
-        since = now if group.missed is None else group.missed.since
-        group = _Group(group.keys, _Missed(since, now, reason))
+        since = now if group.since is None else group.since
+        group = _Group(group.keys, since, now - since, reason)
         if now + pace.held_seconds >= since + pace.patience_seconds:
             query.abandon(group)
             return
@@ -742,21 +730,16 @@ class _NoAnswerError(Exception):
     """A call that told nothing; it may be repeated."""
 
 
-class _Missed(NamedTuple):
-    """Calls about a group that nobody answered."""
-
-    since: float
-    """When the first of them had failed, by the clock of the pace."""
-    last: float
-    reason: str
-    """Of the last one."""
-
-
 class _Group(NamedTuple):
-    """Keys that are asked at once."""
+    """Keys that are asked at once, and the calls about them that nobody answered."""
 
     keys: tuple[str, ...]
-    missed: _Missed | None = None
+    since: float | None = None
+    """When the first of these calls had failed, by the clock of the pace; None: there was none."""
+    seconds: float = 0.0
+    """From then to the last of them."""
+    reason: str = ""
+    """Of the last one."""
 
 
 class _Query:
@@ -784,7 +767,7 @@ class _Query:
         self.misses = self.refused = 0
         """Calls without an answer, and groups refused, one after the other."""
         self.last_failure = ""
-        self._keys, self._is_silence_absence = keys, is_silence_absence
+        self._keys, self.is_silence_absence = keys, is_silence_absence
         self._ended: dict[str, tuple[Any, ...] | str | None] = {}
         """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
         for key in keys:
@@ -801,7 +784,7 @@ class _Query:
     def call(self, keys: Sequence[str]) -> PreparedCall:
         """The request about a group."""
         return PreparedCall.of(
-            {self._described.keys[self.kind.value]: ",".join(keys)},
+            {self._described.keys[self.kind]: ",".join(keys)},
             described=self._described,
             account=self._account,
             signature=self._signature,
@@ -816,10 +799,9 @@ class _Query:
             self._ended[record.key] = (*(known if isinstance(known, tuple) else ()), record)
         self._ended |= {**dict.fromkeys(answer.not_found), **answer.failed}
 
-    def end_silent(self, key: str) -> None:
-        """A key that was asked alone and has no row."""
-        why = "the gateway's reply has no row for it"
-        self._ended[key] = None if self._is_silence_absence else why
+    def end(self, key: str, why: str | None) -> None:
+        """A key without a record, and why; None: it is not found."""
+        self._ended[key] = why
 
     def fail(self, keys: Iterable[str], reason: str) -> None:
         """Keys without an answer."""
@@ -827,13 +809,11 @@ class _Query:
 
     def abandon(self, group: _Group, *, why: str = "") -> None:
         """A group that is not asked again, or was not asked at all."""
-        missed = group.missed
-        if missed is None:
+        if group.since is None:
             self.fail(group.keys, f"not asked any more: {why or self.last_failure}")
             return
-        seconds = missed.last - missed.since
-        again = f"; asked again for {seconds:.0f} s" if seconds >= 1 else ""
-        self.fail(group.keys, f"{missed.reason}{again}")
+        again = f"; asked again for {group.seconds:.0f} s" if group.seconds >= 1 else ""
+        self.fail(group.keys, f"{group.reason}{again}")
 
     def answers(self) -> Answers[Any]:
         """What came of all keys, in an order that does not depend on which worker was first."""

@@ -106,11 +106,6 @@ class BatchReply:
         sentences = (self.return_message, *(finding.message for finding in self.findings))
         return "; ".join(filter(None, dict.fromkeys(sentences)))
 
-    @property
-    def stop_sending(self) -> bool:
-        """Nothing more may be sent until a person has looked."""
-        return bool(self.stop_reason)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
@@ -159,9 +154,12 @@ def envelope_of(
     ours, rules = sent.account, sent.account.interface
     code, text = words_of(fields, names=message_fields, masked=sent.masked_text)
     signature = _signature(fields, sent=sent)
-    may_lack = rules.signature.may_lack(sent.operation)
+    is_lacking_fine = rules.signature.may_lack(sent.operation)
+    is_enough = signature is SignatureState.VALID or (
+        is_lacking_fine and signature is SignatureState.ABSENT
+    )
     doubt = note = None
-    if ours.policy != "off" and not signature.is_enough(may_lack=may_lack):
+    if ours.policy != "off" and not is_enough:
         note = ReplyFinding(FindingKind.SIGNATURE, f"the reply's signature is {signature}")
         if ours.policy == "enforce":
             doubt, note = note, None

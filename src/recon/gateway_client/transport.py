@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import httpx
@@ -31,7 +31,6 @@ HEADERS_STORED = ("content-type", "date", "retry-after", "x-request-id")
 HEADER_CHARACTERS_MAX = 200
 RETRY_AFTER_DIGITS_MAX = 9
 USER_AGENT = "recon"
-URLS_STORED_MAX = 64
 
 # Below INFO httpcore logs the headers of replies as they came, whatever they quote.
 logging.getLogger("httpcore").setLevel(logging.INFO)
@@ -220,7 +219,7 @@ class Transport:
         try:
             request = httpx.Request(
                 "POST",
-                _url(self.base_url + prepared.path),
+                self.base_url + prepared.path,
                 content=prepared.body,
                 headers={
                     "Content-Type": prepared.content_type,
@@ -247,11 +246,6 @@ class Transport:
             raise
         except Exception as error:  # noqa: BLE001 - an outcome nobody foresaw is an unknown outcome
             _give_up(error, wire=wire, deadline_seconds=self._deadline_seconds)
-
-
-@lru_cache(maxsize=URLS_STORED_MAX)
-def _url(text: str) -> httpx.URL:
-    return httpx.URL(text)
 
 
 async def _bounded_body(response: httpx.Response) -> bytes:

@@ -20,7 +20,6 @@ from recon.gateway_client.queries import (
     REFUND_FIELDS,
     REFUND_QUERY,
     GroupAnswer,
-    KeyKind,
     OrderRecord,
     RefundRecord,
     _extra,
@@ -52,7 +51,7 @@ def context(account: OurAccount) -> PreparedCall:
 def read(context: PreparedCall, *rows: object, **head: object) -> GroupAnswer[OrderRecord]:
     """The answer of a reply with these rows to a query of SO1."""
     reply = {"return_status": "1", "orders_list": list(rows)} | head
-    return read_group(["SO1"], raw=raw_of(reply), sent=context, kind=KeyKind.ORDER_NO)
+    return read_group(["SO1"], raw=raw_of(reply), sent=context, kind="order_no")
 
 
 def test_a_record_keeps_what_the_gateway_said(context: PreparedCall) -> None:
@@ -255,7 +254,7 @@ def read_refunds(
         **head,
     }
     return read_group(
-        ["ours-1", "ours-2"], raw=raw_of(reply), sent=searched, kind=KeyKind.REFUND_REFERENCE
+        ["ours-1", "ours-2"], raw=raw_of(reply), sent=searched, kind="refund_reference"
     )
 
 

@@ -42,7 +42,6 @@ from recon.gateway_client.queries import (
     QUERY,
     REFUND_QUERY,
     GroupAnswer,
-    KeyKind,
     read_group,
 )
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
@@ -201,7 +200,7 @@ class Subjects:
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
             context = asked(replace(self.account, policy=policy), operation=operation)
             keys = ["SO1", "SO2"]
-            answer = read_group(keys, raw=raw, sent=context, kind=KeyKind.ORDER_NO)
+            answer = read_group(keys, raw=raw, sent=context, kind="order_no")
             answered = [*answer.not_found, *answer.failed, *answer.missing]
             answered += {record.key for record in answer.records}
             assert sorted(answered) == ([] if answer.refusal else keys)
