@@ -12,10 +12,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import (
-    CancelSubscriptionRow,
-    ReplyOutcome,
-)
+from recon.gateway_client import CancelSubscriptionRow, ReplyOutcome
 from recon.sandbox.faults import KINDS
 from tests.conformance.conftest import Target
 from tests.conformance.test_card_contract import card_payment

@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import (
-    CancelSubscriptionRow,
-    OurAccount,
-    ReplyOutcome,
-    prepare,
-)
+from recon.gateway_client import CancelSubscriptionRow, OurAccount, ReplyOutcome, prepare
 from recon.sandbox.wire import sign as signed_by_the_sandbox
 from tests.conformance.test_card_contract import card_payment
 

@@ -26,12 +26,7 @@ from recon.gateway_client import (
     SignatureState,
     prepare,
 )
-from recon.gateway_client.payments import (
-    AccountOwner,
-    CartItem,
-    PayingPerson,
-    RecurringContract,
-)
+from recon.gateway_client.payments import AccountOwner, CartItem, PayingPerson, RecurringContract
 from recon.sandbox.payments import INPUTS
 from tests.conformance.conftest import Target, place_of
 from tests.conformance.test_apm_contract import apm_payment

@@ -31,11 +31,7 @@ from recon.gateway_client.batches import (
     read_batch_reply,
     without_reply,
 )
-from recon.gateway_client.errors import (
-    MisuseError,
-    NotSentError,
-    UnknownOutcomeError,
-)
+from recon.gateway_client.errors import MisuseError, NotSentError, UnknownOutcomeError
 from recon.gateway_client.interface import Signer
 from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.pace import AccountPace, HeldTooLongError
@@ -49,11 +45,7 @@ from recon.gateway_client.payments import (
 from recon.gateway_client.payouts import PayoutRow
 from recon.gateway_client.queries import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.replies import BatchReply
-from recon.gateway_client.transport import (
-    Connection,
-    RawReply,
-    Transport,
-)
+from recon.gateway_client.transport import Connection, RawReply, Transport
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")

@@ -14,12 +14,7 @@ from lxml import etree
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
 
 from recon.gateway_client.errors import InvalidRequestError, RowProblem
-from recon.gateway_client.interface import (
-    CallFormat,
-    FieldPatterns,
-    GatewayInterface,
-    OurAccount,
-)
+from recon.gateway_client.interface import CallFormat, FieldPatterns, GatewayInterface, OurAccount
 from recon.privacy.foreign_text import masked_values, redacted, without_values
 
 HIDDEN = "…"

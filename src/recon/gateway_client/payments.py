@@ -34,11 +34,7 @@ from recon.gateway_client.documents import (
     unlisted,
     xml_root,
 )
-from recon.gateway_client.errors import (
-    NotSentError,
-    RowProblem,
-    UnknownOutcomeError,
-)
+from recon.gateway_client.errors import NotSentError, RowProblem, UnknownOutcomeError
 from recon.gateway_client.interface import CallFormat, GatewayInterface, OurAccount, SignatureState
 from recon.gateway_client.messages import (
     NUMBER,
@@ -69,10 +65,7 @@ from recon.gateway_client.replies import (
 )
 from recon.gateway_client.transport import RawReply
 from recon.privacy.card_numbers import has_check_digit
-from recon.privacy.foreign_text import (
-    LONG_DIGIT_RUN,
-    masked_card,
-)
+from recon.privacy.foreign_text import LONG_DIGIT_RUN, masked_card
 
 BETWEEN_ITEMS = "#;#"
 BETWEEN_PARTS = "#,#"

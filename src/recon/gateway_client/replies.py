@@ -143,13 +143,9 @@ def envelope_of(
     message_fields: Iterable[str] = ("return_message", "message"),
     must_name_account: bool = True,
 ) -> Envelope:
-    """The envelope of a reply that could be read.
+    """The envelope of a reply to what was sent; its text is the first filled of `message_fields`.
 
-    Args:
-        fields: The reply.
-        sent: What was asked.
-        message_fields: Where the reply's own words stand, the first that is filled.
-        must_name_account: Without a valid signature it must name our merchant and our account.
+    With `must_name_account` a reply without a valid signature must name our merchant and account.
     """
     ours, rules = sent.account, sent.account.interface
     code, text = words_of(fields, names=message_fields, masked=sent.masked_text)

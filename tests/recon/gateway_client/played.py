@@ -12,13 +12,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from recon.gateway_client import (
-    Connection,
-    OurAccount,
-    PreparedRequest,
-    RawReply,
-    ReplyPolicy,
-)
+from recon.gateway_client import Connection, OurAccount, PreparedRequest, RawReply, ReplyPolicy
 from recon.gateway_client.messages import PreparedCall
 from recon.gateway_client.queries import QUERY
 

@@ -38,12 +38,7 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.queries import (
-    QUERY,
-    REFUND_QUERY,
-    GroupAnswer,
-    read_group,
-)
+from recon.gateway_client.queries import QUERY, REFUND_QUERY, GroupAnswer, read_group
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
 from tests.recon.gateway_client.played import NOW, Player, asked, pieces, reached, success_of, under
 from tests.recon.gateway_client.sample_payments import (

@@ -3,12 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recon.gateway_client import NotSentError
-from recon.privacy.foreign_text import (
-    MESSAGE_CHARACTERS_MAX,
-    code_and_text,
-    masked_cards,
-    redacted,
-)
+from recon.privacy.foreign_text import MESSAGE_CHARACTERS_MAX, code_and_text, masked_cards, redacted
 
 
 @pytest.mark.parametrize(

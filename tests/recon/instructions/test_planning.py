@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.instructions.instruction import (
-    Instruction,
-    Intention,
-    reported_repeats,
-    unagreed,
-)
+from recon.instructions.instruction import Instruction, Intention, reported_repeats, unagreed
 from recon.instructions.planning import (
     CONTRADICTS,
     RULE_APPROVER,
