@@ -177,6 +177,13 @@ PLAIN_FILES = "plain files"
 """Mode of what `recon reconcile` made."""
 
 
+OF_RESULT = (
+    *("as_of", "verdict", "effects", "pending", "unverified", "sides", "movements", "journals"),
+    *("bank", "control_totals", "unmapped_codes", "scope_of_assurance", "rules_digest"),
+)
+"""What a result and its figures have under one name."""
+
+
 @dataclass(frozen=True, slots=True)
 class NightFigures:
     """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""

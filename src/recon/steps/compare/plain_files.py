@@ -1,8 +1,9 @@
 """`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from recon.model.figures import (
     BANK_DAYS_AHEAD,
     BATCH_COLUMNS,
     INSTRUCTION_SHEET_COLUMNS,
+    OF_RESULT,
     PLAIN_FILES,
     Attention,
     ListFile,
@@ -94,68 +96,51 @@ def plain_figures(
     doubtful = _attention(sources.instructions, as_of=result.as_of)
     calendar = rules.business_calendar
     severe = severe_breaks(result.breaks, answers={}, calendar=calendar, began_at=result.as_of)
+
+    def only(name: str) -> str:
+        names = sorted({*sources.orders[name].unique(), *sources.gateway[name].unique()} - {""})
+        return SEVERAL if len(names) > 1 else "".join(names)
+
+    moves = pd.DataFrame() if sources.instructions is None else sources.instructions
     return NightFigures(
-        merchant_id=_only(sources, "merchant_id"),
-        account_id=_only(sources, "account_id"),
+        **{name: getattr(result, name) for name in OF_RESULT},
+        merchant_id=only("merchant_id"),
+        account_id=only("account_id"),
         merchant_name="",
         business_date=business_date,
         run_id=result.digest[:12],
         mode=PLAIN_FILES,
-        as_of=result.as_of,
         generated_at=clock(),
         timezone=rules.calendar.timezone,
         bank_until=rules.bank_calendar.business_day_after(business_date, days=BANK_DAYS_AHEAD),
-        verdict=result.verdict,
         breaks=with_reopened(result),
-        effects=result.effects,
         matches=matched_of(matches),
-        pending=result.pending,
-        unverified=result.unverified,
-        sides=result.sides,
-        movements=result.movements,
-        journals=result.journals,
-        bank=result.bank,
         gateway_holds=result.gateway_holds,
         fees=charged_fees(sources, contract=rules.fee_contract),
-        control_totals=result.control_totals,
-        instructions=_instructions(sources.instructions),
+        instructions=pd.DataFrame(
+            {
+                name: moves[name].reset_index(drop=True)
+                if name in moves
+                else pd.Series([cell] * len(moves), dtype=kind)  # what a file cannot say
+                for name in INSTRUCTION_SHEET_COLUMNS
+                for kind, cell in [_BLANK.get(name, (TEXT, ""))]
+            }
+        ),
         batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),
         files=sources.files,
         rejects=sources.rejects,
         bridge=bridge_of(sources),
         attention=(*doubtful, *severe),
         not_covered=result.not_covered,
-        unmapped_codes=result.unmapped_codes,
-        scope_of_assurance=result.scope_of_assurance,
-        rules_digest=result.rules_digest,
         ledger_covered=sources.ledger is not None,
     )
 
 
-def _only(sources: Sources, name: str) -> str:
-    names = sorted({*sources.orders[name].unique(), *sources.gateway[name].unique()} - {""})
-    if len(names) > 1:
-        return SEVERAL
-    return names[0] if names else ""
-
-
-def _instructions(frame: pd.DataFrame | None) -> pd.DataFrame:
-    """INSTRUCTION_SHEET_COLUMNS; what a file cannot say stays blank."""
-    rows = pd.DataFrame() if frame is None else frame.reset_index(drop=True)
-    return pd.DataFrame(
-        {
-            name: rows[name] if name in rows else _blank(name, size=len(rows))
-            for name in INSTRUCTION_SHEET_COLUMNS
-        }
-    )
-
-
-def _blank(name: str, *, size: int) -> "pd.Series[Any]":
-    if name in {"sent_at", "outcome_at", "in_doubt_since"}:
-        return pd.Series([pd.NaT] * size, dtype=INSTANT)
-    if name in {"amount", "attempt"}:
-        return pd.Series([0] * size, dtype=MINOR_UNITS)
-    return pd.Series([""] * size, dtype=TEXT)
+_BLANK: Mapping[str, tuple[str, object]] = {
+    **dict.fromkeys(("sent_at", "outcome_at", "in_doubt_since"), (INSTANT, pd.NaT)),
+    **dict.fromkeys(("amount", "attempt"), (MINOR_UNITS, 0)),
+}
+"""Columns that are no text -> their type, and what stands there where nothing is given."""
 
 
 def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attention, ...]:
@@ -175,26 +160,6 @@ def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attentio
             is_urgent=True,
         )
         for row in doubtful.to_dict("records")
-    )
-
-
-def incomplete_reported(
-    result: Reconciliation, *, sources: Sources, rules: Rules
-) -> tuple[str, ...]:
-    """What an INCOMPLETE result of plain files lacks, each as a sentence for page one."""
-    lacking = why_incomplete(result, sources=sources, rules=rules)
-    given = ("no ledger was given (--ledger)" if each == NO_LEDGER else each for each in lacking)
-    return tuple(f"Incomplete: {each.rstrip('.')}." for each in given)
-
-
-def ignored_columns(tables: Tables) -> tuple[str, ...]:
-    """Columns that nobody read, by file."""
-    return tuple(
-        f"{redacted(table.facts.source_file.name)}: nothing was read from the unknown columns "
-        f"{', '.join(map(redacted, table.facts.ignored_columns))}."
-        for several in tables.values()
-        for table in several
-        if table.facts.ignored_columns
     )
 
 
@@ -272,19 +237,17 @@ def reconcile_files(
     from recon.proof.verdict import with_totals
 
     with output_folder(request.out):
-        earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
-        read, sources = _read(request, earlier=earlier, rules=rules)
+        run = _Run.read(request, clock=clock, rules=rules)
         as_of = rules.business_calendar.closes_at(request.as_of)
+        sources, earlier = run.sources, run.earlier
         compared = reconcile(sources, rules=rules, as_of=as_of, previous=earlier.previous)
-        books = books_of(sources, rules=rules)
         there = frozenset(request.out.iterdir())
-        notes = _notes(request, read=read, result=compared, sources=sources, rules=rules)
-        run = _Run(request, clock, rules, sources, books, notes, read)
-        night = _sealed(compared, run=run)
-        lines = lines_totals(read.given, earlier=earlier, compared=sources.settlement)
+        notes = run.notes(compared)
+        night = run.sealed(compared)
+        lines = lines_totals(run.given, earlier=earlier, compared=sources.settlement)
         proven = proven_by_files(compared, folder=night, account=NO_ACCOUNT)
         result = with_totals(proven, totals=lines)
-        staged, files, workbook = _write(result, run=run, write_workbook=write_workbook)
+        staged, files, workbook = run.write(result, notes=notes, write_workbook=write_workbook)
         sheets: tuple[ControlTotal, ...] = ()
         if sheet_totals is not None:
             beside = {target.name: path for path, target in staged.items()}
@@ -300,7 +263,7 @@ def reconcile_files(
             # A workbook that equals an earlier run's is that run's file, and stays.
             for path in {*staged, workbook} - there:
                 path.unlink(missing_ok=True)
-            staged, *_ = _write(result, run=run, write_workbook=write_workbook)
+            staged, *_ = run.write(result, notes=notes, write_workbook=write_workbook)
         # Taken by the next run only where the summary, which is the last of all, is of it.
         publish({night: request.out / NIGHT, **staged})
         if request.out / FEE_CLAIMS not in staged.values():
@@ -308,127 +271,157 @@ def reconcile_files(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+@dataclass(frozen=True)
+class _Run:
     """What a run read, and what an earlier one handed to it."""
 
+    request: PlainFilesRequest
+    clock: Clock
+    rules: Rules
+    earlier: EarlierRun
     given: Tables
     tables: Tables
     """With what was handed on, each settlement line once."""
     banks: BankFiles | None
     """With what was handed on."""
-    earlier: EarlierRun
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What a run read and is told in every writing of its results."""
-
-    request: PlainFilesRequest
-    clock: Clock
-    rules: Rules
     sources: Sources
-    books: Books
-    notes: tuple[str, ...]
-    read: _Read
+    """What is compared."""
 
-
-def _sealed(result: Reconciliation, *, run: _Run) -> Path:
-    """The folder of the run's sealed steps, which waits for its name."""
-    out, earlier = run.request.out, run.read.earlier
-    handed = handed_on(
-        result,
-        sources=run.sources,
-        tables=run.read.tables,
-        banks=run.read.banks,
-        earlier=earlier,
-        run=(out.resolve().name, run.request.as_of.isoformat()),
-        rules=run.rules,
-    )
-    with staged_folder(out / NIGHT) as night:
-        seal_night(
-            night,
-            result=result,
-            sources=run.sources,
-            previous=earlier.previous,
-            books=run.books,
-            handed=handed,
-            rules=run.rules,
-        )
-    return night
-
-
-def _write(
-    result: Reconciliation, *, run: _Run, write_workbook: WriteWorkbook
-) -> tuple[Mapping[Path, Path], Mapping[str, ListFile], Path]:
-    """Results that wait for their names, which files the workbook names, and its real name.
-
-    Beside an earlier run's workbook that is another name than the usual one.
-    """
-    out, sources, previous = run.request.out, run.sources, run.read.earlier.previous
-    figures = plain_figures(
-        result,
-        sources=sources,
-        business_date=run.request.as_of,
-        clock=run.clock,
-        rules=run.rules,
-    )
-    claims = {} if figures.fees is None else {FEE_CLAIMS: claims_csv(figures.fees)}
-    files = result_files(result, rejects=sources.rejects, files=sources.files)
-    staged = stage(out, files={**claims, **files})
-    figures = replace(
-        figures,
-        notes=run.notes,
-        books=run.books,
-        opening_breaks=None if previous is None else len(previous.breaks),
-        list_files=files_of_lists(staged, result=result),
-    )
-    return staged, figures.files_named(), _draw(write_workbook, figures, path=out / WORKBOOK)
-
-
-def _refuse_unfit(request: PlainFilesRequest) -> None:
-    for kind in (*_COLUMNS, SourceKind.BANK):
-        paths: tuple[Path, ...] = getattr(request, kind.value)
-        if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
-            msg = f"name at least one file of {kind}"
-            raise UsageError(msg)
-        for index, path in enumerate(paths):
-            if path in paths[:index]:
-                msg = f"{path} is named twice as {kind}; its rows would count twice"
-                raise UsageError(msg)
-
-
-def _read(
-    request: PlainFilesRequest, *, earlier: EarlierRun, rules: Rules
-) -> tuple[_Read, Sources]:
-    """The files, none of which an earlier run read, and what is compared of them."""
-    layouts = given_layouts(request.layouts)
-    refuse_wrong_given(layouts)
-    given = {
-        kind: tuple(
-            plain_table(
-                path, schema=schema_of(kind), rules=rules, layout=layouts.of(path, kind=kind)
+    @classmethod
+    def read(cls, request: PlainFilesRequest, *, clock: Clock, rules: Rules) -> "_Run":
+        """Read the files, none of which an earlier run read."""
+        earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
+        layouts = given_layouts(request.layouts)
+        refuse_wrong_given(layouts)
+        given = {
+            kind: tuple(
+                plain_table(
+                    path, schema=schema_of(kind), rules=rules, layout=layouts.of(path, kind=kind)
+                )
+                for path in getattr(request, kind.value)
             )
-            for path in getattr(request, kind.value)
+            for kind in _COLUMNS
+        }
+        refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
+        how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
+        standing = {SourceKind.ORDERS: _newest_rows(given[SourceKind.ORDERS], layouts=how)}
+        tables = with_carried(given | standing, earlier=earlier)
+        facts = [table.facts for several in tables.values() for table in several]
+        frames: dict[str, Any] = {
+            kind.value: pd.concat([table.frame for table in several], ignore_index=True)[[*columns]]
+            if (several := tables[kind])
+            else None
+            for kind, columns in _COLUMNS.items()
+        }
+        sources = Sources(
+            **frames,
+            rejects=tuple(reject for each in facts for reject in each.rejects),
+            files=tuple(each.source_file for each in facts),
         )
-        for kind in _COLUMNS
-    }
-    refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
-    how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
-    standing = {SourceKind.ORDERS: _newest_rows(given[SourceKind.ORDERS], layouts=how)}
-    tables = with_carried(given | standing, earlier=earlier)
-    sources = _sources(tables)
-    statements = (
-        read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
-    )
-    banks = with_carried_bank(
-        statements, earlier=earlier, settlement=sources.settlement, rules=rules
-    )
-    if banks is not None:  # a file that was refused says so itself
-        sources = replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
-    sources = with_each_instruction_once(sources)
-    compared = as_compared(sources, earlier=earlier, rules=rules)
-    return _Read(given, tables, banks, earlier), compared
+        statements = (
+            read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
+        )
+        banks = with_carried_bank(
+            statements, earlier=earlier, settlement=sources.settlement, rules=rules
+        )
+        if banks is not None:  # a file that was refused says so itself
+            sources = replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
+        sources = with_each_instruction_once(sources)
+        compared = as_compared(sources, earlier=earlier, rules=rules)
+        return cls(request, clock, rules, earlier, given, tables, banks, compared)
+
+    @cached_property
+    def books(self) -> Books:
+        """Every step of the ledger's money."""
+        return books_of(self.sources, rules=self.rules)
+
+    def notes(self, result: Reconciliation) -> tuple[str, ...]:
+        """What is lacking, what nobody read, and what is judged by files of earlier runs alone."""
+        request, earlier = self.request, self.earlier.sources
+        lacking = why_incomplete(result, sources=self.sources, rules=self.rules)
+        given = (
+            "no ledger was given (--ledger)" if each == NO_LEDGER else each for each in lacking
+        )
+        lines = [f"Incomplete: {each.rstrip('.')}." for each in given]
+        lines += [
+            f"{redacted(table.facts.source_file.name)}: nothing was read from the unknown columns "
+            f"{', '.join(map(redacted, table.facts.ignored_columns))}."
+            for several in self.tables.values()
+            for table in several
+            if table.facts.ignored_columns
+        ]
+        lines += reported_again(self.given, tables=self.tables)
+        kind = SourceKind.ORDERS
+        for before, left in zip(self.given[kind], self.tables[kind], strict=True):
+            if number := len(before.frame) - len(left.frame):
+                name = redacted(before.facts.source_file.name)
+                lines.append(f"{name}: rows that a later file of its layout replaces: {number}.")
+        if earlier.settlement is not None and not request.settlement:
+            days = texts(earlier.settlement["settled_on"])
+            newest = f", the newest settled on {days.max()}" if days.size else ""
+            lines.append(
+                f"No settlement file was given: the {days.size} lines that earlier runs read are "
+                f"judged{newest}."
+            )
+        if earlier.bank is not None and not request.bank:
+            lines += by_carried_statements(result, rules=self.rules)
+        return (*lines,)
+
+    def sealed(self, result: Reconciliation) -> Path:
+        """The folder of the run's sealed steps, which waits for its name."""
+        out = self.request.out
+        handed = handed_on(
+            result,
+            sources=self.sources,
+            tables=self.tables,
+            banks=self.banks,
+            earlier=self.earlier,
+            run=(out.resolve().name, self.request.as_of.isoformat()),
+            rules=self.rules,
+        )
+        with staged_folder(out / NIGHT) as night:
+            seal_night(
+                night,
+                result=result,
+                sources=self.sources,
+                previous=self.earlier.previous,
+                books=self.books,
+                handed=handed,
+                rules=self.rules,
+            )
+        return night
+
+    def write(
+        self, result: Reconciliation, *, notes: tuple[str, ...], write_workbook: WriteWorkbook
+    ) -> tuple[Mapping[Path, Path], Mapping[str, ListFile], Path]:
+        """Results that wait for their names, which files the workbook names, and its real name.
+
+        Beside an earlier run's workbook that is another name than the usual one.
+        """
+        out, sources, previous = self.request.out, self.sources, self.earlier.previous
+        day = self.request.as_of
+        figures = plain_figures(
+            result, sources=sources, business_date=day, clock=self.clock, rules=self.rules
+        )
+        claims = {} if figures.fees is None else {FEE_CLAIMS: claims_csv(figures.fees)}
+        files = result_files(result, rejects=sources.rejects, files=sources.files)
+        staged = stage(out, files={**claims, **files})
+        figures = replace(
+            figures,
+            notes=notes,
+            books=self.books,
+            opening_breaks=None if previous is None else len(previous.breaks),
+            list_files=files_of_lists(staged, result=result),
+        )
+        path = out / WORKBOOK
+        try:
+            return staged, figures.files_named(), write_workbook(figures, path)
+        except OSError as error:
+            msg = (
+                f"the workbook {path} cannot be written: {error.strerror}; the files of an earlier "
+                "run were kept; close the workbook or name another folder and run again"
+            )
+            raise OutputError(msg) from error
 
 
 def _newest_rows(
@@ -456,70 +449,13 @@ def _newest_rows(
     return tuple(standing)
 
 
-def _sources(tables: Tables) -> Sources:
-    read = [table for several in tables.values() for table in several]
-    frames: dict[str, Any] = {
-        kind.value: pd.concat([table.frame for table in several], ignore_index=True)[[*columns]]
-        if (several := tables[kind])
-        else None
-        for kind, columns in _COLUMNS.items()
-    }
-    return Sources(
-        **frames,
-        rejects=tuple(reject for table in read for reject in table.facts.rejects),
-        files=tuple(table.facts.source_file for table in read),
-    )
-
-
-def _notes(
-    request: PlainFilesRequest,
-    *,
-    read: _Read,
-    result: Reconciliation,
-    sources: Sources,
-    rules: Rules,
-) -> tuple[str, ...]:
-    """What is lacking, what nobody read, and what is judged by files of earlier runs alone."""
-    lacking = incomplete_reported(result, sources=sources, rules=rules)
-    lines = (
-        *lacking,
-        *ignored_columns(read.tables),
-        *reported_again(read.given, tables=read.tables),
-        *_said_anew(read),
-        *_old_lines(request, earlier=read.earlier),
-    )
-    if read.earlier.sources.bank is None or request.bank:
-        return lines
-    return (*lines, *by_carried_statements(result, rules=rules))
-
-
-def _said_anew(read: _Read) -> Iterator[str]:
-    """Of which order file rows do not count because a later one of its layout says them anew."""
-    kind = SourceKind.ORDERS
-    for before, left in zip(read.given[kind], read.tables[kind], strict=True):
-        if number := len(before.frame) - len(left.frame):
-            name = redacted(before.facts.source_file.name)
-            yield f"{name}: rows that a later file of its layout replaces: {number}."
-
-
-def _old_lines(request: PlainFilesRequest, *, earlier: EarlierRun) -> tuple[str, ...]:
-    """That what was settled is judged by what earlier runs read."""
-    lines = earlier.sources.settlement
-    if lines is None or request.settlement:
-        return ()
-    days = texts(lines["settled_on"])
-    sentence = (
-        f"No settlement file was given: the {days.size} lines that earlier runs read are judged"
-    )
-    return (f"{sentence}, the newest settled on {days.max()}." if days.size else f"{sentence}.",)
-
-
-def _draw(write_workbook: WriteWorkbook, figures: NightFigures, *, path: Path) -> Path:
-    try:
-        return write_workbook(figures, path)
-    except OSError as error:
-        msg = (
-            f"the workbook {path} cannot be written: {error.strerror}; the files of an earlier "
-            "run were kept; close the workbook or name another folder and run again"
-        )
-        raise OutputError(msg) from error
+def _refuse_unfit(request: PlainFilesRequest) -> None:
+    for kind in (*_COLUMNS, SourceKind.BANK):
+        paths: tuple[Path, ...] = getattr(request, kind.value)
+        if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
+            msg = f"name at least one file of {kind}"
+            raise UsageError(msg)
+        for index, path in enumerate(paths):
+            if path in paths[:index]:
+                msg = f"{path} is named twice as {kind}; its rows would count twice"
+                raise UsageError(msg)

@@ -10,8 +10,10 @@ import io
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -155,20 +157,23 @@ def _reported(path: Path, kind: type[OutputError] = OutputError) -> Iterator[Non
         raise kind(msg) from error
 
 
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _rejects_csv(rejects: Sequence[Reject]) -> str:
+    ordered = sorted(rejects, key=lambda reject: (reject.kind, reject.source, reject.line))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerow(REJECT_COLUMNS)
+    writer.writerows(attrgetter(*REJECT_COLUMNS)(each) for each in ordered)
     return text.getvalue()
 
 
-def _rejects_csv(rejects: Sequence[Reject]) -> str:
-    ordered = sorted(rejects, key=lambda reject: (reject.kind, reject.source, reject.line))
-    return _csv(
-        REJECT_COLUMNS,
-        [(each.source, each.line, each.column, each.reason, each.value) for each in ordered],
-    )
+_PLACE = ("merchant_id", "account_id", "currency")
+_SIDE = ("source", *_PLACE, "state")
+_HELD = ("payable", "held_back", "reserve")
+_FEES = ("charged", "booked", "difference")
+_INPUT = (
+    *("name", "sha256", "size_bytes", "rows_read", "rows_accepted", "rows_rejected"),
+    *("rows_skipped", "rows_unassigned"),
+)
 
 
 def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
@@ -176,89 +181,73 @@ def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
     codes = result.breaks["code"].astype("str").value_counts()
     shared = result.breaks["cause"].astype("str")
     causes = shared[shared.ne("")].value_counts()
+    inputs = sorted(files, key=lambda file: (str(file.kind), file.name, file.sha256))
     document = {
         "verdict": str(result.verdict),
         "as_of": plain_text(result.as_of),
-        "sources": [_side(row) for row in result.sides.to_dict("records")],
+        "sources": [
+            {
+                **{name: str(row[name]) for name in _SIDE},
+                "count": int(row["count"]),
+                "amount": _money(row["amount"], currency=str(row["currency"])),
+            }
+            for row in result.sides.to_dict("records")
+        ],
         "control_totals": [_total(each) for each in result.control_totals],
         "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},
         "breaks_by_cause": {str(cause): int(causes[cause]) for cause in sorted(causes.index)},
         REOPENED: dict(zip(again["break_id"], again["reopens"], strict=True)),
         **_holds_shown(result.gateway_holds),
-        "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
+        "scope_of_assurance": [
+            {
+                **each,
+                "amount": _money(each.get("amount", 0), currency=str(each.get("currency", ""))),
+            }
+            for each in result.scope_of_assurance
+        ],
         "unmapped_codes": [dict(each) for each in result.unmapped_codes],
         "not_covered": list(result.not_covered),
-        "inputs": [_input(each) for each in sorted(files, key=_input_order)],
+        "inputs": [
+            {
+                "source": str(file.kind),
+                **{name: getattr(file, name) for name in _INPUT},
+                **({"skipped_by": file.skipped_by} if file.skipped_by else {}),
+            }
+            for file in inputs
+        ],
         "rules_digest": result.rules_digest,
         "digest": result.digest,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
 
 
-def _side(row: Mapping[Any, Any]) -> dict[str, Any]:
-    names = ("source", "merchant_id", "account_id", "currency", "state")
-    amount = _money(row["amount"], currency=str(row["currency"]))
-    cells: dict[str, Any] = {name: str(row[name]) for name in names}
-    return {**cells, "count": int(row["count"]), "amount": amount}
-
-
 def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
     """What the gateway holds and its fees, per account; nothing without a settlement."""
     if holds is None:
         return {}
-    names = ("payable", "held_back", "reserve")
+
+    def shown(row: Holding | FeesTaken, names: Sequence[str]) -> dict[str, Any]:
+        cells: dict[str, Any] = {name: getattr(row, name) for name in _PLACE}
+        for name in names:
+            held = getattr(row, name)
+            is_part = isinstance(held, HeldPart)
+            amount = _money(held.amount if is_part else held, currency=row.currency)
+            cells[name] = {"amount": amount, "oldest": held.since} if is_part else amount
+        return cells
+
     return {
-        "gateway_holds": [
-            {
-                **_place(row),
-                **{name: _part(getattr(row, name), currency=row.currency) for name in names},
-            }
-            for row in holds.holdings
-        ],
-        "fees": [
-            {
-                **_place(row),
-                **{
-                    name: _money(getattr(row, name), currency=row.currency)
-                    for name in ("charged", "booked", "difference")
-                },
-            }
-            for row in holds.fees
-        ],
+        "gateway_holds": [shown(row, _HELD) for row in holds.holdings],
+        "fees": [shown(row, _FEES) for row in holds.fees],
     }
-
-
-def _place(row: Holding | FeesTaken) -> dict[str, str]:
-    return {name: getattr(row, name) for name in ("merchant_id", "account_id", "currency")}
-
-
-def _part(part: HeldPart, *, currency: str) -> dict[str, str]:
-    return {"amount": _money(part.amount, currency=currency), "oldest": part.since}
-
-
-def _assurance(statement: Mapping[str, str | int]) -> dict[str, str | int]:
-    amount = _money(statement.get("amount", 0), currency=str(statement.get("currency", "")))
-    return {**statement, "amount": amount}
 
 
 def _total(total: ControlTotal) -> dict[str, Any]:
-    def figure(value: int) -> int | str:
-        if total.measure == "count":
-            return value
-        return _money(value, currency=total.currency)
-
-    return {
-        "id": total.id,
-        "name": total.name,
-        "merchant_id": total.merchant_id,
-        "account_id": total.account_id,
-        "currency": total.currency,
-        "measure": total.measure,
-        "left": figure(total.left),
-        "right": figure(total.right),
-        "difference": figure(total.difference),
-        "passed": total.passed,
-    }
+    names = ("id", "name", *_PLACE, "measure", "left", "right", "difference", "passed")
+    cells = {name: getattr(total, name) for name in names}
+    if total.measure != "count":
+        sides = ("left", "right", "difference")
+        cells |= {name: _money(cells[name], currency=total.currency) for name in sides}
+    return cells
 
 
 def _money(minor_units: Any, *, currency: str) -> str:
@@ -270,44 +259,19 @@ def _money(minor_units: Any, *, currency: str) -> str:
     return format_minor_units(int(minor_units), currency=currency)
 
 
-def _input(file: SourceFile) -> dict[str, str | int]:
-    return {
-        "source": str(file.kind),
-        "name": file.name,
-        "sha256": file.sha256,
-        "size_bytes": file.size_bytes,
-        "rows_read": file.rows_read,
-        "rows_accepted": file.rows_accepted,
-        "rows_rejected": file.rows_rejected,
-        "rows_skipped": file.rows_skipped,
-        "rows_unassigned": file.rows_unassigned,
-        **({"skipped_by": file.skipped_by} if file.skipped_by else {}),
-    }
-
-
-def _input_order(file: SourceFile) -> tuple[str, str, str]:
-    return (str(file.kind), file.name, file.sha256)
-
-
 def files_of_lists(staged: Mapping[Path, Path], *, result: Reconciliation) -> dict[str, ListFile]:
     """The lists that a workbook may name instead of showing them; they take their places after it.
 
     Keys are LISTS_IN_FILES.
     """
-    lists = (
-        (MATCHES, result.matches),
-        (UNVERIFIED, result.unverified),
-        (PENDING, result.pending),
-    )
-    files = (_described(staged, name, rows) for name, rows in lists)
+    lists = {MATCHES: result.matches, UNVERIFIED: result.unverified, PENDING: result.pending}
+    files = []
+    for name, rows in lists.items():
+        path = next(path for path, target in staged.items() if target.name == name)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        files.append(ListFile(name, len(rows), path.stat().st_size, digest))
     return dict(zip(LISTS_IN_FILES, files, strict=True))
-
-
-def _described(staged: Mapping[Path, Path], name: str, rows: pd.DataFrame, /) -> ListFile:
-    path = next(path for path, target in staged.items() if target.name == name)
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return ListFile(name, len(rows), path.stat().st_size, digest)
 
 
 FEE_CLAIMS = "fee-claims.csv"
@@ -322,21 +286,15 @@ _DIGITS = 16
 
 def claims_csv(fees: ChargedFees) -> Content:
     """One row per claimed settlement line, amounts in major units; the header alone for none."""
-    claims = fees.claims
-    cells = claims[[*_NAMES]].itertuples(index=False, name=None)
-    own = pd.Series(_ids([*cells]), index=claims.index, dtype="str")
-    return csv_parts(claims.assign(claim_id=own), columns=CLAIM_COLUMNS, amounts=_AMOUNTS)
-
-
-def _ids(lines: list[tuple[str, ...]]) -> list[str]:
-    """The same for the same line on every night; equal lines are counted."""
-    seen: dict[tuple[str, ...], int] = {}
-    ids = []
-    for names in lines:
-        seen[names] = seen.get(names, 0) + 1
+    claims, ids = fees.claims, []
+    seen = Counter[tuple[str, ...]]()
+    for names in claims[[*_NAMES]].itertuples(index=False, name=None):
+        # The same for the same line on every night; equal lines are counted.
+        seen[names] += 1
         text = "\x1f".join((*names, str(seen[names])))
         ids.append(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS])
-    return ids
+    own = pd.Series(ids, index=claims.index, dtype="str")
+    return csv_parts(claims.assign(claim_id=own), columns=CLAIM_COLUMNS, amounts=_AMOUNTS)
 
 
 def write_claims(fees: ChargedFees | None, *, folder: Path, name: str) -> Path | None:
