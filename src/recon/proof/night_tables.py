@@ -4,6 +4,7 @@ Nothing is lost on the way there and back: the digest of a result is the same. R
 who writes a table sorts it by its key.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from datetime import date, datetime
@@ -78,7 +79,6 @@ RESULTS = (
 _NUMBERS: Any = pd.Int64Dtype()
 """Kinds of columns that may be blank; how they come from Arrow, the stubs of pandas do not say."""
 _PLACE = ("source", "line")
-_REJECT = SCHEMAS["rejects"].columns.names
 
 
 def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
@@ -87,8 +87,8 @@ def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
         frame: pd.DataFrame | None = getattr(sources, field)
         no_rows = SCHEMAS[name].columns.empty_table()
         yield name, no_rows if frame is None else table_of(frame, name=name)
-    yield "rejects", table_of_rows(map(_cells_of_reject, sources.rejects), name="rejects")
-    yield "files", table_of_rows(map(_cells_of_file, sources.files), name="files")
+    yield "rejects", table_of_items(sources.rejects, name="rejects")
+    yield "files", table_of_items(sources.files, name="files")
     yield from bank_tables(sources).items()
     if sources.volumes is not None:
         yield VOLUMES, table_of(sources.volumes, name=VOLUMES)
@@ -117,8 +117,12 @@ def bank_tables(sources: Sources) -> Tables:
     rows = SCHEMAS["payouts"].columns.empty_table()
     if payouts is not None:
         rows = table_of(payouts[pay_outs(payouts)], name="payouts")
+    statements = (
+        {**asdict(statement), "number": number, "days_given": int(statement.days_given)}
+        for number, statement in enumerate(source.statements)
+    )
     return {
-        "statements": table_of_rows(_cells_of_statements(source), name="statements"),
+        "statements": table_of_rows(statements, name="statements"),
         "bank": table_of(source.entries, name="bank"),
         "payouts": rows,
     }
@@ -142,12 +146,6 @@ def payouts_of_tables(tables: Mapping[str, pa.Table]) -> pd.DataFrame:
     return frame_of([{**blank, **row} for row in rows], columns=SETTLEMENT_COLUMNS)
 
 
-def _cells_of_statements(source: BankSource) -> Iterator[dict[str, Any]]:
-    for number, statement in enumerate(source.statements):
-        cells = asdict(statement)
-        yield {**cells, "number": number, "days_given": int(statement.days_given)}
-
-
 def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
     """What a night came to, table after table: none waits for another."""
     for name in RESULTS:
@@ -161,9 +159,7 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
 
 def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:
     """The control totals as they were computed in the night's own process."""
-    columns = SCHEMAS["totals"].columns.names
-    rows = ({name: getattr(total, name) for name in columns} for total in totals)
-    return table_of_rows(rows, name="totals")
+    return table_of_items(totals, name="totals")
 
 
 def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
@@ -199,6 +195,15 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def table_of_items(items: Iterable[object], *, name: str) -> pa.Table:
+    """A few objects as the table of a file, whose columns are their fields."""
+    columns = SCHEMAS[name].columns.names
+    cells = ([getattr(item, column) for column in columns] for item in items)
+    # A word of an enum is the text of it.
+    texts = ([str(cell) if isinstance(cell, str) else cell for cell in row] for row in cells)
+    return table_of_rows((dict(zip(columns, row, strict=True)) for row in texts), name=name)
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
@@ -253,18 +258,6 @@ def files_of(table: pa.Table) -> tuple[SourceFile, ...]:
 def totals_of(table: pa.Table) -> tuple[ControlTotal, ...]:
     """The control totals of a night."""
     return tuple(ControlTotal(**row) for row in table.to_pylist())
-
-
-def _cells_of_reject(reject: Reject) -> dict[str, Any]:
-    return {name: _text(getattr(reject, name)) for name in _REJECT}
-
-
-def _cells_of_file(file: SourceFile) -> dict[str, Any]:
-    return {name: _text(getattr(file, name)) for name in SCHEMAS["files"].columns.names}
-
-
-def _text(value: object) -> object:
-    return str(value) if isinstance(value, SourceKind) else value
 
 
 def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
@@ -328,20 +321,32 @@ def compared_tables(
         terms.append(_term("carried", "", word="count", number=count))
         for currency, amount in exposure.items():
             terms.append(_term("carried", currency, word="amount", number=amount))
-    breaks = SCHEMAS[OPENING].columns.empty_table()
+    breaks, write_offs = SCHEMAS[OPENING].columns.empty_table(), sources.agreed_write_offs
+    listed = {"break": write_offs.breaks, "entry": write_offs.entries or {}} if write_offs else {}
+    agreed = (
+        {"kind": kind, "id": name, "currency": currency, "amount": amount}
+        for kind, each in listed.items()
+        for name, (currency, amount) in each.items()
+    )
     return {
         TERMS: table_of_rows(terms, name=TERMS),
         STEPS: steps_table(sources, books=books),
-        "agreed": table_of_rows(_agreed(sources.agreed_write_offs), name="agreed"),
+        "agreed": table_of_rows(agreed, name="agreed"),
         KNOWN: table_of_rows(_known(sources, previous=previous), name=KNOWN),
-        "quarantined": table_of_rows(_quarantined(sources), name="quarantined"),
+        "quarantined": table_of_items(sources.quarantined, name="quarantined"),
         OPENING: breaks if previous is None else table_of(previous.breaks, name=OPENING),
     }
 
 
 def steps_table(sources: Sources, *, books: Books) -> pa.Table:
     """What became of rows and of the ledger's money, step by step."""
-    return table_of_rows(_steps(sources, books=books), name=STEPS)
+    rows = [*_stored(with_each_instruction_once(sources).merged_rows)]
+    for kind, steps in sources.arrived.items():
+        rows += (_step("arrived", str(kind), step, number=each) for step, each in steps.items())
+    for currency, moved in books.items():
+        for step, amount in moved.items():
+            rows.append(_step("books", "ledger", step, number=amount, currency=currency))
+    return table_of_rows(rows, name=STEPS)
 
 
 def stored_table(files: Mapping[str, LoadCounts]) -> pa.Table:
@@ -349,79 +354,92 @@ def stored_table(files: Mapping[str, LoadCounts]) -> pa.Table:
     return table_of_rows(_stored(files), name="steps")
 
 
+def _grouped(table: pa.Table, *, by: str) -> dict[str, list[Cells]]:
+    rows: dict[str, list[Cells]] = defaultdict(list)
+    for row in table.to_pylist():
+        rows[row[by]].append(row)
+    return rows
+
+
 def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
     """What was compared, from the inputs and the small tables."""
-    terms, steps = tables["terms"].to_pylist(), tables["steps"].to_pylist()
-    given = {row["key"] for row in terms if row["name"] == "given"}
+    terms, steps = _grouped(tables[TERMS], by="name"), _grouped(tables[STEPS], by="way")
+    known, agreed = _grouped(tables[KNOWN], by="kind"), _grouped(tables["agreed"], by="kind")
+    given = {row["key"] for row in terms["given"]}
     frames: dict[str, Any] = {**frames_of_inputs(tables)}
     for field, _ in FRAMES.values():
         if field in _OPTIONAL and field not in given:
             frames[field] = None
-    known = tables["known"].to_pylist()
-    days = {row["key"]: row["word"] for row in terms if row["name"] == "settled_days"}
-    begun = {
-        (row["key"], row["word"]): date.fromisoformat(str(row["number"])).isoformat()
-        for row in terms
-        if row["name"] == "books_since"
+    of_source: dict[str, dict[str, dict[str, int]]] = {}
+    for way in ("stored", "arrived"):
+        for row in steps[way]:
+            numbers = of_source.setdefault(way, {}).setdefault(row["source"], {})
+            numbers[row["step"]] = row["number"]
+    books: dict[str, dict[str, int]] = {}
+    for row in steps["books"] if "books" in given else ():
+        if row["step"] in ARRIVED_STEPS:
+            books.setdefault(row["currency"], {})[row["step"]] = row["number"]
+    write_offs = {
+        kind: {row["id"]: (row["currency"], row["amount"]) for row in agreed[kind]}
+        for kind in ("break", "entry")
     }
+    entries = write_offs["entry"] if "agreed_entries" in given else None
     unread = (
         (row["merchant_id"], row["account_id"], row["currency"], row["id"])
-        for row in known
-        if row["kind"] == "unread"
+        for row in known["unread"]
     )
+    days = {row["key"]: row["word"] for row in terms["settled_days"]}
     return Sources(
         **frames,
         rejects=rejects_of(tables["rejects"]),
         files=files_of(tables["files"]),
         merged_rows={
-            source: LoadCounts(**counts) for source, counts in _by_source(steps, "stored").items()
+            source: LoadCounts(**counts) for source, counts in of_source.get("stored", {}).items()
         },
         arrived={
-            SourceKind(source): numbers for source, numbers in _by_source(steps, "arrived").items()
+            SourceKind(source): numbers for source, numbers in of_source.get("arrived", {}).items()
         },
-        books=_arrived_books(steps) if "books" in given else {},
+        books=books,
         exported=tuple(
             Exported(row["id"], row["currency"], row["number"], bool(row["amount"]))
-            for row in known
-            if row["kind"] == "exported"
+            for row in known["exported"]
         ),
-        agreed_write_offs=_agreed_of(tables["agreed"], given=given),
+        agreed_write_offs=AgreedWriteOffs(write_offs["break"], entries)
+        if "agreed" in given
+        else None,
         opening_balance=tuple(
             LeftOut(row["id"], row["currency"], row["number"], row["amount"])
-            for row in known
-            if row["kind"] == "opening"
+            for row in known["opening"]
         ),
         settled=SettledDays(**days) if days else None,
-        books_since=begun,
+        books_since={
+            (row["key"], row["word"]): date.fromisoformat(str(row["number"])).isoformat()
+            for row in terms["books_since"]
+        },
         unread_batches=frozenset(unread) if "unread" in given else None,
         volumes=frame_of_table(tables[VOLUMES]) if VOLUMES in tables else None,
-        bank=_bank_of(tables, terms=terms),
+        bank=_bank_of(tables, terms=terms) if "bank" in given else None,
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
         orders_lack_since=next(
-            (datetime.fromisoformat(row["word"]) for row in terms if row["name"] == "orders_lack"),
-            None,
+            (datetime.fromisoformat(row["word"]) for row in terms["orders_lack"]), None
         ),
     )
 
 
 def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
     """What the night before left open, from the small tables."""
-    terms = tables["terms"].to_pylist()
-    moments = [row["word"] for row in terms if row["name"] == "previous"]
+    moments = [row["word"] for row in _grouped(tables[TERMS], by="name")["previous"]]
     if not moments:
         return None
-    known = tables["known"].to_pylist()
+    known = _grouped(tables[KNOWN], by="kind")
     return Previous(
         as_of=datetime.fromisoformat(moments[0]),
-        breaks=frame_of_table(tables["opening"]),
-        chargebacks=frame_of(
-            [row for row in known if row["kind"] == "chargeback"], columns=KEY_COLUMNS
-        ),
-        closed=frozenset(row["id"] for row in known if row["kind"] == "closed"),
-        away={row["id"]: row["first_seen"] for row in known if row["kind"] == "away"},
+        breaks=frame_of_table(tables[OPENING]),
+        chargebacks=frame_of(known["chargeback"], columns=KEY_COLUMNS),
+        closed=frozenset(row["id"] for row in known["closed"]),
+        away={row["id"]: row["first_seen"] for row in known["away"]},
         vanished=frame_of(
-            [{**row, "entry_id": row["id"]} for row in known if row["kind"] == "vanished"],
-            columns=VANISHED_COLUMNS,
+            [{**row, "entry_id": row["id"]} for row in known["vanished"]], columns=VANISHED_COLUMNS
         ),
     )
 
@@ -490,12 +508,10 @@ def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
         yield from (_term("bank_known_to", name, word=day) for name, day in night.known_to.items())
 
 
-def _bank_of(tables: Mapping[str, pa.Table], *, terms: list[Cells]) -> BankSource | None:
-    if "bank" not in {row["key"] for row in terms if row["name"] == "given"}:
-        return None
+def _bank_of(tables: Mapping[str, pa.Table], *, terms: Mapping[str, list[Cells]]) -> BankSource:
     read = bank_of_tables(tables)
     named = {
-        name: {row["key"]: row["word"] for row in terms if row["name"] == f"bank_{name}"}
+        name: {row["key"]: row["word"] for row in terms[f"bank_{name}"]}
         for name in ("refused", "note", "night", "shown_since", "asked", "known_to")
     }
     night = None
@@ -540,16 +556,6 @@ def _term(name: str, key: str, *, word: str = "", number: int | None = None) -> 
     return {"name": name, "key": key, "word": word, "number": number}
 
 
-def _steps(sources: Sources, *, books: Books) -> Iterator[Cells]:
-    yield from _stored(with_each_instruction_once(sources).merged_rows)
-    for kind, steps in sources.arrived.items():
-        for step, rows in steps.items():
-            yield _step("arrived", str(kind), step, number=rows)
-    for currency, moved in books.items():
-        for step, amount in moved.items():
-            yield _step("books", "ledger", step, number=amount, currency=currency)
-
-
 def _stored(files: Mapping[str, LoadCounts]) -> Iterator[Cells]:
     for source, counts in files.items():
         for step in _STORED:
@@ -558,14 +564,6 @@ def _stored(files: Mapping[str, LoadCounts]) -> Iterator[Cells]:
 
 def _step(way: str, source: str, step: str, *, number: int, currency: str = "") -> Cells:
     return {"way": way, "source": source, "step": step, "currency": currency, "number": number}
-
-
-def _agreed(agreed: AgreedWriteOffs | None) -> Iterator[Cells]:
-    if agreed is None:
-        return
-    for kind, listed in (("break", agreed.breaks), ("entry", agreed.entries or {})):
-        for name, (currency, amount) in listed.items():
-            yield {"kind": kind, "id": name, "currency": currency, "amount": amount}
 
 
 def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
@@ -594,34 +592,3 @@ def _known(sources: Sources, *, previous: Previous | None) -> Iterator[Cells]:
 def _known_row(kind: str, name: str, **cells: Any) -> Cells:
     blank = dict.fromkeys((*KEY_COLUMNS, "currency", "first_seen"), "")
     return {"kind": kind, "id": name, **blank, "number": 0, "amount": 0, **cells}
-
-
-def _quarantined(sources: Sources) -> Iterator[Cells]:
-    names = SCHEMAS["quarantined"].columns.names
-    for row in sources.quarantined:
-        yield {name: getattr(row, name) for name in names}
-
-
-def _by_source(steps: list[Cells], way: str) -> dict[str, dict[str, int]]:
-    by_source: dict[str, dict[str, int]] = {}
-    for row in steps:
-        if row["way"] == way:
-            by_source.setdefault(row["source"], {})[row["step"]] = row["number"]
-    return by_source
-
-
-def _arrived_books(steps: list[Cells]) -> dict[str, dict[str, int]]:
-    arrived: dict[str, dict[str, int]] = {}
-    for row in steps:
-        if row["way"] == "books" and row["step"] in ARRIVED_STEPS:
-            arrived.setdefault(row["currency"], {})[row["step"]] = row["number"]
-    return arrived
-
-
-def _agreed_of(table: pa.Table, *, given: set[str]) -> AgreedWriteOffs | None:
-    if "agreed" not in given:
-        return None
-    listed: dict[str, dict[str, tuple[str, int]]] = {"break": {}, "entry": {}}
-    for row in table.to_pylist():
-        listed[row["kind"]][row["id"]] = (row["currency"], row["amount"])
-    return AgreedWriteOffs(listed["break"], listed["entry"] if "agreed_entries" in given else None)
