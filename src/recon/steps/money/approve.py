@@ -34,7 +34,7 @@ from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
-from recon.store.money.bound_rows import holds_of, refuse_changed
+from recon.store.money.endorsement_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
 from recon.store.people import decision_rows
 from recon.store.people.decision_rows import APPROVE, FirstDecision

@@ -45,7 +45,7 @@ from recon.store.database.outside_heads import (
     problem_of,
 )
 from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, tampered
-from recon.store.money import bound_rows, case_rows, instruction_rows, sending_rows
+from recon.store.money import case_rows, endorsement_rows, instruction_rows, sending_rows
 from recon.store.money.endorsement_rows import ALLOW_SENDING, Endorsed, override
 from recon.store.money.instruction_rows import move
 from recon.store.money.sending_rows import Stopped
@@ -253,7 +253,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         )
         if not both:
             return None
-        waiting = instruction_rows.find(connection, state=bound_rows.UNSENT)
+        waiting = instruction_rows.find(connection, state=endorsement_rows.UNSENT)
         events = [
             move(
                 connection,
@@ -378,8 +378,8 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
     return (
         problem
         or next(record.tampered(connection, INSTRUCTION), "")
-        or next(bound_rows.back_again(connection), "")
-        or next(record.changed(connection, INSTRUCTION, where=bound_rows.MAY_LEAVE), "")
+        or next(endorsement_rows.back_again(connection), "")
+        or next(record.changed(connection, INSTRUCTION, where=endorsement_rows.MAY_LEAVE), "")
         or next(changed_in(connection, BEFORE_MONEY), "")
         or next(order_rows.changed_actions(connection, run), "")
         or next(facts_rows.changed(connection), "")

@@ -52,7 +52,7 @@ from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.stored_books import StoredBooks
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
-from recon.store.money.bound_rows import events_of
+from recon.store.money.endorsement_rows import events_of
 from recon.store.money.journal import StoredJournal
 from recon.store.money.lasting_journal import (
     FOLDER,

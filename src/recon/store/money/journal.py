@@ -34,8 +34,7 @@ from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
 from recon.store.money import sending_rows
-from recon.store.money.bound_rows import refuse_changed_rows
-from recon.store.money.endorsement_rows import Endorsed
+from recon.store.money.endorsement_rows import Endorsed, refuse_changed_rows
 from recon.store.money.instruction_rows import find, move, rows_of_batch
 from recon.store.money.sending_rows import FOREIGN_ROW, MAY_HAVE_MOVED
 from recon.store.nights import runs

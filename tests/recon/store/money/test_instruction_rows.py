@@ -24,7 +24,6 @@ from recon.store.database.engine import Store
 from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.endorsement_rows import (
     Endorsed,
-    OpenedWords,
     named_database,
     next_sequence,
     override,
@@ -322,7 +321,7 @@ def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
 
 
 def test_words_are_opened_once(store: Store) -> None:
-    words = OpenedWords(SANDBOX_KEYS)
+    words = Endorsed(SANDBOX_KEYS)
     said(store, "jo")
     with store.reading() as connection:
         assert [one.person for one in words.words(connection)] == ["jo"]
@@ -339,7 +338,7 @@ def test_each_missing_word_is_told(store: Store, gone: int) -> None:
     with store.writing() as connection:
         connection.execute(delete(endorsement).where(endorsement.c.sequence == gone))
     with store.reading() as connection:
-        words = OpenedWords(SANDBOX_KEYS)
+        words = Endorsed(SANDBOX_KEYS)
         assert f"endorsement {gone} is gone" in words.taken_away(connection)
         assert f"endorsement {gone} " in next(words.broken(connection))
         with pytest.raises(GateClosedError, match="is gone or not the desk's"):
@@ -352,7 +351,7 @@ def test_signed_numbers_have_no_gap(store: Store, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(endorsement_rows, "links_of", lambda *_, **__: [])
     with store.writing() as connection:
         connection.execute(delete(endorsement).where(endorsement.c.sequence == 2))
-        words = OpenedWords(SANDBOX_KEYS)
+        words = Endorsed(SANDBOX_KEYS)
         assert "endorsement 2 is gone" in words.taken_away(connection)
         assert list(words.broken(connection)) == [
             "endorsement 2 is missing, or is not what the history has"
@@ -362,7 +361,7 @@ def test_signed_numbers_have_no_gap(store: Store, monkeypatch: pytest.MonkeyPatc
 def test_without_a_key_nothing_is_opened(store: Store) -> None:
     said(store, "jo")
     with store.reading() as connection:
-        words = OpenedWords(NO_KEYS)
+        words = Endorsed(NO_KEYS)
         assert words.words(connection) == []
 
 
@@ -371,6 +370,6 @@ def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
     said(store, "jo", "kim")
     key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
     with store.reading() as connection:
-        words = OpenedWords(HeldKeys(key, None, must_be_proven=True))
+        words = Endorsed(HeldKeys(key, None, must_be_proven=True))
         assert words.words(connection) == []
         assert words.taken_away(connection) == ""

@@ -18,7 +18,7 @@ from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
 from recon.store.database.record import INSTRUCTION, ROW, changed
 from recon.store.money import instruction_rows
-from recon.store.money.bound_rows import events_of, refuse_changed_rows
+from recon.store.money.endorsement_rows import events_of, refuse_changed_rows
 from recon.store.money.instruction_rows import OpenBatch, move
 from recon.store.money.journal import StoredJournal
 from recon.store.money.sending_rows import paid_payees
