@@ -161,43 +161,27 @@ def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> st
     return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
 
 
-class Notes:
-    """Heads noted while one run sends; what it read of the file before is not read again."""
+def note_head(run: Run, *, environment: Environment) -> None:
+    """Write the newest link beside the reports, on the disk when this returns.
 
-    def __init__(self, run: Run, *, environment: Environment) -> None:
-        self._side = _file_of(run, environment=environment)
-        self._run = run
-        self._environment = environment
-        self._seen = 0
+    Raises:
+        HistoryBrokenError: the file has a link that this database lacks. Such a database notes
+            nothing: its own link would vouch for it in the next night, and make the newest one
+            look restored when it is put back. Only people accept it.
+        OutputError: the file cannot be written.
+    """
+    file = _file_of(run, environment=environment)
 
-    def note(self) -> None:
-        """Write the newest link beside the reports, on the disk when this returns.
-
-        Raises:
-            HistoryBrokenError: the file has a link that this database lacks. Such a database notes
-                nothing: its own link would vouch for it in the next night, and make the newest one
-                look restored when it is put back. Only people accept it.
-            OutputError: the file cannot be written.
-        """
-        foreign = self._side.note(
-            self._own_head, of=f"run {self._run.run_id}", at=self._environment.clock()
-        )
-        if foreign:
-            msg = f"{foreign}. This run sends nothing more"
-            raise HistoryBrokenError(msg)
-
-    def _own_head(self) -> Head | str:
-        """The newest link of the database, or why it must not be noted; nobody else notes now."""
-        standing = self._side.standing(after=self._seen)
-        account = self._run.account
+    def own_head() -> Head | str:
+        standing = file.standing()
         # Only now: what the file has must be in this snapshot.
-        with self._environment.store.reading() as connection:
-            if standing.notes or not self._seen:
-                problem = missing(connection, self._side, standing=standing, accounts=[account])
-                if problem:
-                    return problem
-            self._seen = standing.end
-            return history.head(connection)
+        with environment.store.reading() as connection:
+            problem = missing(connection, file, standing=standing, accounts=[run.account])
+            return problem or history.head(connection)
+
+    if foreign := file.note(own_head, of=f"run {run.run_id}", at=environment.clock()):
+        msg = f"{foreign}. This run sends nothing more"
+        raise HistoryBrokenError(msg)
 
 
 def _file_of(run: Run, *, environment: Environment) -> HeadFile:
@@ -327,7 +311,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     if not foreign and _file_of(run, environment=environment).standing().unresolved:
         # A process ended between a note and the end of its commit. Its link is in this database:
         # noted for good, with the newest. It is not: it never happened.
-        Notes(run, environment=environment).note()
+        note_head(run, environment=environment)
     words = Endorsed(environment.desk)
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:

@@ -44,7 +44,7 @@ from recon.model.words import (
 )
 from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import Doubts
-from recon.steps.money.gate import Allowances, Gate, Notes, gate_of, halted, tied
+from recon.steps.money.gate import Allowances, Gate, gate_of, halted, note_head, tied
 from recon.steps.runtime.environment import Environment, held_back, seconds_left
 from recon.steps.runtime.identity import words_for_signer
 from recon.steps.runtime.night_folder import storages_of
@@ -458,7 +458,7 @@ class MoneyOfRun:
                         self.journal,
                         spill=spill,
                         pause=environment.pause,
-                        note_outside=Notes(self._run, environment=environment).note,
+                        note_outside=self._note_head,
                     ),
                     clock=environment.clock,
                     new_id=environment.new_id,
@@ -479,7 +479,7 @@ class MoneyOfRun:
         return sent
 
     def _note_head(self) -> None:
-        Notes(self._run, environment=self._environment).note()
+        note_head(self._run, environment=self._environment)
 
     def note_end(self, waiting: Queue, *, sent: Sent, stopped: str) -> int:
         """Keep what waits and why; how many instructions are in doubt now.

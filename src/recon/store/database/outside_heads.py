@@ -56,8 +56,6 @@ class HeadNotes:
     """The notes that a database must have, oldest first."""
 
     notes: tuple[NotedHead, ...]
-    end: int
-    """Bytes that were read: the next look begins there."""
     unresolved: bool = False
     """The newest note is pending: whether its commit happened is for a start to find out."""
 
@@ -99,20 +97,17 @@ class HeadFile:
             raise OutputError(msg) from error
         return ""
 
-    def standing(self, *, after: int = 0) -> HeadNotes:
+    def standing(self) -> HeadNotes:
         """The notes that bind: those since people last accepted a restore, without pending ones.
-
-        `after` is where an earlier look ended; only what came since is read then.
 
         Raises:
             OutputError: the file is there but cannot be read, or a line of it is no note.
         """
-        lines, end = self._lines(after)
-        notes = [self._read(line) for line in lines]
+        notes = self._notes()
         accepted = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
         binding = notes[accepted[-1] :] if accepted else notes
         unresolved = bool(notes) and notes[-1].pending
-        return HeadNotes(tuple(note for note in binding if not note.pending), end, unresolved)
+        return HeadNotes(tuple(note for note in binding if not note.pending), unresolved)
 
     def accepted(self) -> tuple[NotedHead, NotedHead | None] | None:
         """The note with which people last accepted a restore, and the one that it ended.
@@ -120,7 +115,7 @@ class HeadFile:
         Raises:
             OutputError: the file is there but cannot be read, or a line of it is no note.
         """
-        notes = [line for line in map(self._read, self._lines(0)[0]) if not line.pending]
+        notes = [note for note in self._notes() if not note.pending]
         places = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
         if not places:
             return None
@@ -155,24 +150,20 @@ class HeadFile:
         if is_new:
             flush_folder(self.path.parent)
 
-    def _lines(self, after: int) -> tuple[Sequence[bytes], int]:
+    def _notes(self) -> list[NotedHead]:
+        """The newest notes, oldest first."""
         try:
             with os.fdopen(open_unlinked(self.path, os.O_RDONLY), "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                after = after if after <= size else 0
-                begin = max(after, size - TAIL_BYTES)
+                begin = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
                 file.seek(begin)
-                read = file.read(size - begin)
+                lines = file.read().split(b"\n")
         except FileNotFoundError:
-            return [], 0
+            return []
         except OSError as error:
             msg = f"{self.path} cannot be read ({error.strerror}): make it readable"
             raise OutputError(msg) from error
-        # A note that was cut off by a crash has no end of line: it does not count.
-        *whole, rest = read.split(b"\n")
-        if begin > after:
-            whole = whole[1:]  # the tail may begin within a line
-        return [line for line in whole if line], size - len(rest)
+        # A note that was cut off by a crash has no end of line, and the tail may begin within one.
+        return [self._read(line) for line in lines[bool(begin) : -1] if line]
 
     def _read(self, line: bytes) -> NotedHead:
         try:
