@@ -43,8 +43,8 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
-from recon.store.money.lasting_journal import ASIDE
-from recon.store.money.lasting_journal import FOLDER as SPILL
+from recon.store.money.spill import ASIDE
+from recon.store.money.spill import FOLDER as SPILL
 from recon.store.nights import answer_parts, journal_rows, order_rows, runs, sign_off_rows
 from recon.store.nights.runs import LetGo, Run
 from recon.store.people import closed_months

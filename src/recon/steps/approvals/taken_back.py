@@ -11,7 +11,7 @@ from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import SET_ASIDE, Person, agreed
 from recon.store.database import history
 from recon.store.database.history import Event
-from recon.store.money.lasting_journal import (
+from recon.store.money.spill import (
     FOLDER,
     SPILL_BYTES_MAX,
     SUFFIX,

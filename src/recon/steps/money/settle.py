@@ -53,16 +53,8 @@ from recon.steps.runtime.stored_books import StoredBooks
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.endorsement_rows import events_of
-from recon.store.money.journal import StoredJournal
-from recon.store.money.lasting_journal import (
-    FOLDER,
-    REPLY,
-    LastingJournal,
-    Spill,
-    is_to_release,
-    put_reply,
-    remove,
-)
+from recon.store.money.journal import LastingJournal, StoredJournal
+from recon.store.money.spill import FOLDER, REPLY, Spill, is_to_release, put_reply, remove
 from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run, Stop
 from recon.store.nights.settlement_rows import Settlements

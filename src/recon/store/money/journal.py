@@ -1,8 +1,7 @@
 """The journal of money: instructions and batches, every change with its event in the history.
 
-Implements `sender.Journal`. Each method is one transaction, on the disk when it returns; a claim is
-a compare-and-set on the state of every row, so that no instruction is ever in two batches on the
-wire.
+Each method is one transaction, on the disk when it returns; a claim is a compare-and-set on the
+state of every row, so that no instruction is ever in two batches on the wire.
 
 All rows of a batch change or none does: the bytes of a request are made before its rows are
 claimed, so a row that somebody else changed meanwhile ends the transaction and is named.
@@ -10,13 +9,19 @@ claimed, so a row that somebody else changed meanwhile ends the transaction and 
 The last look at a batch's rows, in the transaction that claims them: may each still leave?
 Between the judgement of a night and its claim people may have taken a row back, and another night
 may have carried out what a row means. Nothing leaves on the word of an earlier look.
+
+The sender's journal (`LastingJournal`) is over a database that may go away at any moment, also in
+the middle of a commit: that happened or not. So nothing is concluded from the error: the batch is
+read again by its id. A claim that is not there, or not ours, sends nothing. An answer that cannot
+be written is kept in a file first and written when the database is back; where it does not come
+back in time the night stops, and the next one reads the file.
 """
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -27,7 +32,7 @@ from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import FOLLOWS, Instruction, reported_repeats, unagreed
 from recon.instructions.masking import masked
-from recon.model.errors import Defect, NightHeldError
+from recon.model.errors import Defect, NightHeldError, StoreError
 from recon.model.words import InstructionKind, InstructionState
 from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store
@@ -37,6 +42,7 @@ from recon.store.money import sending_rows
 from recon.store.money.endorsement_rows import Endorsed, refuse_changed_rows
 from recon.store.money.instruction_rows import find, move, rows_of_batch
 from recon.store.money.sending_rows import FOREIGN_ROW, MAY_HAVE_MOVED
+from recon.store.money.spill import NOT_SENT, REPLY, Spill, Spilled, remove, replied
 from recon.store.nights import runs
 from recon.store.schema import attempt, batch, instruction
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, account_of
@@ -174,10 +180,15 @@ class StoredJournal:
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave: in flight -> approved."""
-        self._close_all(batch_id, ReplyOutcome.NOT_SENT, reason=reason, event="not sent", at=at)
+        spilled = {"kind": NOT_SENT, "at": at, "reason": reason}
+        outcome = ReplyOutcome.NOT_SENT
+        self._close_all(batch_id, outcome, reason=reason, event="not sent", at=at, spilled=spilled)
 
     def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
-        """Nothing usable came back: in flight -> in doubt."""
+        """Nothing usable came back: in flight -> in doubt.
+
+        What is found in flight the next night doubts by itself.
+        """
         self._close_all(batch_id, ReplyOutcome.UNKNOWN, reason=reason, event="in doubt", at=at)
 
     def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
@@ -187,63 +198,99 @@ class StoredJournal:
             NightHeldError: another run took the account over and closed the batch; the reply is
                 kept with it, and changes nothing.
         """
-        own = batch.c.batch_id == batch_id
-        with self._store.writing() as connection:
-            sent = connection.execute(select(batch.c.body).where(own)).scalar_one()
-            unanswered = (
-                update(batch)
-                .where(own, batch.c.reply_sha256 == "")
-                .values(
-                    **replied(reply, sha256=hashlib.sha256(reply.body).hexdigest()),
-                    reply=masked(kept, known=sent),
+        own, digest = batch.c.batch_id == batch_id, hashlib.sha256(reply.body).hexdigest()
+
+        def write() -> None:
+            with self._store.writing() as connection:
+                sent = connection.execute(select(batch.c.body).where(own)).scalar_one()
+                unanswered = (
+                    update(batch)
+                    .where(own, batch.c.reply_sha256 == "")
+                    .values(**replied(reply, sha256=digest), reply=masked(kept, known=sent))
                 )
-            )
-            in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
-            is_in_place = connection.execute(in_place).rowcount == 1
+                in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
+                is_in_place = connection.execute(in_place).rowcount == 1
+                if not is_in_place:
+                    connection.execute(unanswered)
             if not is_in_place:
-                connection.execute(unanswered)
-        if not is_in_place:
-            raise NightHeldError(_taken_over(batch_id))
+                raise NightHeldError(_taken_over(batch_id))
+
+        head = {"status": reply.status, "headers": dict(reply.headers)}
+        spilled = {"kind": REPLY, "at": reply.received_at, **head, "reply_sha256": digest}
+        self._commit(
+            batch_id,
+            write,
+            is_done=lambda standing: standing.reply_sha256 == digest,
+            spilled={**spilled, "reply": kept},
+        )
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
-        """T2b: the outcome of every row; closes the batch."""
-        with self._store.writing() as connection:
-            items = self._rows_in_flight(connection, batch_id)
-            if len(items) != len(reply.rows):
-                msg = f"batch {batch_id} has {len(items)} rows, its result {len(reply.rows)}"
-                raise Defect(msg)
-            events = _settle_rows(connection, batch_id, items=items, results=reply.rows, at=at)
-            details = {"return_status": reply.return_status, "message": reply.in_words}
-            events.append(Event("batch", batch_id, "closed", details))
-            for finding in reply.findings:
-                if finding.kind is FindingKind.FOREIGN_ROW:
-                    of_batch = select(batch.c.kind).where(batch.c.batch_id == batch_id)
-                    sentence = (
-                        f"{finding.message} in the reply to a {connection.scalar(of_batch)}: order "
-                        f"{finding.order_no or 'none'}, transaction "
-                        f"{finding.transaction_id or 'none'}"
-                    )
-                    events.append(Event("batch", batch_id, FOREIGN_ROW, {"what": sentence}))
-            _close(connection, batch_id, **details, at=at)
-            append(connection, events, at=at)
+        """T2b: the outcome of every row; closes the batch.
+
+        The reply is in the database by then, where the next night can judge it as well.
+        """
+
+        def write() -> None:
+            with self._store.writing() as connection:
+                items = self._rows_in_flight(connection, batch_id)
+                if len(items) != len(reply.rows):
+                    msg = f"batch {batch_id} has {len(items)} rows, its result {len(reply.rows)}"
+                    raise Defect(msg)
+                events = _settle_rows(connection, batch_id, items=items, results=reply.rows, at=at)
+                details = {"return_status": reply.return_status, "message": reply.in_words}
+                events.append(Event("batch", batch_id, "closed", details))
+                of_batch = select(batch.c.kind).where(batch.c.batch_id == batch_id)
+                for finding in reply.findings:
+                    if finding.kind is FindingKind.FOREIGN_ROW:
+                        sentence = (
+                            f"{finding.message} in the reply to a {connection.scalar(of_batch)}: "
+                            f"order {finding.order_no or 'none'}, transaction "
+                            f"{finding.transaction_id or 'none'}"
+                        )
+                        events.append(Event("batch", batch_id, FOREIGN_ROW, {"what": sentence}))
+                _close(connection, batch_id, **details, at=at)
+                append(connection, events, at=at)
+
+        self._commit(batch_id, write, is_done=_is_closed)
 
     def _close_all(
-        self, batch_id: str, outcome: ReplyOutcome, *, reason: str, event: str, at: datetime
+        self,
+        batch_id: str,
+        outcome: ReplyOutcome,
+        *,
+        reason: str,
+        event: str,
+        at: datetime,
+        spilled: Mapping[str, Any] | None = None,
     ) -> None:
-        with self._store.writing() as connection:
-            standing = Standing.of(connection, batch_id)
-            if standing is not None and standing.state == CLOSED:
-                # Another run took the account over and decided these rows; they stay as they are.
-                raise NightHeldError(_taken_over(batch_id))
-            items = self._rows_in_flight(connection, batch_id)
-            results = [
-                RowOutcome(position, "", "", outcome, message=reason)
-                for position in range(len(items))
-            ]
-            events = _settle_rows(connection, batch_id, items=items, results=results, at=at)
-            events.append(Event("batch", batch_id, event, {"reason": reason}))
-            _close(connection, batch_id, return_status="", message=reason, at=at)
-            append(connection, events, at=at)
+        def write() -> None:
+            with self._store.writing() as connection:
+                standing = Standing.of(connection, batch_id)
+                if standing is not None and _is_closed(standing):
+                    # Another run took the account over and decided these rows; they stay so.
+                    raise NightHeldError(_taken_over(batch_id))
+                items = self._rows_in_flight(connection, batch_id)
+                results = [
+                    RowOutcome(position, "", "", outcome, message=reason)
+                    for position in range(len(items))
+                ]
+                events = _settle_rows(connection, batch_id, items=items, results=results, at=at)
+                events.append(Event("batch", batch_id, event, {"reason": reason}))
+                _close(connection, batch_id, return_status="", message=reason, at=at)
+                append(connection, events, at=at)
+
+        self._commit(batch_id, write, is_done=_is_closed, spilled=spilled)
+
+    def _commit(
+        self,
+        batch_id: str,  # noqa: ARG002 - for a journal that looks again
+        write: Callable[[], None],
+        *,
+        is_done: Callable[[Standing], bool],  # noqa: ARG002 - as above
+        spilled: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        """One transaction; `spilled` is what of an answer is kept where it cannot be written."""
+        write()
 
     def _rows_in_flight(self, connection: Connection, batch_id: str) -> list[Instruction]:
         """The instructions of a batch in its order, for who may bring it to an end.
@@ -271,14 +318,117 @@ class StoredJournal:
         return items
 
 
-def replied(reply: RawReply, *, sha256: str) -> dict[str, Any]:
-    """Columns of a batch that was answered, but for what of the answer may be kept."""
-    return {
-        "replied_at": reply.received_at,
-        "http_status": reply.status,
-        "reply_headers": json.dumps(dict(reply.headers), sort_keys=True),
-        "reply_sha256": sha256,
-    }
+BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4))
+"""Pauses before the database is tried again; a PostgreSQL that was killed needs about five."""
+
+
+class LastingJournal(StoredJournal):
+    """Implements `instructions.sender.Journal`."""
+
+    def __init__(
+        self,
+        journal: StoredJournal,
+        *,
+        spill: Spill,
+        pause: Callable[[timedelta], None],
+        note_outside: Callable[[], None],
+    ) -> None:
+        """The journal of a run, for its sender.
+
+        `pause` lets time pass; `note_outside` notes the newest link of the history in the head
+        file, or nothing may leave.
+        """
+        vars(self).update(vars(journal))  # that very journal, but for how it commits
+        self.note_outside = note_outside
+        self._spill = spill
+        self._pause = pause
+        self._requests: dict[str, PreparedRequest] = {}
+        """Batches that were claimed here and are not closed yet."""
+
+    def claim(
+        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
+        """T1; returns only when the claim is in the database and this run's own, or was refused."""
+        self._requests[batch_id] = request
+        try:
+            return super().claim(batch_id, rows, request=request, at=at)
+        except StoreError:
+            own = Standing("claimed", self._run_id, request.body_sha256, "", claimed_at=at)
+            if self._is_claimed(batch_id, own=own):
+                return {}
+            # The commit may still arrive: whoever finds the claim then must know.
+            reason = "the database ended the claim with an error, so nothing was sent"
+            self._keep(batch_id, {"kind": NOT_SENT, "at": at, "reason": reason})
+            raise
+
+    def _is_claimed(self, batch_id: str, *, own: Standing) -> bool:
+        """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
+        for wait in BACK_AFTER:
+            self._pause(wait)
+            try:
+                standing = self.standing(batch_id)
+            except StoreError:
+                continue
+            if standing is not None:
+                return standing == own
+        return False
+
+    def _commit(
+        self,
+        batch_id: str,
+        write: Callable[[], None],
+        *,
+        is_done: Callable[[Standing], bool],
+        spilled: Mapping[str, Any] | None = None,
+    ) -> None:
+        """One transaction, until it is known to be in the database."""
+        kept: Path | None = None
+        try:
+            write()
+        except StoreError as error:
+            kept = self._keep(batch_id, spilled) if spilled else None
+            if not self._was_written(batch_id, write, is_done=is_done):
+                raise StoreError(_reported(batch_id, kept=kept, cause=error)) from error
+        if kept is not None:
+            remove(kept)
+        if is_done is _is_closed:
+            self._requests.pop(batch_id, None)
+
+    def _was_written(
+        self, batch_id: str, write: Callable[[], None], *, is_done: Callable[[Standing], bool]
+    ) -> bool:
+        for wait in BACK_AFTER:
+            self._pause(wait)
+            try:
+                standing = self.standing(batch_id)
+                if standing is None or not is_done(standing):
+                    write()
+            except StoreError:
+                continue
+            return True
+        return False
+
+    def _keep(self, batch_id: str, spilled: Mapping[str, Any]) -> Path:
+        request = self._requests[batch_id]
+        reply = masked(spilled.get("reply", b""), known=request.masked(request.body))
+        own = {"batch_id": batch_id, "body_sha256": request.body_sha256, **self.keys}
+        return self._spill.keep(Spilled(**{**spilled, **own, "reply": reply}))
+
+
+def _is_closed(standing: Standing) -> bool:
+    return standing.state == CLOSED
+
+
+def _reported(batch_id: str, *, kept: Path | None, cause: StoreError) -> str:
+    where = (
+        f"it is kept in {kept}, and the next night reads it from there"
+        if kept
+        else "the next night finds the batch and decides it by evidence"
+    )
+    return (
+        f"what became of batch {batch_id} could not be written ({cause}); {where}. Nothing more "
+        "was sent: put the database right, then start the night again"
+    )
 
 
 def _close(

@@ -11,9 +11,9 @@ import pytest
 from recon.instructions.sender import Sent
 from recon.model.errors import StoreError
 from recon.store.database.engine import Store, open_store
-from recon.store.money import lasting_journal
-from recon.store.money.journal import StoredJournal
-from recon.store.money.lasting_journal import NOT_SENT, REPLY, LastingJournal, Spill
+from recon.store.money import journal as stored_journal
+from recon.store.money.journal import LastingJournal, StoredJournal
+from recon.store.money.spill import NOT_SENT, REPLY, Spill
 from recon.store.nights.runs import Run
 from tests.recon.store.dropping_proxy import DroppingProxy
 from tests.recon.store.scripted import ScriptedGateway, eligible_captures, send, states_of
@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 def proxy(migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[DroppingProxy]:
-    monkeypatch.setattr(lasting_journal, "BACK_AFTER", (timedelta(milliseconds=300),) * 2)
+    monkeypatch.setattr(stored_journal, "BACK_AFTER", (timedelta(milliseconds=300),) * 2)
     folder = parse_qs(urlsplit(migrated_postgresql_url).query)["host"][0]
     with DroppingProxy(f"{folder}/.s.PGSQL.5432") as made:
         yield made

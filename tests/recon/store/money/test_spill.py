@@ -10,9 +10,9 @@ from sqlalchemy import select
 from recon.model.errors import OutputError, SpillError
 from recon.store.database import history
 from recon.store.database.engine import Store
-from recon.store.money import lasting_journal
+from recon.store.money import spill
 from recon.store.money.journal import StoredJournal
-from recon.store.money.lasting_journal import (
+from recon.store.money.spill import (
     NOT_SENT,
     REPLY,
     RESERVE,
@@ -111,7 +111,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(SpillError):
-        lasting_journal.read(path)
+        spill.read(path)
 
 
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:
