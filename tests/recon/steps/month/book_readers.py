@@ -212,42 +212,6 @@ def from_csv(content: bytes, _: str) -> Iterator[Entry]:
         yield from balanced(entries, journal)
 
 
-_STRING = r'"((?:[^"\\\n]|\\["\\])*)"'
-_AMOUNT = r"  (-?[0-9]+(?:\.[0-9]+)?) ([A-Z]{3})"
-_DASHED = r"(20[0-9]{2})-([01][0-9])-([0-3][0-9])"
-
-
-def _transactions(
-    lines: Sequence[str], *, head: str, posting: str, journal: str = ""
-) -> Iterator[Entry]:
-    """Blocks of a head, of the journal where that has a line of its own, and of postings."""
-    for block in "\n".join(lines).strip("\n").split("\n\n"):
-        first, *others = block.split("\n")
-        *day, one, two = match_of(_DASHED + head, first).groups()
-        name, text = (match_of(journal, others.pop(0))[1], one) if journal else (one, two)
-        text = re.sub(r"\\(.)", r"\1", text) if journal else text
-        entries = []
-        for line in others:
-            account, amount, currency = match_of(posting + _AMOUNT, line).groups()
-            thousandths = amount_in(amount, currency=currency, sign="-?")
-            entries.append(Entry(name, day_of(*day), account, currency, thousandths, text))
-        yield from balanced(entries, name)
-
-
-def from_beancount(content: bytes, _: str) -> Iterator[Entry]:
-    """Accounts of the books that are none of beancount's stand below one name."""
-    lines = content.decode().split("\n")
-    own = {"head": rf" \* {_STRING}()", "journal": rf"  journal: {_STRING}"}
-    yield from _transactions(lines, posting="  Equity:Unmapped:([0-9]+)", **own)
-
-
-def from_hledger(content: bytes, _: str) -> Iterator[Entry]:
-    """The decimal mark is said first; a semicolon would begin a comment."""
-    first, *lines = content.decode().split("\n")
-    ensure(first == "decimal-mark .", first)
-    yield from _transactions(lines, head=r" \* \(([^)]+)\) ?([^;]*)", posting="    ([0-9]+)")
-
-
 def _text(most: int) -> str:
     return rf'"(?:[^"\x00-\x1f]|""){{0,{most}}}"'
 
@@ -377,8 +341,6 @@ READERS: Mapping[str, Callable[[bytes, str], Iterator[Entry]]] = {
     "netsuite": from_netsuite,
     "sap-csv": from_sap,
     "csv": from_csv,
-    "beancount": from_beancount,
-    "hledger": from_hledger,
 }
 
 
