@@ -36,7 +36,7 @@ from recon.model.words import DIGITS_READ, InstructionKind
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.approvals import people, returned_answers
-from recon.steps.approvals.sign_off import Night, nights
+from recon.steps.approvals.sign_off import Night, nights, to_sign
 from recon.steps.money import gate
 from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, named_accounts
@@ -148,7 +148,7 @@ def form(
                 name,
                 sentence=done.sentence,
                 ending=done.ending,
-                warnings=done.warnings,
+                warnings=(*done.after, *done.warnings),
                 lines=["", *(shown(environment, given)[1] if shown_after else ())],
             )
 
@@ -220,7 +220,9 @@ def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequen
     count, left = len(wanted.items), len(every.items) - len(wanted.items)
     sentence = f"Waits: {count} instructions"
     sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
-    return sentence + (f" {left} more are not ticked." if left else ""), lines_of_list(wanted)
+    lines = ["", *(f"- {on_a_page(each)}" for each in acts.write_offs_waiting(environment))]
+    sentence += f" {left} more are not ticked." if left else ""
+    return sentence, [*lines_of_list(wanted), *lines]
 
 
 def boxes_ticked(environment: Environment, given: Given) -> Given:
@@ -343,7 +345,13 @@ def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]
     ran = [night for night in listed if night.run_id]
     waits = sum(night.unsigned_days > 0 for night in ran)
     sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waits} not signed."
-    return sentence, lines_of_nights(ran)
+    missing = [to_sign(night.run_id, environment=environment) for night in ran]
+    lines = [
+        f"- {night.business_date}: {on_a_page(words)}"
+        for night, words in zip(ran, missing, strict=True)
+        if words and night.unsigned_days
+    ]
+    return sentence, [*lines_of_nights(ran), "", *lines]
 
 
 def lines_of_nights(shown: Sequence[Night]) -> list[str]:

@@ -127,10 +127,10 @@ def _sides(row: Row) -> str:
 
 
 def _code(row: Row) -> str:
-    """Such as "AMOUNT_OVER · HIGH · Orders and gateway differ · owed to shopper · 3 days old"."""
+    """Such as "AMOUNT_OVER · HIGH · owed to shopper · 3 days old · Orders and gateway differ"."""
     owed_to = OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
-    parts = [row["code"], row["severity"], AREAS[words_of(row["code"]).area]]
-    parts += [f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
+    parts = [row["code"], row["severity"], f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
+    parts += [AREAS[words_of(row["code"]).area]]
     parts += [f"first seen {row['first_seen']}", f"account {row['account_id']}"]
     return " · ".join([*parts, *([flag_words(row["flags"])] if row["flags"] else [])])
 

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import Attention, NightFigures
 from recon.model.gateway_holds import Holding
-from recon.model.resolutions import answered_words, lacking
+from recon.model.resolutions import answered_words, lacking, still_there
 from recon.model.words import SEVERE, ControlTotal, SetState, Verdict
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, rows_of
 from reports.drawing.look import (
@@ -132,8 +132,10 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
     if step := _next_step(page):
         yield TextLine(CellLink(step, place_of(0)), "heading", LAST)
-    if stand := _answered_before(page):
-        yield TextLine(CellLink(stand, place_of(0)), "amber", LAST)
+    keys, zone = [row["break_id"] for row in page.rows.breaks], ZoneInfo(figures.timezone)
+    if stand := still_there(keys, figures.answers, night=figures.generated_at, zone=zone):
+        words = f"{stand}: Why on Breaks says when, and by whom."
+        yield TextLine(CellLink(words, place_of(0)), "amber", LAST)
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""
     yield TextLine(
@@ -218,20 +220,7 @@ def _next_step(page: Page) -> str:
     if left == severe:
         return f"{NEXT}give {each} an owner and a comment on Breaks{then}. {answered}"
     step = "complete Breaks, then sign" if left else "sign"
-    return f"{NEXT}{step}: {answered_words(breaks, answers)}."
-
-
-def _answered_before(page: Page) -> str:
-    """How many breaks are open though somebody answered them before the night; "" for none."""
-    zone, night = ZoneInfo(page.figures.timezone), page.figures.generated_at
-    kept = (page.figures.answers.get(row["break_id"]) for row in page.rows.breaks)
-    count = sum(each is not None and bool(each.stands_since(night, zone=zone)) for each in kept)
-    are = (
-        "break was answered before this night and is"
-        if count == 1
-        else ("breaks were answered before this night and are")
-    )
-    return f"{count:,} {are} still there: Why on Breaks says when, and by whom." if count else ""
+    return f"{NEXT}{step}; {answered_words(breaks, answers)}."
 
 
 def _of_gateway(page: Page) -> Iterator[Row]:

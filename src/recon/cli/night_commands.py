@@ -407,6 +407,7 @@ def status(
 def _standing(run: "Run", *, environment: "Environment") -> dict[str, Any]:
     """The newest night of an account, as programs read it; `not_reported`: who -> why."""
     from recon.steps.approvals import people
+    from recon.steps.approvals.sign_off import to_sign
     from recon.steps.night import monitor
     from recon.steps.night.notices import untold
 
@@ -417,6 +418,7 @@ def _standing(run: "Run", *, environment: "Environment") -> dict[str, Any]:
         "run": run.run_id,
         "standing": people.standing_of(run, environment=environment),
         "breaks": monitor.breaks_of(run, environment=environment),
+        "to_sign": to_sign(run.run_id, environment=environment),
         "workbook": run.workbook,
         "not_reported": untold(run, environment=environment),
     }
@@ -431,6 +433,8 @@ def _echo_standing(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> 
         words = signed.get(run, "nobody signs a dry run")
         severe = f"{breaks['high_or_critical']} of them high or critical"
         say(f"  {_counted(breaks['open'], 'break')} open, {severe}; {words}.")
+    if account["to_sign"]:
+        say(f"  {account['to_sign']}")
     if account["workbook"]:
         say(f"  Workbook: {account['workbook']}")
     for name, problem in account["not_reported"].items():

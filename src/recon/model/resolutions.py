@@ -105,10 +105,22 @@ def answered_words(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer
         words = "no break is high or critical"
     elif left:
         words = f"{left:,} of {severe:,} {named} lack an owner or a comment"
+    elif severe == 1:
+        words = "the one break that is high or critical has an owner and a comment"
     else:
         words = f"each of the {severe:,} {named} has an owner and a comment"
     answered = sum(key in answers for key in breaks)
     return f"{words}; {answered:,} of {len(breaks):,} breaks are answered"
+
+
+def still_there(
+    breaks: Iterable[str], answers: Mapping[str, StoredAnswer], *, night: datetime, zone: tzinfo
+) -> str:
+    """How many of these breaks were answered before a night began that shows them; "" for none."""
+    known = [answers[key] for key in breaks if key in answers]
+    count = sum(bool(each.stands_since(night, zone=zone)) for each in known)
+    were, are = ("s were", "are") if count > 1 else (" was", "is")
+    return f"{count:,} break{were} answered before this night and {are} still there" * bool(count)
 
 
 def with_answers(

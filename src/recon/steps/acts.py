@@ -22,6 +22,7 @@ from recon.desk.server import ask_desk
 from recon.instructions.approval import reported_beside, reported_of, sums_in_words
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
+from recon.model.money import Money
 from recon.model.resolutions import Import
 from recon.privacy.own_files import folder_for_now, for_owner
 from recon.steps.approvals import people, returned_answers, taken_back, verdicts
@@ -33,6 +34,7 @@ from recon.steps.approvals.sign_off import (
     answers_of,
     file_to_sign,
     sign,
+    to_sign,
 )
 from recon.steps.approvals.taken_back import words_taken_back
 from recon.steps.compare.rebuild import run_named
@@ -91,6 +93,8 @@ class Done(BaseModel):
     """As it stands after a signature."""
     answers: Import | None = None
     """What became of a returned workbook."""
+    after: tuple[str, ...] = ()
+    """What the person's own process did then; a sentence for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +211,8 @@ class Approve(Act):
         )
         for line in _lines_of(approve.waiting(place.environment, only=only)):
             show(line)
+        for line in write_offs_waiting(place.environment):
+            show(line)
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note the yes."""
@@ -232,7 +238,7 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
     """What waits, for a terminal."""
     wanted = wait.wanted
     if not wanted.items:
-        yield "Nothing waits for approval."
+        yield "No instruction waits for approval."
         return
     yield f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}"
     if wait.first_by and wait.valid_until:
@@ -251,6 +257,20 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
             for first in beside:
                 yield f"      beside {reported_beside(first)}"
     yield f"To approve it: recon approve --list {wanted.digest} --as NAME"
+
+
+def write_offs_waiting(environment: Environment) -> Iterator[str]:
+    """Each write-off that waits for a second person: its number, order, money and who asks."""
+    with environment.store.reading() as connection:
+        waiting = [*people.write_offs(connection, environment=environment)]
+    for answer, order in waiting:
+        given_up = "an amount that is not kept"
+        if answer.exposure is not None and answer.currency:
+            given_up = str(Money.of_minor_units(answer.exposure, currency=answer.currency))
+        yield (
+            f"Write-off {answer.answer_id}: {order or answer.break_id}, {given_up}, by "
+            f"{answer.given_by}. To agree: recon approve --write-off {answer.answer_id} --as NAME"
+        )
 
 
 class RejectInstructions(Act):
@@ -546,6 +566,7 @@ class ImportAnswers(Act):
         )
         if again:
             yield f"{again}."
+        yield from filter(None, [to_sign(answers.run_id, environment=place.environment)])
 
 
 def refused(done: Import) -> tuple[str, ...]:
@@ -617,6 +638,7 @@ class SignOff(Act):
                 timezone=environment.settings.rules.calendar.timezone,
             )
             yield f"Signed copy: {copy}"
+            yield to_sign(night.run_id, environment=environment)
 
 
 class AboutMonth(AboutAccount):
@@ -793,9 +815,11 @@ def speak(
     act = act.seen(place, show)
     done = say(act, who=(name, code()), place=place)
     show(done.sentence)
+    after = []
     for sentence in act.after(done, place):
         show(sentence)
-    return done
+        after.append(sentence)
+    return done.model_copy(update={"after": tuple(after)})
 
 
 def say(act: Act, *, who: tuple[str, SecretStr | None], place: Place) -> Done:

@@ -24,7 +24,7 @@ def folder(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_nothing_waits_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty list is an answer, not an error."""
     assert main(["approve"]) == 0
-    assert "Nothing waits for approval." in capsys.readouterr().out
+    assert "No instruction waits for approval." in capsys.readouterr().out
 
 
 def test_a_list_of_nights_leaves_out_days_on_which_none_is_due(

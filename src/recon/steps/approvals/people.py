@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import NO_QUERY_SHOWS
+from recon.matching.breaks.result import subject_of
 from recon.model.business_date import AHEAD_MAX
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.figures import Attention
@@ -19,7 +20,9 @@ from recon.steps.runtime.identity import ended as word_ended
 from recon.steps.runtime.night_end import end_of, not_verified
 from recon.steps.runtime.predecessor import held_nights, release_ended
 from recon.steps.runtime.shown_answers import ShownAnswers
+from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
+from recon.store.database.bulk_rows import rows_of
 from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock
 from recon.store.money import case_rows, instruction_rows, sending_rows
@@ -29,6 +32,7 @@ from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import decision_rows, resolution_rows
 from recon.store.people.decision_rows import RELEASE, FirstVerdict
+from recon.store.people.resolution_rows import WaitingWriteOff
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
@@ -116,7 +120,7 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
         cases = tuple(_case_of(case, beside=beside) for case in open_cases)
         others = (
             *_held_nights(connection, run, environment=environment),
-            *_write_offs(connection, run),
+            *_write_offs(connection, run, environment=environment),
         )
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
@@ -226,16 +230,30 @@ def _held_nights(
         yield _of_no_payment("night not proven", since=nights[day].as_of, next_step=next_step)
 
 
-def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
+def _write_offs(
+    connection: Connection, run: Run, *, environment: Environment
+) -> Iterator[Attention]:
     """Write-offs of workbooks that no second person has agreed to."""
-    for answer in resolution_rows.waiting_write_offs(connection):
+    for answer, order in write_offs(connection, environment=environment):
         if (answer.merchant_id, answer.account_id) != run.account:
             continue
         next_step = (
             f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
             f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
         )
-        yield _of_no_payment("write-off waits", since=answer.given_at, next_step=next_step)
+        entry = _of_no_payment("write-off waits", since=answer.given_at, next_step=next_step)
+        known = {} if answer.exposure is None else {"amount": answer.exposure}
+        yield replace(entry, order_no=order, subject=order, currency=answer.currency, **known)
+
+
+def write_offs(
+    connection: Connection, *, environment: Environment
+) -> Iterator[tuple[WaitingWriteOff, str]]:
+    """Every write-off that waits for a second person, with the order or batch of its break."""
+    for answer in resolution_rows.waiting_write_offs(connection):
+        breaks = StoredResult(connection, answer.run_id, environment).open_breaks()
+        rows = [] if breaks is None else rows_of(breaks[breaks["break_id"] == answer.break_id])
+        yield answer, subject_of(rows[0]) if rows else ""
 
 
 def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:

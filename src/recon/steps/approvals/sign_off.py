@@ -22,8 +22,9 @@ from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
 from recon.matching.breaks.result import subject_of
-from recon.model.errors import UsageError
-from recon.model.resolutions import StoredAnswer
+from recon.matching.judging.severity import urgency
+from recon.model.errors import NightLetGoError, UsageError
+from recon.model.resolutions import StoredAnswer, answered_words, lacking, still_there
 from recon.model.words import DIGITS_READ, SEVERE, Verdict
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.identity import Person
@@ -232,11 +233,36 @@ def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> 
     """
     night = _run_of(connection, wanted.run_id)
     _refuse_person(connection, night, role=wanted.role, person=person)
-    answers = _refuse_night(connection, night, environment=person.environment)
+    answers, _ = _refuse_night(connection, night, environment=person.environment)
     _refuse_unseen(connection, night, seen=wanted.seen)
     names = sign_off_rows.signatures(connection, night.run_id)
     before = tuple(names[role] for role in ROLES if role in names)
     return _Signing(night, runs.get(connection, night.run_id), before, answers)
+
+
+def to_sign(run_id: str, *, environment: Environment) -> str:
+    """What a night still lacks before it is signed, or that it lacks nothing but names; a sentence.
+
+    "" for a run that nobody signs: a dry run, a part, one that has not ended.
+    """
+    with environment.store.reading() as connection:
+        run, _ = _live_run(connection, run_id)
+        if run is None or run.status != "finished":
+            return ""
+        names = sign_off_rows.signatures(connection, run_id)
+        left = [role for role in ROLES if role not in names]
+        if not left:
+            return f"Signed: {_reported(names)}; nothing is missing."
+        try:
+            _run_of(connection, run_id)
+            answers, severities = _refuse_night(connection, run, environment=environment)
+        except (UsageError, NightLetGoError) as error:
+            return f"Not to be signed yet: {error}."
+    zone = environment.settings.rules.business_calendar.zone
+    standing = still_there(severities, answers, night=run.started_at, zone=zone)
+    words = "; ".join(filter(None, (answered_words(severities, answers), standing)))
+    missing = " and ".join(left)
+    return f"You may sign (`recon sign-off {run_id}`), as {missing}: {words}."
 
 
 def answers_of(night: Night, *, environment: Environment) -> Mapping[str, StoredAnswer]:
@@ -436,8 +462,8 @@ def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
 
 def _refuse_night(
     connection: Connection, signed: Run, *, environment: Environment
-) -> Mapping[str, StoredAnswer]:
-    """The answers to its breaks, where nothing stands against it."""
+) -> tuple[Mapping[str, StoredAnswer], Mapping[str, str]]:
+    """The answers to its breaks and how grave each is, where nothing stands against it."""
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
@@ -452,18 +478,20 @@ def _refuse_night(
         )
         raise UsageError(msg)
     breaks = StoredResult(connection, signed.run_id, environment).open_breaks()
-    keys = set() if breaks is None else {*breaks["break_id"]}
+    rows = [] if breaks is None else rows_of(breaks)
+    severities = {str(row["break_id"]): str(row["severity"]) for row in rows}
     every = resolution_rows.stored_answers(connection, signed.account)
-    answers = {key: kept for key, kept in every.items() if key in keys}
+    answers = {key: kept for key, kept in every.items() if key in severities}
     alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
     if alone:
         shown = ", ".join(subject_of(row) for row in alone[:BREAKS_SHOWN_MAX])
+        severe, _ = lacking(severities, answers)
         msg = (
-            f"{len(alone)} breaks of severity high or above have no owner or no comment "
+            f"{len(alone)} of {severe} high and critical breaks have no owner or no comment "
             f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
         )
         raise UsageError(msg)
-    return answers
+    return answers, severities
 
 
 def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
@@ -486,10 +514,10 @@ def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
 def not_looked_after(
     breaks: pd.DataFrame, *, kept: Mapping[str, StoredAnswer]
 ) -> list[Mapping[str, Any]]:
-    """Breaks of severity high or above without an owner or a comment."""
+    """Breaks of severity high or above without an owner or a comment, the most urgent first."""
     severe = breaks[breaks["severity"].isin(SEVERE)]
     return [
         row
-        for row in rows_of(severe)
+        for row in sorted(rows_of(severe), key=urgency)
         if not ((answer := kept.get(row["break_id"])) and answer.answer.is_looked_after)
     ]

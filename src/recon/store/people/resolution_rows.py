@@ -153,6 +153,9 @@ class WaitingWriteOff:
     account_id: str
     given_by: str
     given_at: datetime
+    currency: str
+    exposure: int | None
+    """Minor units that it gives up, as the answered workbook showed them; None for none kept."""
     file_sha256: str
     """Of the workbook that it came with."""
 

@@ -112,7 +112,7 @@ def sign(connection: Any) -> None:
         brought = Import("answers.xlsx", f"{version}", "r1", "Jo Ahn")
         waits = version == 2
         new = resolution_rows.NewAnswer(
-            ("1", "2"), "b-1", version, answer, waits, 7, False, "EUR", 100
+            ("1", "2"), "b-1", version, answer, waits, 7, "This break", "EUR", 100
         )
         resolution_rows.save(connection, [new], brought=brought, at=AT)
     (waiting,) = resolution_rows.waiting_write_offs(connection)

@@ -37,7 +37,7 @@ BROUGHT = Import("answered.xlsx", "a" * 64, "run-1", "jo")
 
 def answer(version: int = 1, *, waits: bool = False, owner: str = "Jo") -> NewAnswer:
     given = BreakAnswer("Order corrected", owner, "seen", date(2026, 11, 21))
-    return NewAnswer(PLACE, "b1", version, given, waits, 7, False, "EUR", 1_000)
+    return NewAnswer(PLACE, "b1", version, given, waits, 7, "This break", "EUR", 1_000)
 
 
 def test_one_version_is_given_once(store: Store) -> None:
