@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from recon.matching.breaks.result import alike_by, subject_of
-from recon.matching.judging.severity import risk_of_break
+from recon.matching.judging.severity import owed_in_words, risk_of_break
 from recon.model.figures import NightFigures
 from recon.model.resolutions import (
     COMMENT_CHARACTERS_MAX,
@@ -128,7 +128,7 @@ def _sides(row: Row) -> str:
 
 def _code(row: Row) -> str:
     """Such as "AMOUNT_OVER · HIGH · owed to shopper · 3 days old · Orders and gateway differ"."""
-    owed_to = OWED_WORDS.get(row["owed_to"], str(row["owed_to"] or ""))
+    owed_to = OWED_WORDS[owed_in_words(row)]
     parts = [row["code"], row["severity"], f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
     parts += [AREAS[words_of(row["code"]).area]]
     parts += [f"first seen {row['first_seen']}", f"account {row['account_id']}"]

@@ -198,6 +198,7 @@ class Code(BaseModel):
         "exchange",
     ] = "effect"
     owed_to: Literal["by sign", "nobody", "shopper"] = "by sign"
+    otherwise: Literal["none", "gateway"] = "none"
     floor: Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"] = "LOW"
     firm: bool = False
     lacks_a_side: bool = False

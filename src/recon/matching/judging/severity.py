@@ -150,13 +150,25 @@ LEVELS = tuple(Severity)
 
 
 def owed_to(code: BreakCode, *, effect_orders: int) -> str:
-    """`shopper`, `merchant` or `none`, by the sign of gateway minus order."""
+    """`shopper`, `merchant` or `none`, by the sign of gateway minus order.
+
+    A result knows no other word; for people see `owed_in_words`.
+    """
     owed = CODES[code].owed_to
     if owed == "shopper":
         return owed
     if owed == "nobody" or effect_orders == 0:
         return "none"
     return "shopper" if effect_orders > 0 else "merchant"
+
+
+def owed_in_words(row: Mapping[Any, Any]) -> str:
+    """Who people read is owed.
+
+    What a payout brought too much is the gateway's and not `none`.
+    """
+    owed = str(row["owed_to"])
+    return CODES[BreakCode(str(row["code"]))].otherwise if owed == "none" else owed
 
 
 _EFFECTS = ("effect_orders", "effect_ledger", "effect_bank")
