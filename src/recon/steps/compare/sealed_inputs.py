@@ -77,7 +77,7 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
         INPUTS,
         parts=rows_of(chosen.tables(rules=rules)),
         terms=Terms(inputs.previous_run_id, rules.digest, chosen.absent),
-        after={BOOKS: bound[BOOKS]} if chosen.is_ledger_whole else {},
+        after={BOOKS: bound[BOOKS]} if chosen.entries and chosen.entries.are_all else {},
         environment=environment,
     )
     with environment.store.writing() as connection:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import date, datetime
 
 import numpy as np
@@ -94,116 +94,95 @@ def chosen_entries(
     return kept
 
 
-def ledger_table(
-    run: Run, *, kept: Bools, before: BeforeOpening, is_settled: bool, environment: Environment
-) -> pa.Table:
-    """The entries that are kept as the file has them, in the order of the books.
+@dataclass(frozen=True, slots=True)
+class ChosenEntries:
+    """Which entries of the books are compared; asked of it, it reads these.
 
-    Without what they say of orders of the opening balance (see `BeforeOpening.entries`).
+    Its methods raise ArchiveError where the books cannot be read.
     """
-    schema = SCHEMAS[LEDGER].columns
-    with environment.store.reading() as connection:
-        batches = StoredBooks(connection, run, environment).batches(schema.names)
-        tables = [
-            table.filter(pa.array(own)).cast(schema) for table, own in _with_own(batches, kept=kept)
-        ]
-    if before.order_nos:
-        frames = map(frame_of_table, tables)
-        tables = [
-            table_of(before.entries(frame, is_settled=is_settled), name=LEDGER) for frame in frames
-        ]
-    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
+    kept: Bools
+    """Of every row of the books, of any account."""
+    before: BeforeOpening
+    """Orders of the opening balance, of which no entry is compared."""
+    is_settled: bool
+    """See `BeforeOpening.entries`."""
 
-def arrived_ledger(
-    books: StoredBooks,
-    *,
-    kept: Bools,
-    before: BeforeOpening,
-    is_settled: bool,
-    refused: Sequence[Reject],
-) -> tuple[dict[str, int], Books]:
-    """What became of all entries that the run read: rows by step, and their steps in money.
+    @property
+    def are_all(self) -> bool:
+        """Whether the books are compared as they lie there."""
+        return bool(self.kept.all()) and not self.before.order_nos
 
-    Args:
-        books: all of them.
-        kept: which are of the window.
-        before: orders of the opening balance, of which no entry is compared.
-        is_settled: see `BeforeOpening.entries`.
-        refused: rejected rows of any account.
+    def table(self, run: Run, *, environment: Environment) -> pa.Table:
+        """Those that are kept as the file has them, in the order of the books."""
+        schema = SCHEMAS[LEDGER].columns
+        with environment.store.reading() as connection:
+            batches = StoredBooks(connection, run, environment).batches(schema.names)
+            tables = [rows.filter(pa.array(own)).cast(schema) for rows, own in self._with(batches)]
+        if self.before.order_nos:
+            tables = [table_of(self._whole(frame_of_table(rows)), name=LEDGER) for rows in tables]
+        return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
-    Raises:
-        ArchiveError: the books cannot be read.
-    """
-    steps = {OTHER_ACCOUNTS: 0, BEFORE_WINDOW: 0}
-    sums = {name: Counter[tuple[str, str]]() for name in ("extract", "entries", "recent", "whole")}
-    # Refused entries count on both sides: here as the database adds them up.
-    file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
-    for table, own in _with_own(books.batches(_IN_MONEY), kept=kept):
-        every = frame_of_table(table)
-        file.update(sums_of_entries(table))
-        ours = every[books.are_own(every)]
-        recent = every[own]
-        whole = before.entries(recent, is_settled=is_settled)
-        for counter, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
-            counter.update(sums_by_type(frame))
-        steps[OTHER_ACCOUNTS] += len(ours) - len(every)
-        steps[BEFORE_WINDOW] += len(whole) - len(ours)
-    return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
+    def arrived(
+        self, books: StoredBooks, *, refused: Sequence[Reject]
+    ) -> tuple[dict[str, int], Books]:
+        """What became of all entries that the run read: rows by step, and their steps in money.
 
+        `refused` are rejected rows of any account.
+        """
+        steps = {OTHER_ACCOUNTS: 0, BEFORE_WINDOW: 0}
+        names = ("extract", "entries", "recent", "whole")
+        sums = {name: Counter[tuple[str, str]]() for name in names}
+        # Refused entries count on both sides: here as the database adds them up.
+        file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
+        for table, own in self._with(books.batches(_IN_MONEY)):
+            every = frame_of_table(table)
+            file.update(sums_of_entries(table))
+            ours = every[books.are_own(every)]
+            recent = every[own]
+            whole = self._whole(recent)
+            for counter, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
+                counter.update(sums_by_type(frame))
+            steps[OTHER_ACCOUNTS] += len(ours) - len(every)
+            steps[BEFORE_WINDOW] += len(whole) - len(ours)
+        return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
 
-def older_entries(books: StoredBooks, *, kept: Bools) -> tuple[LeftOut, ...]:
-    """The entries that are older than the window and asked about by nobody.
+    def older(self, books: StoredBooks) -> tuple[LeftOut, ...]:
+        """The entries that are older than the window and asked about by nobody.
 
-    One that bears the number of an entry that is compared is none.
+        One that bears the number of an entry that is compared is none. These are looked for by
+        fingerprints: all texts at once would take three times the room.
+        """
+        prints: tuple[list[Words], list[Words]] = ([], [])
+        for frame in books.frames(["entry_id"]):
+            each, own = numbers_of(frame["entry_id"]), self.kept[frame["row"]]
+            prints[0].append(each[own])
+            prints[1].append(each[~own])
+        if not any(map(len, prints[1])):
+            return ()
+        shared = np.intersect1d(np.concatenate(prints[0]), np.concatenate(prints[1]))
+        known = set[str]()
+        for frame in books.frames(["entry_id"]) if len(shared) else ():
+            is_shared = np.isin(numbers_of(frame["entry_id"]), shared)
+            known |= {*frame["entry_id"][is_shared & self.kept[frame["row"]]]}
+        counts, sums = Counter[str](), Counter[str]()
+        for frame in books.frames([*LEDGER_COLUMNS]):
+            is_old = ~self.kept[frame["row"]] & ~is_among(frame["entry_id"], known)
+            currency, _, net = left_behind(frame[is_old])
+            for left in left_out(ENTRIES, currency=currency, net=net):
+                counts[left.currency] += left.count
+                sums[left.currency] += left.amount
+        return tuple(LeftOut(ENTRIES, name, counts[name], sums[name]) for name in sorted(counts))
 
-    Args:
-        books: all entries.
-        kept: which are compared.
+    def _whole(self, entries: pd.DataFrame) -> pd.DataFrame:
+        return self.before.entries(entries, is_settled=self.is_settled)
 
-    Raises:
-        ArchiveError: the books cannot be read.
-    """
-    known = _ids_of_both(books, kept=kept)
-    if known is None:
-        return ()
-    sums: dict[str, LeftOut] = {}
-    for frame in books.frames([*LEDGER_COLUMNS]):
-        is_old = ~kept[frame["row"]] & ~is_among(frame["entry_id"], known)
-        currency, _, net = left_behind(frame[is_old])
-        for left in left_out(ENTRIES, currency=currency, net=net):
-            before = sums.get(left.currency, LeftOut(ENTRIES, left.currency, 0, 0))
-            count, amount = before.count + left.count, before.amount + left.amount
-            sums[left.currency] = replace(before, count=count, amount=amount)
-    return tuple(sums[currency] for currency in sorted(sums))
-
-
-def _ids_of_both(books: StoredBooks, *, kept: Bools) -> set[str] | None:
-    """The entry numbers that entries of both bear, those kept and the others; None: all are kept.
-
-    They are looked for by fingerprints: all texts at once would take three times the room.
-    """
-    prints: tuple[list[Words], list[Words]] = ([], [])
-    for frame in books.frames(["entry_id"]):
-        each, own = numbers_of(frame["entry_id"]), kept[frame["row"]]
-        prints[0].append(each[own])
-        prints[1].append(each[~own])
-    if not any(map(len, prints[1])):
-        return None
-    shared = np.intersect1d(np.concatenate(prints[0]), np.concatenate(prints[1]))
-    numbers = set[str]()
-    for frame in books.frames(["entry_id"]) if len(shared) else ():
-        is_shared = np.isin(numbers_of(frame["entry_id"]), shared)
-        numbers |= {*frame["entry_id"][is_shared & kept[frame["row"]]]}
-    return numbers
-
-
-def _with_own(tables: Iterable[pa.Table], *, kept: Bools) -> Iterator[tuple[pa.Table, Bools]]:
-    """Each with what is said of its rows."""
-    at = 0
-    for table in tables:
-        yield table, kept[at : at + len(table)]
-        at += len(table)
+    def _with(self, tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, Bools]]:
+        """Each with what is said of its rows."""
+        at = 0
+        for table in tables:
+            yield table, self.kept[at : at + len(table)]
+            at += len(table)
 
 
 _BACK = EntryType.PAYOUT.value + REVERSAL_SUFFIX

@@ -47,12 +47,7 @@ from recon.proof.night_tables import (
     table_of,
 )
 from recon.steps.compare.inputs import instructions_of
-from recon.steps.compare.selected_entries import (
-    arrived_ledger,
-    chosen_entries,
-    ledger_table,
-    older_entries,
-)
+from recon.steps.compare.selected_entries import ChosenEntries, chosen_entries
 from recon.steps.compare.siblings import (
     SIBLING_KEYS_MAX,
     OfSiblings,
@@ -387,15 +382,9 @@ class RunReading:
             payments = left_out(PAYMENTS, currency=left["currency"], net=net)
         if chosen.entries is None:
             return replace(small, opening_balance=payments, arrived=arrived)
-        arrived[SourceKind.LEDGER], books = arrived_ledger(
-            self._books,
-            kept=chosen.entries,
-            before=chosen.before,
-            is_settled=small.settlement is not None,
-            refused=order_rows.rejects_of_night(connection, run, until=inputs.last_file),
-        )
-        old = older_entries(self._books, kept=chosen.entries)
-        balance = (*old, *payments)
+        refused = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
+        arrived[SourceKind.LEDGER], books = chosen.entries.arrived(self._books, refused=refused)
+        balance = (*chosen.entries.older(self._books), *payments)
         return replace(small, opening_balance=balance, arrived=arrived, books=books)
 
 
@@ -409,10 +398,9 @@ class Selected:
     """What the gateway was asked for, sorted; without orders of the opening balance."""
     joined: OfSiblings
     """Rows of the merchant's other accounts that complete a lonely key of this one."""
-    entries: Bools | None
-    """Which entries of the books are compared; None: there are no books."""
-    is_ledger_whole: bool
-    """Whether these are all; then they have no table here but that of the books."""
+    entries: ChosenEntries | None
+    """Of the books; None: there are none. Where these are all, they have no table here but that
+    of the books."""
     before: BeforeOpening
     """The orders of the opening balance, of which no table has a row."""
     repeats: pa.Table
@@ -434,7 +422,7 @@ class Selected:
         whole, and without what an earlier night left open.
         """
         for name, table in input_tables(self.small):
-            if name == LEDGER and self.is_ledger_whole:
+            if name == LEDGER and self.entries is not None and self.entries.are_all:
                 continue
             if name not in {ANSWERS, TARIFFS}:
                 yield name, self.made[name]() if name in self.made else table
@@ -476,23 +464,17 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
         "orders": partial(read.orders, asked, joined=joined, older=older),
         "universe": partial(_universe, run, asked=left, joined=joined, before=before),
     }
-    is_whole = entries is not None and bool(entries.all()) and not before.order_nos
-    if entries is not None and not is_whole:
-        made[LEDGER] = partial(
-            ledger_table,
-            run,
-            kept=entries,
-            before=before,
-            is_settled=settled is not None,
-            environment=environment,
-        )
+    chosen_of_books = None
+    if entries is not None:
+        chosen_of_books = ChosenEntries(entries, before, settled is not None)
+        made[LEDGER] = partial(chosen_of_books.table, run, environment=environment)
     repeats = settled.repeats if settled else NO_ROWS
 
     def whole() -> Sources:
         with environment.store.reading() as connection:
             return replace(read, connection=connection).with_steps(chosen, older=older)
 
-    chosen = Selected(small, left, joined, entries, is_whole, before, repeats, made, whole)
+    chosen = Selected(small, left, joined, chosen_of_books, before, repeats, made, whole)
     return chosen
 
 
