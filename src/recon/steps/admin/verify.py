@@ -110,7 +110,12 @@ def verify(
     if workbook is not None and not workbook.is_file():
         msg = f"the workbook {workbook} does not exist"
         raise SourceMissingError(msg)
-    cut = tuple(_cut_tails(environment))
+    cut = []
+    for name, account in environment.settings.accounts.items():
+        if missing := link_missing(
+            environment.store, reports=account.reports, account=account_of(name)
+        ):
+            cut.append(f"account {name}: links were cut off, or a backup was restored: {missing}")
     with environment.store.reading() as connection:
         head, broken = history.verify(connection)
         finished = runs.finished(connection)
@@ -125,12 +130,24 @@ def verify(
         problems += close_problems(connection, environment=environment)
         answered: list[str] = []
         if workbook is None:
+            unreached = ""
             for run in finished:
-                problems += _run_problems(connection, run, environment=environment)
+                try:
+                    problems += folder_problems(
+                        connection, run, environment=environment, is_deep=False
+                    )
+                    problems += changed_totals(connection, run, environment=environment)
+                except ArchiveBrokenError as error:
+                    problems.append(f"run {run.run_id}: {error}")
+                except (ArchiveError, ConfigurationError) as error:
+                    unreached = str(error)
                 wrong, notes = _delivered(run, reading=reading, environment=environment)
                 problems += wrong
                 answered += notes
-            problems += _archive_problems(connection, finished, environment=environment)
+            if unreached:
+                problems.append(unreached)
+            else:  # what only a later state of the database can have known
+                problems += forgotten_folders(connection, environment=environment)
             storages = storages_of(environment)
             problems += facts_problems(facts_rows.every(connection), storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
@@ -147,8 +164,14 @@ def verify(
     if workbook is None:
         return whole
     compared, wrong = _one_workbook(environment, finished, workbook=workbook, reading=reading)
-    later = _replaced(environment, workbook, reading=reading)
-    return replace(whole, problems=(*problems, *wrong), compared=compared, replaced=later)
+    run_id, replaced = reading.run_of(workbook), ""
+    with environment.store.reading() as connection:
+        if later := later_run(connection, run_id):
+            replaced = (
+                f"{workbook} is of run {run_id}, which run {later} replaced: signatures under it "
+                "count for nothing, the newest workbook is the one to sign"
+            )
+    return replace(whole, problems=(*problems, *wrong), compared=compared, replaced=replaced)
 
 
 def verify_night(environment: Environment, *, name: str) -> Verification:
@@ -180,51 +203,6 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
     problems += [broken] if broken else []
     let_go = () if going is None else (str(going),)
     return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)
-
-
-def _archive_problems(
-    connection: Connection, finished: Iterable[Run], *, environment: Environment
-) -> list[str]:
-    """Folders that are gone, and those that only a later state of the database can have known."""
-    problems: list[str] = []
-    try:
-        for run in finished:
-            problems += folder_problems(connection, run, environment=environment, is_deep=False)
-    except (ArchiveError, ConfigurationError) as error:
-        return [*problems, str(error)]
-    return [*problems, *forgotten_folders(connection, environment=environment)]
-
-
-def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:
-    """Which run came after the one that a workbook is of; "" when it is the newest."""
-    run_id = reading.run_of(workbook)
-    with environment.store.reading() as connection:
-        later = later_run(connection, run_id)
-    if not later:
-        return ""
-    return (
-        f"{workbook} is of run {run_id}, which run {later} replaced: signatures under it count for "
-        "nothing, the newest workbook is the one to sign"
-    )
-
-
-def _cut_tails(environment: Environment) -> Iterator[str]:
-    """Links that were noted outside the database and are gone from it."""
-    for name, account in environment.settings.accounts.items():
-        account_name = account_of(name)
-        if missing := link_missing(
-            environment.store, reports=account.reports, account=account_name
-        ):
-            yield f"account {name}: links were cut off, or a backup was restored: {missing}"
-
-
-def _run_problems(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
-    try:
-        yield from changed_totals(connection, run, environment=environment)
-    except ArchiveBrokenError as error:
-        yield f"run {run.run_id}: {error}"
-    except (ArchiveError, ConfigurationError):
-        pass  # an archive that cannot be reached is named once
 
 
 def _delivered(
@@ -347,7 +325,13 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
             )
             for break_id, money in resolution_rows.all_agreed_write_offs(connection)
         ),
-        _signatures(connection, words),
+        (
+            f"run {run_id} counts as signed by {each.by} ({each.role}), but the desk did not "
+            "endorse it"
+            for run_id, each in sign_off_rows.all_signatures(connection)
+            for says in [{"role": each.role, "workbook_sha256": each.workbook_sha256}]
+            if not words.is_signed(connection, run_id, by=each.by, says=says)
+        ),
     )
     return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
 
@@ -355,16 +339,6 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
 def _refuted(claims: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Of some claims of the tables those that have a problem, with it."""
     return (f"{claim}, but {problem}" for claim, problem in claims if problem)
-
-
-def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
-    for run_id, signature in sign_off_rows.all_signatures(connection):
-        says = {"role": signature.role, "workbook_sha256": signature.workbook_sha256}
-        if not words.is_signed(connection, run_id, by=signature.by, says=says):
-            yield (
-                f"run {run_id} counts as signed by {signature.by} ({signature.role}), but the desk "
-                "did not endorse it"
-            )
 
 
 UNREAD = "nothing of it could be looked at"
