@@ -65,6 +65,11 @@ class Target:
         """What the gateway answers."""
         return asyncio.run(self.gateway.query(order_nos=order_nos, transaction_ids=trades))
 
+    def status(self, order_no: str) -> str:
+        """The payment_status that the query shows of the one attempt of an order."""
+        (record,) = self.ask(order_nos=[order_no]).found
+        return record.payment_status
+
     def move(self, operation: str, rows: Sequence[Row]) -> BatchReply:
         """Send one batch; what the wire did is an outcome too."""
         return asyncio.run(self.gateway.send(Operation(operation), rows))

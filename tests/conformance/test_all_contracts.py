@@ -1,8 +1,19 @@
-"""That none of the document's ten operations is without its contract."""
+"""What holds of every one of the document's ten operations."""
 
 import ast
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.gateway_client import CancelSubscriptionRow, ReplyOutcome
+from tests.conformance.test_apm_contract import apm_payment
+from tests.conformance.test_batch_contracts import DONE, payments_for, rows_for
+from tests.conformance.test_card_contract import card_payment
+from tests.conformance.test_checkout_contract import hosted_payment
+from tests.conformance.test_payout_contract import payout_row
+from tests.conformance.test_subscription_contract import subscribed
 
 OPERATIONS = range(1, 11)
 """As the API document numbers them, from the payment by card to the payout."""
@@ -23,3 +34,31 @@ def test_every_operation_has_its_contract() -> None:
     modules = [path.read_text() for path in Path(__file__).parent.glob("test_*_contract*.py")]
     assert set().union(*map(numbers, modules)) == set(OPERATIONS)
     assert all("\ndef test_" in source for source in modules)
+
+
+PAYMENTS = {"card": card_payment, "apm": apm_payment, "hosted": hosted_payment}
+
+
+@pytest.mark.parametrize("operation", [*PAYMENTS, *DONE, "payout", "cancelsubscription"])
+def test_a_wrong_key_stops_the_run_before_anything_happens(
+    sandbox: Any, target: Any, operation: str
+) -> None:
+    """Rejected by its code, sending stops, the truth is untouched."""
+    stranger = target.signing_with("not the key")
+    if operation in DONE:
+        rows = rows_for(operation, payments_for(sandbox, operation)[:2])
+    elif operation == "payout":
+        rows = [payout_row()]
+    elif operation == "cancelsubscription":
+        plan = subscribed(target)
+        rows = [CancelSubscriptionRow(recurring_id=plan, contract_name="Gold plan")]
+    before = sandbox.effects()
+    if operation in PAYMENTS:
+        reply = stranger.pay(PAYMENTS[operation]())
+        refused = [(reply.outcome, reply.code)]
+    else:
+        reply = stranger.move(operation, rows)
+        refused = [(row.outcome, row.code) for row in reply.rows]
+    assert set(refused) == {(ReplyOutcome.REJECTED, "I0013")}
+    assert reply.stop_reason
+    assert sandbox.effects() == before

@@ -124,18 +124,6 @@ def test_a_full_batch_is_taken_and_a_larger_one_never_sent(
 
 
 @pytest.mark.parametrize("operation", sorted(DONE))
-def test_a_wrong_key_stops_the_run_before_anything_happens(
-    sandbox: Any, target: Any, operation: str
-) -> None:
-    """The whole batch is rejected, sending stops, the truth is untouched."""
-    rows = rows_for(operation, payments_for(sandbox, operation)[:2])
-    reply = target.signing_with("not the key").move(operation, rows)
-    assert [row.outcome for row in reply.rows] == [ReplyOutcome.REJECTED] * 2
-    assert reply.stop_reason
-    assert true_effects(sandbox) == []
-
-
-@pytest.mark.parametrize("operation", sorted(DONE))
 def test_a_payment_of_another_account_is_refused(sandbox: Any, target: Any, operation: str) -> None:
     """What belongs to the other account of the merchant cannot be moved from this one."""
     others = [e for e in sandbox.effects(origin="seed") if e["account_id"] != "100042001"]

@@ -60,11 +60,3 @@ def test_a_declined_card_leaves_no_effect(
     assert reply.outcome is ReplyOutcome.FAILED
     assert reply.message
     assert sandbox.effects() == []
-
-
-def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
-    """Nothing happens, and nothing more may be sent."""
-    reply = target.signing_with("not the key").pay(card_payment())
-    assert (reply.outcome, reply.code) == (ReplyOutcome.REJECTED, "I0013")
-    assert reply.stop_reason
-    assert sandbox.effects() == []

@@ -108,10 +108,3 @@ def test_a_request_that_comes_again_is_paid_once(sandbox: Any, target: Any) -> N
     assert second.outcome in {ReplyOutcome.REJECTED, ReplyOutcome.UNKNOWN}
     assert len(sandbox.effects()) == 1
     assert sandbox.invariants()["double_effects"] == 0
-
-
-def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target: Any) -> None:
-    """Rejected, sending stops, no money leaves."""
-    reply, row = paid(target.signing_with("not the key"))
-    assert (row.outcome, bool(reply.stop_reason)) == (ReplyOutcome.REJECTED, True)
-    assert sandbox.effects() == []

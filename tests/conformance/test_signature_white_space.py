@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import CancelSubscriptionRow, OurAccount, ReplyOutcome, prepare
+from recon.gateway_client import CancelSubscriptionRow, OurAccount, prepare
 from recon.sandbox.wire import sign as signed_by_the_sandbox
-from tests.conformance.test_card_contract import card_payment
 
 HEAD = "100042100042001R1"
 VECTORS = [
@@ -39,17 +38,3 @@ def test_only_u0020_is_removed_before_signing_on_both_sides(
 
     assert prepared.signature == expected
     assert signed_by_the_sandbox("cancelsubscription", fields, sign_key="sandbox") == expected
-
-
-@pytest.mark.parametrize("name", ["Gold\u00a0plan", "Gold\u3000plan", " Gold plan "])
-def test_a_subscription_whose_name_has_any_white_space_can_be_ended(
-    sandbox: Any, target: Any, name: str
-) -> None:
-    """Its payment and its end are signed as the gateway signs them, and its echo is believed."""
-    plan = {"contract_name": name, "interval": "day", "interval_count": "10"}
-    payment = target.pay(card_payment(subscription=plan, first_name="Ana\u00a0Maria"))
-    assert payment.outcome is ReplyOutcome.DONE
-    row = CancelSubscriptionRow(recurring_id=payment.record.recurring_id, contract_name=name)
-    (ended,) = target.move("cancelsubscription", [row]).rows
-    assert (ended.outcome, ended.message) == (ReplyOutcome.DONE, "")
-    assert [e["operation"] for e in sandbox.effects()][-1] == "cancelsubscription"

@@ -65,12 +65,3 @@ def test_both_names_have_to_agree(sandbox: Any, target: Any, wrong: str) -> None
     (row,) = ended(target, named["recurring_id"], contract_name=named["contract_name"]).rows
     assert row.outcome is ReplyOutcome.FAILED
     assert ends(sandbox) == 0
-
-
-def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target: Any) -> None:
-    """Rejected, sending stops, the subscription goes on."""
-    recurring_id = subscribed(target)
-    reply = ended(target.signing_with("not the key"), recurring_id)
-    assert [row.outcome for row in reply.rows] == [ReplyOutcome.REJECTED]
-    assert reply.stop_reason
-    assert ends(sandbox) == 0

@@ -30,12 +30,6 @@ def asked(target: Any, **changed: Any) -> Any:
     return target.pay(card_payment(card=ASKS, open3d="do3DS", return_url=RETURN_URL, **changed))
 
 
-def status(target: Any, order_no: str = "conformance-1") -> str:
-    """The payment_status that the query shows of the one attempt."""
-    (record,) = target.ask(order_nos=[order_no]).found
-    return str(record.payment_status)
-
-
 @pytest.mark.parametrize(
     ("changed", "result"),
     [
@@ -55,7 +49,7 @@ def test_a_payer_who_need_not_be_asked_pays_at_once(
     assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.DONE, result)
     assert reply.record.issuer_url == ""
     assert (reply.findings, len(sandbox.effects())) == ((), 1)
-    assert status(target) == "2000"
+    assert target.status("conformance-1") == "2000"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +70,7 @@ def test_a_payer_who_is_not_authenticated_pays_nothing(
     assert reply.code
     assert reply.message
     assert sandbox.effects() == []
-    assert status(target) == "6000"
+    assert target.status("conformance-1") == "6000"
 
 
 def test_a_challenge_is_pending_until_its_page_has_the_right_code(
@@ -85,13 +79,13 @@ def test_a_challenge_is_pending_until_its_page_has_the_right_code(
     """The reply leads to a page; the code there authorises, and the browser goes back signed."""
     reply = asked(target)
     assert (reply.outcome, reply.record.threeds_result) == (ReplyOutcome.PENDING, "challenge")
-    assert (status(target), sandbox.effects()) == ("1000", [])
+    assert (target.status("conformance-1"), sandbox.effects()) == ("1000", [])
     page = sandbox.http.post(reply.record.issuer_url, data=RIGHT)
     back = way_back(page.headers["location"], target=target)
     assert (back["order_status"], back["basket"]) == ("1", "7")
     assert back["transaction_id"] == reply.record.transaction_id
     assert [effect["operation"] for effect in sandbox.effects()] == ["authorise"]
-    assert status(target) == "2000"
+    assert target.status("conformance-1") == "2000"
 
 
 @pytest.mark.parametrize("answers", [[WRONG] * 3, [{"action": "cancel"}]], ids=["wrong", "left"])
@@ -104,7 +98,7 @@ def test_a_challenge_that_is_not_met_fails(
     back = way_back(replies[-1].headers["location"], target=target)
     assert back["order_status"] == "0"
     assert sandbox.effects() == []
-    assert status(target) == "6000"
+    assert target.status("conformance-1") == "6000"
 
 
 def test_a_page_that_was_used_pays_nothing_again(sandbox: Any, target: Any) -> None:
@@ -135,8 +129,8 @@ def test_a_risky_payment_waits_for_its_review(
     reply = target.pay(card_payment(card="4000000000009235"))
     assert (reply.outcome, reply.record.risk_action) == (ReplyOutcome.PENDING, "REVIEW")
     assert (reply.record.risk_score, len(reply.record.risk_reasons)) == ("75", 1)
-    assert status(target) == "1500"
+    assert target.status("conformance-1") == "1500"
     row = {"transaction_id": reply.record.transaction_id, "order_no": "conformance-1"}
     row |= {"currency": "EUR", "amount": "10.00", "review_flag": flag}
     assert sandbox.row("review", row)["review_status"] == "1"
-    assert status(target) == after
+    assert target.status("conformance-1") == after

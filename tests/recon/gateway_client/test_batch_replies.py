@@ -12,13 +12,10 @@ from recon.gateway_client import (
     BatchReply,
     FindingKind,
     GatewayInterface,
-    NotSentError,
     PreparedRequest,
     ReplyOutcome,
     ReplyPolicy,
-    UnknownOutcomeError,
     read_batch_reply,
-    without_reply,
 )
 from recon.gateway_client.batches import _shows_same
 from recon.gateway_client.documents import REPLY_BYTES_MAX
@@ -325,16 +322,6 @@ def test_a_whole_success_is_done_row_by_row(read: Reader, captures: PreparedRequ
     assert (got.findings, bool(got.stop_reason), got.signature) == ((), False, "valid")
 
 
-def test_a_refund_that_succeeds_is_accepted_with_its_reference(
-    read: Reader, refunds: PreparedRequest
-) -> None:
-    got = read(refunds, success_of(refunds))
-
-    assert outcomes(got) == ["accepted", "accepted"]
-    assert got.rows[0].refund_reference_id == "T1-01"
-    assert (got.rows[0].code, got.rows[0].message) == ("V0000", "OK")
-
-
 def test_what_is_said_of_a_refusal_is_kept(read: Reader, captures: PreparedRequest) -> None:
     text = "A0008:not possible: 4111111111111111"
     failed = row(capture_status="0", error_message=text)(success_of(captures))
@@ -440,14 +427,6 @@ def test_a_truncated_success_is_unknown(read: Reader, captures: PreparedRequest)
     words = {word for at in range(len(body)) for word in outcomes(read(captures, body[:at]))}
 
     assert words == {"unknown"}
-
-
-def test_without_a_reply_rows_are_not_sent_or_unknown(captures: PreparedRequest) -> None:
-    not_sent = without_reply(captures, error=NotSentError("no", kind="ConnectError"))
-    unknown = without_reply(captures, error=UnknownOutcomeError("?", kind="ReadTimeout"))
-
-    assert outcomes(not_sent) == ["not_sent"] * 2
-    assert outcomes(unknown) == ["unknown"] * 2
 
 
 def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(

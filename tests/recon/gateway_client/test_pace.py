@@ -125,18 +125,3 @@ def test_calls_that_are_refused_together_slow_down_once() -> None:
         pace.slow_down(turn)
 
     assert (pace.calls_per_second, pace.in_flight) == (4, 2)
-
-
-def test_silence_counts_from_its_first_call_to_the_next_answer() -> None:
-    """An answer of any kind ends it."""
-    time = PlayedTime()
-    limits = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=60)
-    pace = AccountPace(limits, seconds=time.seconds)
-    pace.missed()
-    time.now += 59
-    pace.missed()
-    assert not pace.has_been_silent_too_long
-    time.now += 1
-    assert pace.has_been_silent_too_long
-    pace.answered()
-    assert not pace.has_been_silent_too_long

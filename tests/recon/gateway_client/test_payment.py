@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from recon.gateway_client import (
-    CancelSubscriptionRow,
     CardPayment,
     InvalidRequestError,
     LineItem,
@@ -169,16 +168,6 @@ def test_a_text_is_as_long_as_the_profile_allows(
     payout = payout_with(client_data="c" * 501)
     with pytest.raises(InvalidRequestError, match="client_data is longer than 500"):
         prepare("payout", [payout], account=replace(account, interface=short))
-
-
-@pytest.mark.parametrize("name", ["G" * 200, "\u4f1a\u54e1 \u30d7\u30e9\u30f3", "Caf\u00e9"])
-def test_a_subscription_is_ended_under_any_name_the_gateway_may_give(
-    account: OurAccount, name: str
-) -> None:
-    row = CancelSubscriptionRow(recurring_id="R1", contract_name=name)
-    body = prepare("cancelsubscription", [row], account=account).body
-
-    assert json.loads(body)["contract_name"] == name
 
 
 def test_fields_of_a_brand_go_out_under_their_own_names(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from recon.gateway_client import (
     FindingKind,
     GatewayInterface,
-    NotSentError,
     OurAccount,
     Payment,
     PaymentReply,
@@ -17,8 +16,6 @@ from recon.gateway_client import (
     ReplyPolicy,
     RiskReason,
     SignatureState,
-    UnknownOutcomeError,
-    payment_without_reply,
     prepare_payment,
     read_payment_reply,
 )
@@ -156,13 +153,6 @@ def test_a_refused_signature_rejects_and_stops(read: Read) -> None:
     assert forged.outcome is ReplyOutcome.UNKNOWN
 
 
-def test_under_warn_the_echo_decides_and_says_so(read: Read) -> None:
-    reply = read(card_payment(), result_of(encryption_data=""), policy="warn")
-
-    assert reply.outcome is ReplyOutcome.DONE
-    assert [found.kind for found in reply.findings] == [FindingKind.SIGNATURE]
-
-
 def test_what_a_result_says_is_masked_before_it_is_kept(read: Read) -> None:
     info = f"C0005:card {CARD} of {PRIVATE[4]} refused"
     reply = read(card_payment(), result_of(order_status="0", result_info=info))
@@ -192,46 +182,6 @@ def test_a_payment_by_another_method_waits_for_the_shopper_at_a_safe_address(
     assert reply.outcome is outcome
     assert reply.record is not None
     assert reply.record.issuer_url == issuer_url
-
-
-TABLE_2_7 = (
-    "<respon><merchant_id>100042</merchant_id><account_id>100042001</account_id>"
-    "<order_no>SO-1</order_no><amount>42.50</amount><currency>EUR</currency>"
-    "<issuer_url>https://issuer.example.test/pay?o=SO-1</issuer_url>{signature}</respon>"
-)
-
-
-@pytest.mark.parametrize(
-    ("signature", "outcome", "state"),
-    [
-        ("", ReplyOutcome.PENDING, SignatureState.ABSENT),
-        ("<encryption_data></encryption_data>", ReplyOutcome.PENDING, SignatureState.ABSENT),
-        (
-            f"<encryption_data>{'0' * 64}</encryption_data>",
-            ReplyOutcome.UNKNOWN,
-            SignatureState.WRONG,
-        ),
-    ],
-)
-def test_a_reply_of_exactly_the_documents_elements_names_the_issuer(
-    read: Read, signature: str, outcome: ReplyOutcome, state: SignatureState
-) -> None:
-    """Table 2.7 has no signature: none is no doubt, a wrong one is."""
-    reply = read(apm_payment(), TABLE_2_7.format(signature=signature).encode())
-
-    assert (reply.outcome, reply.signature) == (outcome, state)
-    issuer_url = reply.record.issuer_url if reply.record else ""
-    assert issuer_url.startswith("https://issuer") is (outcome is ReplyOutcome.PENDING)
-    assert bool(reply.stop_reason) is (outcome is ReplyOutcome.UNKNOWN)
-    assert bool(reply.findings) is (outcome is ReplyOutcome.UNKNOWN)
-
-
-def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
-    body = TABLE_2_7.format(signature="").replace("SO-1<", "SO-2<").encode()
-    reply = read(apm_payment(), body)
-
-    assert (reply.outcome, reply.record) == (ReplyOutcome.UNKNOWN, None)
-    assert [found.kind for found in reply.findings] == [FindingKind.ECHO_DIFFERS]
 
 
 @pytest.mark.parametrize(
@@ -348,27 +298,3 @@ def test_a_hosted_page_that_is_not_posted_is_not_taken(read: Read) -> None:
     body = page_of().replace(b'method="post"', b'method="get"')
 
     assert read(hosted_payment(), body).outcome is ReplyOutcome.UNKNOWN
-
-
-@pytest.mark.parametrize("name", ["merchant_id", "account_id"])
-def test_a_signed_result_need_not_name_the_account_that_its_signature_covers(
-    read: Read, name: str
-) -> None:
-    """Without a signature it must, and another one is never ours."""
-    own = {"merchant_id": "100042", "account_id": "100042001"}[name]
-    left_out = result_of().replace(f"<{name}>{own}</{name}>".encode(), b"")
-    unsigned = result_of(encryption_data="").replace(f"<{name}>{own}</{name}>".encode(), b"")
-    other = result_of().replace(f"<{name}>{own}<".encode(), f"<{name}>7<".encode())
-
-    assert read(card_payment(), left_out).outcome is ReplyOutcome.DONE
-    assert read(card_payment(), unsigned, policy="warn").outcome is ReplyOutcome.UNKNOWN
-    assert read(card_payment(), other).outcome is ReplyOutcome.UNKNOWN
-
-
-def test_without_a_reply_a_payment_is_not_sent_or_unknown() -> None:
-    errors: list[Any] = [NotSentError("x", kind="A"), UnknownOutcomeError("x", kind="B")]
-
-    assert [payment_without_reply(error).outcome for error in errors] == [
-        ReplyOutcome.NOT_SENT,
-        ReplyOutcome.UNKNOWN,
-    ]
