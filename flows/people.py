@@ -206,6 +206,7 @@ KEYS = {
     "sign-off": "sign-off",
     "close": "close",
     "stop-sending": "sending",
+    "allow-sending": "sending",
     "import-resolutions": "answers-taken",
 }
 """Form -> the key of its page."""
@@ -494,18 +495,31 @@ close = form(
 )
 stop_sending = form(
     "stop-sending",
-    "Show whether money is sent, stop all sending at once, or let money be sent again.",
+    "Show whether money is sent, or stop all sending at once.",
     choice=(
         "turn",
         "show",
         (
             "show looks only; stop ends all sending of every account, a night at work before its "
-            "next batch; allow is one of the two words that end a stop; take_back takes your own "
-            "allow back while the second is missing."
+            "next batch."
+        ),
+    ),
+    choices={"stop": Choice(acts.StopSending)},
+    fields=("reason",),
+    shown=sending_shown,
+)
+allow_sending = form(
+    "allow-sending",
+    "Show whether money is sent, or let it be sent again after a stop.",
+    choice=(
+        "turn",
+        "show",
+        (
+            "show looks only; allow is one of the two words that end a stop; take_back takes your "
+            "own allow back while the second is missing."
         ),
     ),
     choices={
-        "stop": Choice(acts.StopSending),
         "allow": Choice(acts.ReleaseHold, {"hold": acts.SENDING}),
         "take_back": Choice(acts.TakeBack, {"subject": acts.subject_of(acts.SENDING)}),
     },

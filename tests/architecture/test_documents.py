@@ -184,7 +184,7 @@ def test_every_break_code_is_explained() -> None:
 OTHERS_RELY_ON = (
     *("demo", "sandbox", "nightly", "reconcile", "status", "nights", "verify", "doctor"),
     *("approve", "reject", "resolve", "withdraw"),
-    *("workbook", "import-resolutions", "sign-off", "order-file check", "db upgrade"),
+    *("workbook", "import-resolutions", "sign-off", "order-file check", "opening", "db upgrade"),
     *(f"gateway {operation}" for operation in ("query", "capture", "refund", "cancel", "review")),
     *("gateway cancel-subscription", "gateway payout", "gateway authorise", "gateway checkout"),
     "gateway doctor",
@@ -195,6 +195,10 @@ OTHERS_RELY_ON = (
 def test_commands_that_others_rely_on_keep_their_names() -> None:
     """Scripts, schedules and people's notes name them."""
     assert {f"recon {name}" for name in OTHERS_RELY_ON} <= {*command_names(cli.app)}
+    for name in ("workbook", "sign-off"):
+        with pytest.raises(SystemExit) as ended:
+            cli.app([name, "--run", "r1", "--help"])
+        assert ended.value.code == 0
 
 
 def test_every_command_is_documented() -> None:

@@ -85,7 +85,8 @@ def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
         project = project_of(accounts, retention=Retention(), parts=parts)
         return [entry["name"] for entry in project["deployments"]]
 
-    daily = ["housekeeping", "approve", "sign-off", "import-resolutions", "close", "stop-sending"]
+    daily = ["housekeeping", "approve", "sign-off", "import-resolutions", "close"]
+    daily += ["stop-sending", "allow-sending"]
     assert names(parts=False) == ["100042-1", "100042-2", *daily]
     every = ["ingest", "query", "settle", "payouts", "reconcile", "report", "resolve"]
     every.append("what-if")

@@ -42,7 +42,8 @@ FORMS = {
     "resolve": ("verdict", "show", (*STATES, "take_back")),
     "sign_off": ("sign_as", "show", (*ROLES, "take_back")),
     "close": ("act", "prepare", (*ROLES, "reopen")),
-    "stop_sending": ("turn", "show", ("stop", "allow", "take_back")),
+    "stop_sending": ("turn", "show", ("stop",)),
+    "allow_sending": ("turn", "show", ("allow", "take_back")),
     "import_resolutions": ("answers", "list", ("take",)),
 }
 """Form -> the field that says what, its word for only looking, its other words."""
@@ -157,7 +158,7 @@ def test_one_person_stops_and_one_alone_does_not_allow(server: PrefectServer) ->
     assert shown.startswith("sending was stopped by anna")
     assert "the key leaked" in shown
     code = SecretStr("918273")
-    again = said(server, "stop_sending", turn="allow", name="anna", reason="new key", code=code)
+    again = said(server, "allow_sending", turn="allow", name="anna", reason="new key", code=code)
     assert "not right" in again[1]
     assert said(server, "stop_sending")[1] == shown
 

@@ -130,6 +130,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     },
     NIGHTS: {
         "workbook": reconcile_commands.workbook,
+        "opening": past_nights.opening,
         "what-if": past_nights.what_if,
         "verify": reconcile_commands.verify,
         "journals": month_commands.journals,

@@ -24,6 +24,8 @@ Night = Annotated[
     ),
 ]
 
+Named = Annotated[str, typer.Option("--run", help="The same, by an option.", show_default=False)]
+
 Live = Annotated[
     bool | None,
     typer.Option(

@@ -43,24 +43,9 @@ def breaks(
             "than then, and which side moved, instead.",
         ),
     ] = "",
-    opening: Annotated[
-        bool,
-        typer.Option(
-            "--opening",
-            help="Instead: what the night did not compare because it is older than its window, the "
-            "opening balance. Orders and payments by what they came to, ledger entries by what "
-            "they book; never breaks.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="With --opening: folder for the items, as opening.csv.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the open breaks of a night, the gravest first, as its workbook has them."""
-    if opening:
-        _echo_opening(named_night(night), out=out)
-        return
     if against:
         _echo_difference(against, named_night(night))
         return
@@ -120,12 +105,19 @@ def _echo_difference(first: str, second: str) -> None:
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
 
 
-def _echo_opening(night: str, *, out: Path | None) -> None:
-    """Say what a night did not compare because it is older than its window."""
+def opening(
+    night: Night = "",
+    *,
+    out: Annotated[Path | None, typer.Option(help="Folder for the items, as opening.csv.")] = None,
+) -> None:
+    """Show what a night did not compare because it is older than its window: no breaks.
+
+    Orders and payments by what they came to, ledger entries by what they book.
+    """
     from recon.steps.compare.rebuild import opening_of, write_opening
 
     with opened() as environment:
-        balance = opening_of(night, environment=environment)
+        balance = opening_of(named_night(night), environment=environment)
     word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
     say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
     if not balance.lines:

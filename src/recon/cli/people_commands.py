@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from recon.cli.night_choices import Night, named_night, opened, run_of
+from recon.cli.night_choices import Named, Night, named_night, opened, run_of
 from recon.cli.speaking import echo_error, say
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def command_of(name: str, model: str) -> Any:
         who, code, is_back = given.pop("name"), given.pop("code", ""), given.pop("take_back", False)
         if "night" in given:
             which_of = run_of if is_back else named_night
-            given["run_id"] = which_of(given.pop("night"))
+            given["run_id"] = which_of(given.pop("night") or given["run"])
+            del given["run"]
         if is_back:
             subject = acts.subject_of(given[act_model.waits_by])
             speak(acts.TakeBack, {"subject": subject}, name=who, code=code)
@@ -172,6 +173,7 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
             continue
         if field == "run_id":
             yield "night", Night, ""
+            yield "run", Named, ""
         elif field == "workbook_sha256":
             option = typer.Option("--workbook", help="The file that you looked at.", exists=True)
             yield "looked_at", Annotated[Path | None, option], None

@@ -10,6 +10,7 @@ import typer
 from recon.cli.night_choices import (
     First,
     Last,
+    Named,
     Night,
     closed_day,
     date_of,
@@ -137,6 +138,7 @@ def _now() -> datetime:
 def workbook(
     night: Night = "",
     *,
+    run: Named = "",
     owner: Annotated[
         str, typer.Option(help="Fill in who looks after breaks, for import-resolutions.")
     ] = "",
@@ -169,7 +171,7 @@ def workbook(
     if index is not None:
         _write_index(index, business_date=night)
         return
-    named = run_of(night)
+    named = run_of(night or run)
     with opened() as environment:
         if owner or comment:
             from recon.steps.admin.answered_workbook import WantedAnswer, answered_workbook

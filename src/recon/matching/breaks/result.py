@@ -20,6 +20,13 @@ from recon.model.words import ControlTotal, Verdict
 
 Value_co = TypeVar("Value_co", covariant=True)
 
+SECTIONS: Mapping[str, str] = {
+    "break": "breaks",
+    "match": "matches",
+    "pending": "pending",
+    "unverified": "unverified",
+}
+"""Section of a result, as totals name it -> its frame, and its file in the night's folder."""
 BREAK_COLUMNS = (*columns_of("breaks"),)
 COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
 """Frames of a result that has statements of a bank."""

@@ -292,7 +292,8 @@ class _Nights:
         if not is_noted:
             with environment.store.writing() as connection:
                 self._refuse_needed(connection, run)
-                if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
+                names_now = sign_off_rows.signatures(connection, run.run_id)
+                if names_now != names_under_it:
                     msg = "somebody signed it meanwhile; the next housekeeping looks again"
                     raise _StaysError(msg)
                 about = (run.run_id, *run.account, run.business_date, by, environment.clock())

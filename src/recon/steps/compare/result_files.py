@@ -45,6 +45,8 @@ from recon.privacy.own_files import for_group, make_folder
 from recon.steps.runtime.csv_columns import csv_of, csv_parts, plain_text
 
 BREAKS = "breaks.csv"
+BREAKS_CSV = tuple(name for name in BREAK_COLUMNS if name != "about")
+"""What a break that names no order is about stands in its reason; bank columns are the last."""
 JOURNALS = "journals.csv"
 MATCHES, PENDING, UNVERIFIED = "matches.csv", "pending.csv", "unverified.csv"
 SUMMARY = "summary.json"
@@ -65,7 +67,7 @@ def result_files(
 ) -> dict[str, Content]:
     """Name -> content of every text file of a reconciliation, the summary last."""
     return {
-        BREAKS: csv_parts(result.breaks, columns=BREAK_COLUMNS),
+        BREAKS: csv_parts(result.breaks, columns=BREAKS_CSV),
         "effects.csv": csv_parts(result.effects, columns=EFFECT_COLUMNS),
         MATCHES: csv_parts(result.matches, columns=MATCH_COLUMNS),
         PENDING: csv_parts(result.pending, columns=PENDING_COLUMNS),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from recon.archive.rows_file import Ordered, write_ordered
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result import Reconciliation
+from recon.matching.breaks.result import SECTIONS, Reconciliation
 from recon.model.figures import ListFile
 from recon.model.words import ControlTotal, Verdict
 from recon.privacy.own_files import folder_for_now, for_owner
@@ -22,7 +22,6 @@ from recon.proof.totals_in_sql import (
     in_file,
     sheets_in_sql,
 )
-from recon.store.nights.results import SECTIONS
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section (break, match, pending, unverified, BY_RULE with each rule of matches, and a section and

@@ -7,14 +7,19 @@ from functools import cached_property
 import pandas as pd
 
 from recon.archive.rows_file import row_batches
-from recon.matching.breaks.result import BANK_TABLES, BANKED, Deferred, Reconciliation
+from recon.matching.breaks.result import (
+    BANK_TABLES,
+    BANKED,
+    SECTIONS,
+    Deferred,
+    Reconciliation,
+)
 from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.night_tables import frame_of_table
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import SealedNight, sealed_night
 from recon.store import Connection
 from recon.store.nights import results, runs
-from recon.store.nights.results import SECTIONS
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from datetime import date, datetime
 
 from sqlalchemy import Connection, select
 
-from recon.matching.breaks.result import Reconciliation
+from recon.matching.breaks.result import SECTIONS, Reconciliation
 from recon.model.words import ControlTotal, Verdict
 from recon.store.database.bulk_rows import read, replace_rows
 from recon.store.database.history import value_of
@@ -33,15 +33,6 @@ def nights_before(connection: Connection, last: Run) -> Iterator[str]:
     while run_id:
         yield run_id
         run_id = before.get(run_id, "")
-
-
-SECTIONS: Mapping[str, str] = {
-    "break": "breaks",
-    "match": "matches",
-    "pending": "pending",
-    "unverified": "unverified",
-}
-"""Section of a result, as totals name it -> its frame, and its file in the night's folder."""
 
 
 @dataclass(frozen=True, slots=True)

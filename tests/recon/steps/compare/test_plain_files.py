@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from recon.matching.breaks.result import (
-    BREAK_COLUMNS,
     EFFECT_COLUMNS,
     JOURNAL_COLUMNS,
     MATCH_COLUMNS,
@@ -55,7 +54,7 @@ E1,100042,100042001,A1,capture,EUR,10.00,2026-11-06T00:00:00Z
 E2,100042,100042001,A2,capture,EUR,12.00,2026-11-06T00:00:00Z
 """
 COLUMNS = {
-    "breaks.csv": BREAK_COLUMNS,
+    "breaks.csv": result_files.BREAKS_CSV,
     "effects.csv": EFFECT_COLUMNS,
     "journals.csv": JOURNAL_COLUMNS,
     "matches.csv": MATCH_COLUMNS,
