@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.breaks import movements as moves
-from recon.matching.frames.coding import placed, sums_of
-from recon.matching.frames.grouping import Ints, amounts_of
+from recon.matching.frames.coding import placed
+from recon.matching.frames.grouping import Ints, amounts_of, total
 from recon.matching.frames.grouping import Rows as Places
 from recon.matching.judging.severity import urgency
 from recon.model.errors import OutputError
@@ -316,7 +316,7 @@ def sums_by(
 
 def _sums(column: "pd.Series[int]", *, groups: Places, size: int) -> list[int]:
     high, low = np.divmod(amounts_of(column), _HALF)
-    halves = (sums_of(half, groups=groups, size=size).tolist() for half in (high, low))
+    halves = (total(half, groups=groups, size=size).tolist() for half in (high, low))
     return [left * _HALF + other for left, other in zip(*halves, strict=True)]
 
 

@@ -14,9 +14,9 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.cash.result import with_groups_marked
-from recon.matching.frames.coding import by_word, placed, sums_of
+from recon.matching.frames.coding import by_word, placed
 from recon.matching.frames.digest import are_repeated
-from recon.matching.frames.grouping import Ints, Rows, given
+from recon.matching.frames.grouping import Ints, Rows, given, total
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.versions import CONFLICT, REPEAT, SUPERSEDED, versions
 from recon.matching.sides.ledger_side import (
@@ -129,7 +129,7 @@ def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
     """(entry type, currency) -> minor units as written."""
     groups, places = placed(ledger, by=("entry_type", "currency"))
-    sums = sums_of(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
+    sums = total(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
     return dict(zip(((kind, currency) for kind, currency in places), sums.tolist(), strict=True))
 
 
@@ -245,7 +245,7 @@ def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
     if not amounts.any():
         return {}
     groups, places = placed(pd.DataFrame({"currency": currency}), by=("currency",))
-    sums = sums_of(amounts, groups=groups, size=len(places))
+    sums = total(amounts, groups=groups, size=len(places))
     return dict(zip((name for (name,) in places), sums.tolist(), strict=True))
 
 

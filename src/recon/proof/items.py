@@ -141,7 +141,7 @@ def _placed(
     kinds = filled("", size=size)
     for kind, word in SET_KINDS.items():
         kinds[sets["kind"] == kind] = word
-    first, own = _text(_words(first_identities(sets))), _text(names)
+    first, own = _text(first_identities(sets)), _text(names)
     # A set that nothing names has the first one.
     set_ids = pc.if_else(pc.equal(own, ""), first, own)
     columns: dict[str, Words] = {

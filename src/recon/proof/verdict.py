@@ -17,8 +17,8 @@ from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
-from recon.matching.frames.coding import by_word, coded, equals, sums_of
-from recon.matching.frames.grouping import amounts_of, given
+from recon.matching.frames.coding import by_word, coded, equals
+from recon.matching.frames.grouping import amounts_of, given, total
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.matching.sides.settlement_side import pay_outs
@@ -255,7 +255,7 @@ def _lines(statement: str, *rows: pd.DataFrame) -> Iterator[Line]:
         names, numbers = words.to_pylist(), groups.astype(np.intp)
         size = len(names)
         counts.update(dict(zip(names, np.bincount(numbers, minlength=size).tolist(), strict=True)))
-        totals = sums_of(amount, groups=numbers, size=size).tolist()
+        totals = total(amount, groups=numbers, size=size).tolist()
         sums.update(dict(zip(names, totals, strict=True)))
     for currency, count in sorted(counts.items()):
         yield {

@@ -90,7 +90,8 @@ def expected_payouts(
             )
         )
     ordered = sorted(found, key=lambda one: one.place)
-    return tuple(_numbered(ordered)), tuple(sorted(alone))
+    numbered = (replace(one, number=number) for number, one in enumerate(ordered))
+    return tuple(numbered), tuple(sorted(alone))
 
 
 def bank_of(merchant: str, account: str, *, currency: str, rules: Rules) -> str:
@@ -98,10 +99,6 @@ def bank_of(merchant: str, account: str, *, currency: str, rules: Rules) -> str:
     serving = [name for name, bank in rules.bank.items() if (merchant, account) in bank.served]
     same = [name for name in serving if rules.bank[name].currency == currency]
     return next(iter(sorted(same) or sorted(serving)), "")
-
-
-def _numbered(payouts: Sequence[Payout]) -> list[Payout]:
-    return [replace(one, number=number) for number, one in enumerate(payouts)]
 
 
 def _due_on(settled: str, *, grace: Grace, calendar: BusinessCalendar) -> str:
@@ -173,6 +170,11 @@ class Finding:
     def has_rate(self) -> bool:
         """A rate says what it should be."""
         return self.rate is not None and self.rate.rate is not None
+
+    @property
+    def date_ahead(self) -> bool:
+        """The payout has a date that cannot be right."""
+        return Flag.DATE_AHEAD in self.flags
 
     @property
     def ties(self) -> bool:
@@ -436,9 +438,8 @@ class _Work:
         self.rules = rules
         self.results: dict[int, Finding] = {}
         """Payout that bears a result -> the result."""
-        self.bearer: dict[int, int] = {}
-        """Payout -> the one that bears its result."""
-        self.done: set[int] = set()
+        self.done: dict[int, int] = {}
+        """Payout that has a result -> the one that bears it."""
         self.used: set[Receipt] = set()
 
     @property
@@ -455,8 +456,7 @@ class _Work:
         """Take a result whose entries are known as used."""
         first = finding.payouts[0].number
         self.results[first] = finding
-        self.bearer |= {one.number: first for one in finding.payouts}
-        self.done |= {one.number for one in finding.payouts}
+        self.done |= {one.number: first for one in finding.payouts}
 
     def by_own_name(self, named: Sequence[Named]) -> None:
         """(1): the entries that name only one batch come to it."""
@@ -468,7 +468,7 @@ class _Work:
     def by_joint_names(self, named: Sequence[Named]) -> None:
         """(2) and (3): what names one batch and differs, and what names several."""
         further: list[Named] = []
-        for group in _components(named, settled=self.done):
+        for group in _components(named, settled={*self.done}):
             payouts = [self.payouts[number] for number in sorted(group.payouts)]
             if payouts:
                 receipts = sorted(set(group.receipts), key=lambda one: one.place)
@@ -485,7 +485,7 @@ class _Work:
 
     def _opened_again(self, payouts: Sequence[Payout]) -> tuple[list[Payout], list[Receipt]]:
         """These payouts and those that share a result with them, without their results."""
-        bearers = {self.bearer[one.number] for one in payouts if one.number in self.bearer}
+        bearers = {self.done[one.number] for one in payouts if one.number in self.done}
         before = [self.results.pop(number) for number in sorted(bearers)]
         every = {one.number: one for result in before for one in result.payouts}
         every |= {one.number: one for one in payouts}

@@ -6,7 +6,6 @@ A break of a payout has the id that the books give it, so that one payout is one
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,18 @@ from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
 from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
 from recon.matching.breaks.result_rows import NO_AMOUNT, business_date, found_of, identified
-from recon.matching.causes.reasons import in_words, money, sentences_of
+from recon.matching.causes.reasons import money, sentence_in_words, sentences_of
 from recon.matching.codes import CODES, TABLE
-from recon.matching.frames.arrays import Arrays, columns_of, text_column
+from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
-from recon.matching.frames.coding import placed, sums_of
-from recon.matching.frames.grouping import NO_INSTANT, amounts_of
+from recon.matching.frames.coding import placed
+from recon.matching.frames.grouping import NO_INSTANT, amounts_of, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.severity import microseconds
 from recon.matching.judging.table import judged_by, rows_of
 from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
 from recon.model.business_date import day_in_words
-from recon.model.words import BreakCode, Flag, SetState
+from recon.model.words import BreakCode, SetState
 
 SHOWN_ENTRIES_MAX = 3
 """Entries of one break that its sentence shows; the others are counted."""
@@ -45,13 +44,7 @@ SHOWN_ENTRIES_MAX = 3
 def reason_of(finding: Finding) -> str:
     """The sentence of a break of the bank: dates and amounts."""
     assert finding.code is not None  # noqa: S101 - only breaks are asked
-    facts = SimpleNamespace(
-        effect=finding.effect,
-        has_rate=finding.has_rate,
-        date_ahead=Flag.DATE_AHEAD in finding.flags,
-    )
-    sentence = next(one for one in SENTENCES[finding.code] if one.holds(facts))
-    return in_words(sentence, facts=finding, words=_WORDS)
+    return sentence_in_words(SENTENCES[finding.code], facts=finding, words=_WORDS)
 
 
 def about_of(finding: Finding) -> str:
@@ -311,15 +304,7 @@ def bank_frames(
         RECEIVED: _received(result),
         EXPLAINED: _explained(result),
     }
-    return {name: _frame([*cells], file=name) for name, cells in rows.items()}
-
-
-def _frame(rows: Sequence[Row], *, file: str) -> pd.DataFrame:
-    columns = {}
-    for name, kind in columns_of(file).items():
-        cells = [pd.NA if row[name] is None else row[name] for row in rows]
-        columns[name] = text_column(cells) if kind == "str" else pd.Series(cells, dtype=kind)
-    return pd.DataFrame(columns)
+    return {name: frame_of(cells, columns=columns_of(name)) for name, cells in rows.items()}
 
 
 def covered_to(counted: pd.DataFrame) -> dict[str, str]:
@@ -385,18 +370,8 @@ def _payout(one: Payout, *, lines: Mapping[tuple[str, ...], tuple[int, int]]) ->
     gross, fees = lines.get(
         (one.merchant_id, one.account_id, one.currency, one.batch_id), (None, None)
     )
-    return {
-        "bank": one.bank,
-        "merchant_id": one.merchant_id,
-        "account_id": one.account_id,
-        "currency": one.currency,
-        "batch_id": one.batch_id,
-        "settled_on": one.settled_on,
-        "gross": gross,
-        "fees": fees,
-        "amount": one.paid,
-        "due_on": one.due_on,
-    }
+    own = {name: getattr(one, name) for name in columns_of(PAID) if hasattr(one, name)}
+    return {**own, "gross": gross, "fees": fees, "amount": one.paid}
 
 
 def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple[int, int]]:
@@ -406,7 +381,7 @@ def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple
     rows = lines[~pay_outs(lines)]
     groups, batches = placed(rows, by=BATCH)
     gross, fees = (
-        sums_of(amounts_of(rows[name]), groups=groups, size=len(batches)).tolist()
+        total(amounts_of(rows[name]), groups=groups, size=len(batches)).tolist()
         for name in ("gross", "fee")
     )
     return dict(zip(batches, zip(gross, fees, strict=True), strict=True))
@@ -423,16 +398,8 @@ def _received(result: BankResult) -> Iterator[Row]:
             states.setdefault(receipt, (found.state.value, own))
     for receipt in result.receipts:
         state, own = states.get(receipt, ("", ""))
-        yield {**_receipt(receipt), "state": state, "result_id": own}
-
-
-def _receipt(one: Receipt) -> Row:
-    return {
-        **{name: getattr(one, name) for name in ("bank", "iban", "statement_no", "year")},
-        **{name: getattr(one, name) for name in ("entry_no", "booked_on", "value_on")},
-        "currency": one.currency,
-        "amount": one.amount,
-    }
+        cells = {name: getattr(receipt, name, None) for name in columns_of(RECEIVED)}
+        yield {**cells, "state": state, "result_id": own}
 
 
 def _explained(result: BankResult) -> Iterator[Row]:

@@ -14,7 +14,7 @@ import pandas as pd
 from recon.matching.breaks.result import MOVEMENT_COLUMNS, Reconciliation
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, among, frame_of_cells
-from recon.matching.frames.digest import id_of_text
+from recon.matching.frames.digest import id_of
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Previous
 from recon.model.words import Flag, SetState
@@ -219,7 +219,7 @@ def next_id(
 ) -> tuple[str, str]:
     """The id of a key that neither closed nor is taken, and the closed one that it opens again."""
     number, last = 1, ""
-    while (own := id_of_text("\x1f".join((*key, str(number))))) in closed or own in taken:
+    while (own := id_of(*key, str(number))) in closed or own in taken:
         number, last = number + 1, own if own in closed else last
     return own, last
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
-from recon.matching.frames.coding import combined, sums_of
-from recon.matching.frames.grouping import Bools, count, present
+from recon.matching.frames.coding import combined
+from recon.matching.frames.grouping import Bools, count, present, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.judging.outcomes import Outcomes
@@ -139,8 +139,8 @@ def stands_of(places: Arrays, *, rows: Bools | None = None) -> list[Stand]:
     chosen = places if rows is None else places.take(rows)
     groups, keys = combined([chosen[name] for name in ("source", "state", *GROUP)])
     size = len(keys)
-    items = sums_of(chosen["items"], groups=groups, size=size).tolist()
-    net = sums_of(chosen["net"], groups=groups, size=size).tolist()
+    items = total(chosen["items"], groups=groups, size=size).tolist()
+    net = total(chosen["net"], groups=groups, size=size).tolist()
     return [
         Stand(source, state, (merchant, account, currency), count, amount)
         for (source, state, merchant, account, currency), count, amount in zip(

@@ -25,10 +25,9 @@ from recon.matching.frames.arrays import (
     filled,
     stacked,
     text_array,
-    text_column,
     texts,
 )
-from recon.matching.frames.digest import id_of_text, identity_of
+from recon.matching.frames.digest import first_ids, id_of
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sorting import in_order, order_of
 from recon.matching.frames.sources import INSTANT, Previous, Sources
@@ -178,15 +177,6 @@ def _amounts(
     }
 
 
-def nullable(values: Ints, *, given: Bools) -> "pd.Series[int]":
-    """Int64 minor units, blank where not given."""
-    return pd.Series(_blanked(values, given=given), copy=False)
-
-
-def _blanked(values: Ints, *, given: Bools) -> pd.arrays.IntegerArray:
-    return pd.arrays.IntegerArray(np.where(given, values, 0).astype(np.int64), ~given)
-
-
 def frame_of_rows(
     rows: Arrays, *, names: tuple[str, ...], amounts: tuple[str, ...]
 ) -> pd.DataFrame:
@@ -201,7 +191,9 @@ def frame_of_rows(
     for name in names:
         column = rows[name]
         if name in amounts:
-            columns[name] = _blanked(column, given=column != NO_AMOUNT)
+            blank = column == NO_AMOUNT
+            amounts_given = np.where(blank, 0, column).astype(np.int64)
+            columns[name] = pd.arrays.IntegerArray(amounts_given, blank)
         else:
             columns[name] = text_array(column) if column.dtype == object else column
     return pd.DataFrame(columns, index=pd.RangeIndex(len(rows)))
@@ -220,7 +212,7 @@ def _other_currencies(joined: Joined, *, rows: Arrays) -> Arrays:
 
 def identities(sets: Arrays) -> Column:
     """The id of each set: digest of merchant, account, key and sequence, never of a code."""
-    ids = first_identities(sets).to_numpy(dtype=object)
+    ids = first_identities(sets)
     if sets["kind"].any():
         times: dict[tuple[int, str], int] = {}
         # Only a set of another kind has the key of one before it.
@@ -229,14 +221,13 @@ def identities(sets: Arrays) -> Column:
             place = sets["account"][row], sets["key"][row]
             number = times[place] = times.get(place, 0) + 1
             if number > 1:
-                named = (sets[name][row] for name in _KEY)
-                ids[row] = id_of_text("\x1f".join((*named, str(number))))
+                ids[row] = id_of(*(sets[name][row] for name in _KEY), str(number))
     return ids
 
 
-def first_identities(sets: Arrays) -> "pd.Series[str]":
+def first_identities(sets: Arrays) -> Column:
     """The id of each set, were it the first of its key."""
-    return identity_of(*(text_column(sets[name]) for name in _KEY))
+    return first_ids(*(sets[name] for name in _KEY))
 
 
 _KEY = ("merchant_id", "account_id", "key")
@@ -277,7 +268,7 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
     amounts |= dict.fromkeys(("ledger_amount", "effect_orders", "effect_ledger"), 0)
     columns = {
         **named,
-        "match_id": np.array([id_of_text("\x1f".join(key)) for key in keys], dtype=object),
+        "match_id": np.array([id_of(*key) for key in keys], dtype=object),
         **{name: filled(word, size=size) for name, word in words.items()},
         "currency": texts(booked(ledger).currency)[alone],
         **{name: np.full(size, amount) for name, amount in amounts.items()},
@@ -426,15 +417,13 @@ def breaks_of(
 
 def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:
     """Money at risk by the worst of all findings: the largest effect, or the largest amount."""
-    nets, size = joined.nets, joined.keys.size
-    host = outcomes.host[nets["set"]]
-    owner = np.where(host >= 0, host, nets["set"])
-    own = nets["currency"] == joined.sets["currency"][owner]
-    effect = np.abs(nets["gateway_net"] - nets["order_net"])
+    sets, host = joined.sets, outcomes.host
+    effects = np.abs(sets["gateway_net"] - sets["order_net"])
     if joined.covered:
-        effect = np.maximum(effect, np.abs(_booking_gap(nets)))
-    effects = np.zeros(size, dtype=np.int64)
-    np.maximum.at(effects, owner[own], effect[own])
+        booked_apart = sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"]
+        effects = np.maximum(effects, np.abs(booked_apart))
+    away = np.flatnonzero(host >= 0)
+    np.maximum.at(effects, host[away], effects[away])
     effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
     columns = exposures(
         outcomes.sets,
@@ -456,11 +445,6 @@ def _known(outcomes: Outcomes, *, covered: bool) -> Ints:
     if not covered:
         return effect
     return np.maximum(effect, np.abs(effect_on_ledger(outcomes.sets, ours=outcomes.ours)))
-
-
-def _booking_gap(nets: Arrays) -> Ints:
-    gap: Ints = nets["gateway_net"] + nets["payout_net"] - nets["ledger_net"]
-    return gap
 
 
 def _aged(

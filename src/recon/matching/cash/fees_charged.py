@@ -8,8 +8,8 @@ import pandas as pd
 
 from recon.config.fee_contract import FACTS, ContractLine, FeeContract
 from recon.matching.frames.arrays import frame_of_cells, texts
-from recon.matching.frames.coding import coded, sums_of
-from recon.matching.frames.grouping import Ints, Rows
+from recon.matching.frames.coding import coded
+from recon.matching.frames.grouping import Ints, Rows, total
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.agreed_fees import (
     CREDIT,
@@ -144,7 +144,7 @@ def _line_sums(
         "over": np.maximum(gap, 0),
         "under": np.maximum(-gap, 0),
     }
-    return {name: sums_of(columns[name], groups=number, size=size) for name in _SUMMED}
+    return {name: total(columns[name], groups=number, size=size) for name in _SUMMED}
 
 
 def _cells(line: ContractLine) -> dict[str, str]:
@@ -170,7 +170,7 @@ def _add_outside(outside: Outside, *, lines: pd.DataFrame, agreed: AgreedFees) -
     group = number * max(len(words), 1) + codes
     size = len(reasons) * max(len(words), 1)
     count = np.bincount(group, minlength=size)
-    sums = sums_of(_minor(lines, "fee")[rows], groups=group, size=size)
+    sums = total(_minor(lines, "fee")[rows], groups=group, size=size)
     for at in np.flatnonzero(count).tolist():
         key = reasons[at // len(words)], words[at % len(words)]
         known = outside.get(key, (0, 0))
@@ -285,7 +285,7 @@ def _totals(lines: pd.DataFrame) -> dict[str, int]:
     """Currency -> all fees."""
     rows = np.flatnonzero(~pay_outs(lines))
     codes, words = _currencies(lines, rows=rows)
-    sums = sums_of(_minor(lines, "fee")[rows], groups=codes, size=len(words))
+    sums = total(_minor(lines, "fee")[rows], groups=codes, size=len(words))
     return dict(zip(words, sums.tolist(), strict=True))
 
 

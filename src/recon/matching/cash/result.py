@@ -37,7 +37,7 @@ from recon.matching.cash.book_groups import (
     judged_groups,
     midnights,
 )
-from recon.matching.causes.reasons import in_words, money, sentences_of
+from recon.matching.causes.reasons import money, sentence_in_words, sentences_of
 from recon.matching.codes import CODES, TABLE
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
@@ -339,8 +339,7 @@ def reason_of(row: Mapping[str, Any]) -> str:
     """The sentence of a break of cash: FOUND, `what` and `name` of its group or batch."""
     is_over = Flag.OVER_RELEASED.value in row["flags"].split(";")
     facts = SimpleNamespace(**{"booked": 0, **row}, over_released=is_over)
-    sentence = next(one for one in SENTENCES[BreakCode(row["code"])] if one.holds(facts))
-    return in_words(sentence, facts=facts, words=_WORDS)
+    return sentence_in_words(SENTENCES[BreakCode(row["code"])], facts=facts, words=_WORDS)
 
 
 def _known(amount: int) -> int:

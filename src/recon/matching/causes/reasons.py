@@ -538,6 +538,14 @@ def in_words(sentence: Sentence, *, facts: Any, words: Mapping[str, Callable[[An
     return sentence.text.format(**shown)
 
 
+def sentence_in_words(
+    sentences: Iterable[Sentence], *, facts: Any, words: Mapping[str, Callable[[Any], str]]
+) -> str:
+    """The first of some sentences that holds, in words (see `in_words`)."""
+    sentence = next(one for one in sentences if one.holds(facts))
+    return in_words(sentence, facts=facts, words=words)
+
+
 def _fact(name: str) -> Clause:
     """A fact as it is said: a state as words, a name as it is, an amount in its currency."""
     if FACTS.get(name) is str:
@@ -552,12 +560,10 @@ def _reported(name: str) -> Clause:
     several = name in TABLE.listed
 
     def clause(facts: Facts) -> str:
-        words = (
-            in_words(one, facts=facts, words=_WORDS) for one in _SHARED[name] if one.holds(facts)
-        )
         if not several:
-            return next(words)
-        *parts, otherwise = words
+            return sentence_in_words(_SHARED[name], facts=facts, words=_WORDS)
+        holding = (one for one in _SHARED[name] if one.holds(facts))
+        *parts, otherwise = (in_words(one, facts=facts, words=_WORDS) for one in holding)
         return listed(parts or [otherwise])
 
     return clause
@@ -633,12 +639,7 @@ def with_reasons(
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
     sentences = [
-        in_words(sentence_of(code, facts=known), facts=known, words=_WORDS)
+        sentence_in_words(SENTENCES[code], facts=known, words=_WORDS)
         for code, known in zip(codes, facts, strict=True)
     ]
     return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))
-
-
-def sentence_of(code: BreakCode, *, facts: Facts) -> Sentence:
-    """The first sentence of the code that holds."""
-    return next(candidate for candidate in SENTENCES[code] if candidate.holds(facts))

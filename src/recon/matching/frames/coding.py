@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.matching.frames.arrays import Column
-from recon.matching.frames.grouping import Bools, Ints, Rows
+from recon.matching.frames.grouping import Bools, Rows
 
 Word = TypeVar("Word", bound=Hashable)
 Codes = npt.NDArray[np.int32]
@@ -154,13 +154,6 @@ def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
         split = (divmod(int(pair), len(words)) for pair in pairs)
         places = [(*places[code], words[word]) for code, word in split]
     return Placed(rows, places)
-
-
-def sums_of(values: Ints, *, groups: Rows, size: int) -> Ints:
-    """Exact sums of few groups."""
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, groups, values)
-    return sums
 
 
 MANY_MORE = 4

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.matching.frames.arrays import text_column, texts
+from recon.matching.frames.arrays import Column, texts
 from recon.matching.frames.coding import pieces
 from recon.matching.frames.grouping import Bools, amounts_of, given, instants_of
 
@@ -53,12 +53,6 @@ def are_among(numbers: Words, several: Words, /) -> Bools:
 _BETWEEN = "\x1f"
 ID_DIGITS = 16
 """Hexadecimal digits of a break_id and a match_id."""
-HEXADECIMAL = np.array([f"{byte:02x}" for byte in range(256)], dtype="S2")
-"""The two digits of a byte."""
-TEXT, BYTES = pa.large_string(), pa.large_binary()
-ROWS_AT_ONCE = 8_192
-"""Texts that become bytes of Python together: those of a million would each take a new place."""
-_FIRST, _MARK = pa.scalar("1", TEXT), pa.scalar(_BETWEEN, TEXT)
 
 
 def digest_of(frames: Iterable[pd.DataFrame]) -> str:
@@ -96,34 +90,12 @@ def _texts(column: "pd.Series[str]") -> Iterator[Any]:
         yield joined[0].as_buffer()
 
 
-def identity_of(
-    merchant: "pd.Series[str]", account: "pd.Series[str]", key: "pd.Series[str]"
-) -> "pd.Series[str]":
-    """The id of each set from its columns, the first of its key: `id_of_text` of a million."""
-    columns = (merchant, account, key)
-    first = np.empty((len(key), ID_DIGITS // 2), np.uint8)
-    for start in range(0, len(key), ROWS_AT_ONCE):
-        at = slice(start, start + ROWS_AT_ONCE)
-        parts = [pa.concat_arrays(pieces(column.iloc[at])) for column in columns]
-        joined = pc.binary_join_element_wise(*parts, _FIRST, _MARK)
-        first[at] = _first_bytes(joined)
-    starts = np.arange(0, ID_DIGITS * len(first) + 1, ID_DIGITS)
-    ids = pa.LargeStringArray.from_buffers(
-        len(first), pa.py_buffer(starts), pa.py_buffer(HEXADECIMAL[first])
-    )
-    return text_column(ids)
+def id_of(*names: str) -> str:
+    """The id of what some names and a number together name: a break_id or match_id."""
+    return hashlib.sha256(_BETWEEN.join(names).encode()).hexdigest()[:ID_DIGITS]
 
 
-def _first_bytes(texts: pa.Array) -> "npt.NDArray[np.uint8]":
-    """The first bytes of the digest of each text."""
-    unused, digests = hashlib.sha256(), bytearray()
-    for text in texts.cast(BYTES).to_pylist():
-        digest = unused.copy()  # in 0.6 of the time of a new one
-        digest.update(text)
-        digests += digest.digest()
-    return np.frombuffer(digests, np.uint8).reshape(-1, unused.digest_size)[:, : ID_DIGITS // 2]
-
-
-def id_of_text(text: str) -> str:
-    """The id of a text that names a set."""
-    return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+def first_ids(*columns: Column) -> Column:
+    """The id of each row by its columns, were it the first of that name."""
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return np.array([id_of(*names, "1") for names in rows], dtype=object)

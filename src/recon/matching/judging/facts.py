@@ -1,19 +1,22 @@
 """From the sides to the facts of a set: what its rows say, and what our moves did and explain."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Bools, Ints
-from recon.matching.judging.severity import CLOCKS
 from recon.matching.sets.residuals import MONEY_STATES, STATES_REFUND, Ours, bits, ints
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.matching.sides.payouts import paid_out
+from recon.matching.sides.payouts import KnownPayout, paid_out
 from recon.matching.sides.settlement_side import in_time
 from recon.model.words import GatewayState
+
+PAYOUT_FACTS = {
+    "payout": KnownPayout.PAYOUT,
+    **{f"payout_{bit.name}".lower(): bit for bit in KnownPayout if bit.name != "PAYOUT"},
+}
+"""What is known of a payout of ours; none holds of what is no payout."""
 
 
 def unseen_moves(sets: Arrays) -> dict[str, Bools]:
@@ -125,14 +128,6 @@ def beyond_doubt(sets: Arrays) -> Ints:
     return np.where(part, shown - ours, 0).astype(np.int64)
 
 
-def late_bits(due: Mapping[str, Ints], *, as_of: int) -> Ints:
-    """Bit n is set where the n-th clock has run out; due exactly at as-of is late."""
-    late = np.zeros(len(next(iter(due.values()))), dtype=np.int64)
-    for bit, clock in enumerate(CLOCKS):
-        late |= (due[clock] <= as_of).astype(np.int64) << bit
-    return late
-
-
 def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
     """Facts that are read off the sides without comparing their amounts."""
     state = sets["gateway_state"]
@@ -206,7 +201,8 @@ def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
         "fee_differs": sets["fee_gap"] != 0,
     }
     facts = {name: bits(np.asarray(mask)) for name, mask in masks.items()}
-    return {**facts, "payout": paid_out(sets)}
+    known = paid_out(sets)
+    return {**facts, **{name: bits(known & bit != 0) for name, bit in PAYOUT_FACTS.items()}}
 
 
 def _end_not_taken(sets: Arrays) -> Bools:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -16,8 +15,8 @@ from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
 from recon.matching.judging.facts import (
+    PAYOUT_FACTS,
     beyond_doubt,
-    late_bits,
     our_moves,
     plain_facts,
     unverified_reasons,
@@ -44,10 +43,9 @@ from recon.matching.judging.table import (
     where_holds,
 )
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.residuals import Legs, Ours, legs
+from recon.matching.sets.residuals import Legs, Ours, bits, legs
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.matching.sides.payouts import KnownPayout
 from recon.model.business_date import midnight
 from recon.model.errors import Defect
 from recon.model.words import BreakCode, Flag, GatewayState, SetState
@@ -126,17 +124,13 @@ PATTERN: Mapping[str, type] = {
     "charged_by_lines": int,
     "settlement_owed": bool,  # a settlement file of its days exists
     "fee_differs": bool,
-    "payout": int,  # bits of KnownPayout; 0 for what is no payout
-    "late": int,  # bit n: the n-th of CLOCKS has run out
+    **dict.fromkeys(PAYOUT_FACTS, bool),
+    **{f"late_{clock}": bool for clock in CLOCKS},  # it has run out
 }
 """What is known of a set, without its amounts. Signs are -1, 0, 1 after tolerance."""
-_PAYOUTS = {f"payout_{bit.name}".lower(): bit for bit in KnownPayout if bit.name != "PAYOUT"}
 FACTS: Mapping[str, type] = {
     **PATTERN,
-    "payout": bool,
     **dict.fromkeys(("order", "gateway", "cell"), str),
-    **dict.fromkeys(_PAYOUTS, bool),
-    **{f"late_{clock}": bool for clock in CLOCKS},
     # Signs of what neither a code nor anything that is waited for says; for `last` alone.
     **dict.fromkeys(("open_orders", "open_ledger"), int),
 }
@@ -200,10 +194,6 @@ def _facts(patterns: Mapping[str, Ints]) -> SimpleNamespace:
     known.gateway = np.array(GATEWAY_STATES, dtype=object)[patterns["gateway_state"]]
     pairs = zip(known.order.tolist(), known.gateway.tolist(), strict=True)
     known.cell = np.array([_cell(*pair) for pair in pairs], dtype=object)
-    for name, bit in _PAYOUTS.items():
-        setattr(known, name, patterns["payout"] & bit != 0)
-    for number, clock in enumerate(CLOCKS):
-        setattr(known, f"late_{clock}", patterns["late"] >> number & 1 != 0)
     for name, holds in DERIVED.items():
         setattr(known, name, holds(known))
     return known
@@ -377,77 +367,89 @@ class Outcomes:
         return own
 
 
-def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
-    """Judge every set; a second time without rounding where the budget is spent."""
-    joined.sets.columns |= without_ahead(joined.sets, as_of=as_of)
-    moved = wrong_accounts(joined.sets, judged=unverified_reasons(joined.sets) == 0)
-    joined.sets.columns["wrong_account"] = moved.wrong
-    joined.sets.columns["account_ambiguous"] = moved.ambiguous
-    sets = brought_together(joined.sets, host=moved.host)
+class SetFacts(NamedTuple):
+    """What is known of every set, but for what hangs on the night's budget of roundings."""
+
+    sets: Arrays
+    """As they are judged; see Outcomes."""
+    host: Rows
+    ours: Ours
+    due: dict[str, Ints]
+    """Clock -> when it runs out."""
+    facts: dict[str, Ints]
+
+
+def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
+    """The sets with the rows of other accounts beside their own, our moves and the clocks.
+
+    What sentences and rows of breaks ask of it as well, the sets of `joined` learn here.
+    """
+    own = joined.sets
+    own.columns |= without_ahead(own, as_of=as_of)
+    moved = wrong_accounts(own, judged=unverified_reasons(own) == 0)
+    own.columns |= {"wrong_account": moved.wrong, "account_ambiguous": moved.ambiguous}
+    sets = brought_together(own, host=moved.host)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
     moves, ours = our_moves(sets, refund_late=due["refund_confirmed"] <= as_of, rules=rules)
-    joined.sets.columns |= {
+    own.columns |= {
         "uncaptured": np.maximum(ours.uncaptured, beyond_doubt(sets)),
         "refund_hidden": np.full(len(sets), not all(map(rules.shows, REFUND_STATES))),
     }
-    fixed = {
+    facts = {
         **plain_facts(sets, ours=ours, covered=joined.covered),
         **moves,
         "unverified": unverified_reasons(sets),
-        "orders_lack": (sets["orders_lack"] & (sets["order_state"] == 0)).astype(np.int64),
-        "late": late_bits(due, as_of=as_of),
+        "orders_lack": bits(sets["orders_lack"] & (sets["order_state"] == 0)),
+        # Due exactly at as-of is late.
+        **{f"late_{clock}": bits(ends <= as_of) for clock, ends in due.items()},
     }
-    terms = _Terms(fixed, due, moved.host, sets, ours)
+    return SetFacts(sets, moved.host, ours, due, facts)
+
+
+def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
+    """Judge every set; a second time without rounding where the night's budget is spent."""
+    known = facts_of_sets(joined, rules=rules, as_of=as_of)
+    sets = known.sets
     budgets = {
         currency: tolerance.night_budget_minor_units
         for currency, tolerance in rules.tolerance.items()
         if tolerance.night_budget_minor_units is not None
     }
+
+    def compared(strict: Bools) -> Legs:
+        return legs(sets, ours=known.ours, rules=rules, strict=strict, covered=joined.covered)
+
     nothing = np.zeros(len(sets), dtype=np.bool_)
-    compare = partial(legs, sets, ours=ours, rules=rules, covered=joined.covered)
-    free = compare(strict=nothing)
+    free = compared(nothing)
     if not budgets:
-        return _judged(free, terms=terms, candidates=nothing)
-    hard = compare(strict=~nothing)
+        return _judged(free, known=known, candidates=nothing)
+    hard = compared(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
     differs &= np.isin(sets["currency"], [*budgets])
-    outcomes = _judged(free, terms=terms, candidates=differs)
+    outcomes = _judged(free, known=known, candidates=differs)
     strict = _over_budget(sets, outcomes=outcomes, budgets=budgets)
     if strict.any():
-        return _judged(compare(strict=strict), terms=terms, candidates=differs)
+        return _judged(compared(strict), known=known, candidates=differs)
     return outcomes
 
 
-class _Terms(NamedTuple):
-    """What of a judgement does not hang on the budget of roundings."""
-
-    fixed: dict[str, Ints]
-    due: dict[str, Ints]
-    host: Rows
-    sets: Arrays
-    ours: Ours
+def _judged(both: Legs, *, known: SetFacts, candidates: Bools) -> Outcomes:
+    facts = {**known.facts, **both.facts}
+    numbers, patterns = distinct_patterns({name: facts[name] for name in PATTERN})
+    judged = Judgements(numbers, judge(patterns))
+    due_at = _due_at(judged, due=known.due)
+    return Outcomes(judged, known.host, due_at, known.sets, known.ours, both.rounded, candidates)
 
 
-def _judged(both: Legs, *, terms: _Terms, candidates: Bools) -> Outcomes:
-    fixed, due, host, sets, ours = terms
-    every = {**fixed, **both.facts}
-    numbers, patterns = distinct_patterns({name: every[name] for name in PATTERN})
-    judgements = judge(patterns)
-    due_at = _due_at(numbers, judgements=judgements, due=due)
-    judged = Judgements(numbers, judgements)
-    return Outcomes(judged, host, due_at, sets, ours, both.rounded, candidates)
-
-
-def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[str, Ints]) -> Ints:
+def _due_at(judged: Judgements, *, due: dict[str, Ints]) -> Ints:
     """The first of the instants a pending set waits for."""
-    ends = np.full(len(numbers), NO_INSTANT, dtype=np.int64)
+    ends = np.full(len(judged.patterns), NO_INSTANT, dtype=np.int64)
     for clock, end in due.items():
-        waiting = np.array([clock in j.clocks for j in judgements], np.bool_)
-        if not waiting.any():
-            continue
-        rows = waiting[numbers]
-        sooner = rows & ((ends == NO_INSTANT) | (end < ends))
-        ends[sooner] = end[sooner]
+        waiting = np.array([clock in each.clocks for each in judged.judgements], np.bool_)
+        if waiting.any():
+            rows = waiting[judged.patterns]
+            sooner = rows & ((ends == NO_INSTANT) | (end < ends))
+            ends[sooner] = end[sooner]
     return ends
 
 

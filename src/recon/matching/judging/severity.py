@@ -254,36 +254,28 @@ def exposures(
     `uncaptured`: what our confirmed capture, which explains the set, left of the payment;
     `beyond_ours`: the same, and what one in doubt left.
     """
-    columns = {
-        "fee": sets["fee_gap"],
-        "exchange": sets["exchange_gap"],
-        "settled": sets["settled_gross"],
-        "settlement gap": sets["settled_captured"] - sets["gateway_captured"],
-        "captured": sets["gateway_captured"] - uncaptured,
-    }
-    sizes = {name: np.abs(column) for name, column in columns.items()}
+    amount = np.maximum.reduce([np.abs(sets[name]) for name in _AMOUNTS])
+    ordered, shown = np.abs(sets["order_amount"]), np.abs(sets["gateway_amount_shown"])
+    whole = np.where(ordered != 0, ordered, shown)
+    captured = np.abs(sets["gateway_captured"] - uncaptured)
+    amount = np.where(uncaptured > 0, np.minimum(amount, captured), amount)
+    taken = np.minimum(amount, np.abs(sets["gateway_captured"] - beyond_ours))
+    apart = np.abs(sets["settled_captured"] - sets["gateway_captured"])
     back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
-    sizes["settlement gap"] += np.where(sets["settled_refund_any"], back, 0)
+    apart = apart + np.where(sets["settled_refund_any"], back, 0)
     foreign = sets["settled_capture_any"] & (sets["settled_currency"] != sets["currency"])
-    amounts = largest(
-        sets["order_amount"],
-        sets["gateway_amount_shown"],
-        sets["instruction_amount"],
-        sets["payout_amount"],
-    )
-    whole = np.where(
-        sets["order_amount"] != 0,
-        np.abs(sets["order_amount"]),
-        np.abs(sets["gateway_amount_shown"]),
-    )
-    sizes["settlement gap"] = np.where(foreign, whole, sizes["settlement gap"])
     charged = np.where(ints(sets["ledger_chargeback"]) == 0, charged_by_lines(sets), 0)
-    amounts = np.where(uncaptured > 0, np.minimum(amounts, sizes["captured"]), amounts)
-    taken = np.abs(sets["gateway_captured"] - beyond_ours)
-    sizes["taken"] = np.where(beyond_ours > 0, np.minimum(amounts, taken), amounts)
-    return {**sizes, "whole": whole, "amount": amounts, "effect": np.maximum(effects, charged)}
+    return {
+        "effect": np.maximum(effects, charged),
+        "amount": amount,
+        "whole": whole,
+        "captured": captured,
+        "taken": np.where(beyond_ours > 0, taken, amount),
+        "settled": np.abs(sets["settled_gross"]),
+        "settlement gap": np.where(foreign, whole, apart),
+        "fee": np.abs(sets["fee_gap"]),
+        "exchange": np.abs(sets["exchange_gap"]),
+    }
 
 
-def largest(*columns: Ints) -> Ints:
-    """Row by row, the greatest absolute amount."""
-    return np.asarray(np.maximum.reduce([np.abs(c) for c in columns]), dtype=np.int64)
+_AMOUNTS = ("order_amount", "gateway_amount_shown", "instruction_amount", "payout_amount")

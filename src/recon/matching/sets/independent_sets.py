@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
+from recon.matching.frames.arrays import among, texts
 from recon.matching.frames.coding import NO_KEY, by_word, coded, equals
 from recon.matching.frames.digest import (
     Words,
     are_among,
-    identity_of,
+    first_ids,
     numbers_of,
     shared_numbers,
 )
@@ -116,10 +117,10 @@ def independent_sets(
         alone &= np.bincount(_named(of[name]), minlength=keys.size) == 1
     for name, rows in _spoken_for(sources, elsewhere=elsewhere, rules=rules).items():
         alone[_named(of[name][rows])] = False
-    if previous is not None and (ended := sorted({*previous.closed, *previous.away})):
+    if previous is not None and (ended := {*previous.closed, *previous.away}):
         # What was a break before goes on under its number or takes the next one.
-        ids = pa.array(identity_of(*(sources.orders[name] for name in KEY_COLUMNS)))
-        again = np.asarray(pc.is_in(ids, value_set=pa.array(ended, ids.type)))
+        ids = first_ids(*(texts(sources.orders[name]) for name in KEY_COLUMNS))
+        again = among(ids, ended)
         alone[_named(of["orders"][again])] = False
     if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
         # An order of one account may have its payment in another one of the merchant.

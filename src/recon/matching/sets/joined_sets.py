@@ -53,9 +53,6 @@ from recon.matching.sides.settlement_side import (
 )
 from recon.model.words import InstructionKind, Quarantined
 
-SPARE_MAX = 4
-"""Numbers of keys for each row, most of them of no row; above it the numbers are drawn together."""
-
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -114,14 +111,11 @@ def _numbers(
     """The number of each row's account and order, and how many there are."""
     if places <= 1:
         return [*orders], words
-    size = words * places
     wide = [
         account * np.int64(words) + order for account, order in zip(accounts, orders, strict=True)
     ]
-    if size > SPARE_MAX * sum(map(len, orders)):
-        every, known = pd.factorize(np.concatenate(wide))
-        wide, size = np.split(every, np.cumsum([*map(len, orders)])[:-1]), len(known)
-    return [each.astype(np.int32) for each in wide], size
+    every, known = pd.factorize(np.concatenate(wide))
+    return np.split(every.astype(np.int32), np.cumsum([*map(len, orders)])[:-1]), len(known)
 
 
 NO_SET = -1

@@ -25,8 +25,8 @@ from recon.config.fee_contract import (
 )
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column, texts
-from recon.matching.frames.coding import by_word, equals, placed, sums_of
-from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows
+from recon.matching.frames.coding import by_word, equals, placed
+from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows, total
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
 from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
 from recon.model.words import EntryType
@@ -158,7 +158,7 @@ def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
     number, places = placed(mine, by=_KEY)
     is_late = late[chosen].astype(np.intp)
     group, size = 2 * number + is_late, 2 * len(places)
-    base = sums_of(np.abs(mine["gross"].to_numpy(dtype=np.int64)), groups=group, size=size)
+    base = total(np.abs(mine["gross"].to_numpy(dtype=np.int64)), groups=group, size=size)
     count = np.bincount(group, minlength=size)
     rows = [
         {**dict(zip(_KEY, places[at // 2], strict=True)), "late": at % 2}

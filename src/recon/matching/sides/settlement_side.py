@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, text_column, texts
-from recon.matching.frames.coding import Codes, by_word, equals, placed, sums_of
+from recon.matching.frames.coding import Codes, by_word, equals, placed
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -70,13 +70,13 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
         groups = groups * _SIGNS + np.sign(amounts[name]) + 1
     known, rows = np.unique(groups, return_inverse=True)
     size = len(known)
-    sums = {name: sums_of(amounts[name], groups=rows, size=size).tolist() for name in amounts}
+    sums = {name: total(amounts[name], groups=rows, size=size).tolist() for name in amounts}
     cells = (
         {**dict(zip(_BY, places[number], strict=True)), **{name: sums[name][at] for name in sums}}
         for at, number in enumerate((known // _SIGNS ** len(_SIGNED)).tolist())
     )
     frame = frame_of(({**row, "line": 0} for row in cells), columns=SETTLEMENT_COLUMNS)
-    counts = sums_of(lines_of_rows(lines), groups=rows, size=size)
+    counts = total(lines_of_rows(lines), groups=rows, size=size)
     return frame.assign(**{STANDS_FOR: counts})
 
 
@@ -298,7 +298,7 @@ def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
     """
     rows = settlement[pay_outs(settlement)]
     groups, batches = placed(rows, by=BATCH)
-    paid = sums_of(amounts_of(rows["net"]), groups=groups, size=len(batches)).tolist()
+    paid = total(amounts_of(rows["net"]), groups=groups, size=len(batches)).tolist()
     days = [""] * len(batches)
     for group, day in zip(groups.tolist(), rows["settled_on"].tolist(), strict=True):
         days[group] = max(days[group], day)
