@@ -90,11 +90,14 @@ class Judged:
     """What the books have of what arrived at the bank; its rows stand among the frames."""
 
     @property
+    def legs(self) -> list[CashResult | BankResult | Bookings]:
+        """What stands beside the sets, each with `found` and `reopens`."""
+        return [leg for leg in (self.cash, self.bank, self.bookings) if leg is not None]
+
+    @property
     def bookable(self) -> list[BookingPart]:
         """What is to be booked of what is no set."""
-        cash, bookings = self.cash, self.bookings
-        found = [] if cash is None else [*parts_of_found(cash.found)]
-        return found if bookings is None else [*found, *parts_of_found(bookings.found)]
+        return [part for leg in self.legs for part in parts_of_found(leg.found)]
 
 
 def judge(
@@ -189,11 +192,9 @@ def _with_cash_and_banks(
     bookings = judge_bookings(sources, bank=bank, **terms)
     judged = replace(judged, cash=cash, bank=bank, bookings=bookings)
     frames, reopens = judged.frames, {**judged.reopens}
-    for result in (cash, bank, bookings):
-        if result is None:
-            continue
-        frames = with_found(frames, result.found, **terms)
-        reopens |= result.reopens
+    for leg in judged.legs:
+        frames = with_found(frames, leg.found, **terms)
+        reopens |= leg.reopens
     frames = replace(frames, matches=with_bookings(frames.matches, bookings=bookings))
     return replace(judged, frames=frames, reopens=reopens)
 

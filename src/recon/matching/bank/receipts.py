@@ -88,10 +88,7 @@ def receipts_of(
         batches: every batch id of ours.
         rules: who is known as the other side at which bank.
     """
-    ours = BatchNames({batch.casefold() for batch in batches})
-    words = {
-        name: [folded_word(word) for word in bank.counterparty] for name, bank in rules.bank.items()
-    }
+    scope = _Scope.of(source.statements, batches=batches, rules=rules)
     chosen = [*judged.counted, *judged.reports]
     entries = source.entries
     rows = entries[entries["statement"].isin(chosen) & entries["status"].eq(BOOKED)]
@@ -104,8 +101,7 @@ def receipts_of(
         provisional = cells["statement"] in judged.reports
         if provisional and cells["booked_on"] <= judged.covers[bank].to_day:
             continue
-        known = is_known(other_side(cells["counterparty"], cells["text"]), words=words[bank])
-        names = ours.named_in(cells, known=known)
+        known, names = scope.read(cells)
         if not known and not names:
             continue
         entry_no = _entry_no(cells)
@@ -266,7 +262,6 @@ Listed = Collection[tuple[str, int]]
 """Reference and amount of entries whose payments a notification lists, where one is ours."""
 ROWS_AT_ONCE = 65_536
 _OF_OTHERS = ("end_to_end_id", "reference", "counterparty", "text")
-_REPORTED = ("end_to_end_id", "reference", "text")
 
 
 def stored_of(
@@ -377,7 +372,7 @@ def _details_of(statements: Sequence[BankStatement]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Which rows have the gateway as their other side, or name a batch."""
+    """What tells which entries are ours: the words of the gateway, and our batch ids."""
 
     ours: BatchNames
     words: list[list[str]]
@@ -396,39 +391,27 @@ class _Scope:
         ours = BatchNames({batch.casefold() for batch in batches})
         return cls(ours, words, _details_of(statements))
 
+    def read(self, cells: Mapping[Any, Any]) -> tuple[bool, frozenset[str]]:
+        """Whether the gateway is the other side of an entry, and the batches that it names."""
+        side = other_side(cells["counterparty"], cells["text"])
+        known = is_known(side, words=self.words[cells["statement"]])
+        return known, self.ours.named_in(cells, known=known)
+
     def marks(self, entries: pd.DataFrame) -> Bools:
-        """Of some rows."""
-        parts = (_named(part, words=self.words, ours=self.ours) for part in _in_parts(entries))
-        return np.concatenate([np.zeros(0, dtype=np.bool_), *parts])
+        """The rows that are ours."""
+        names = ("statement", *_OF_OTHERS)
+        ours = (
+            any(self.read(dict(zip(names, cells, strict=True))))
+            for part in _in_parts(entries)
+            for cells in zip(*(part[name].tolist() for name in names), strict=True)
+        )
+        return np.fromiter(ours, np.bool_, len(entries))
 
 
 def _in_parts(entries: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """So many rows as may be objects of Python together."""
     for start in range(0, len(entries), ROWS_AT_ONCE):
         yield entries.iloc[start : start + ROWS_AT_ONCE]
-
-
-def _named(entries: pd.DataFrame, *, words: list[list[str]], ours: BatchNames) -> Bools:
-    sides = [
-        *map(other_side, entries["counterparty"].tolist(), entries["text"].tolist()),
-    ]
-    known: dict[tuple[int, str], bool] = {}
-    for key in {*zip(entries["statement"].tolist(), sides, strict=True)}:
-        known[key] = is_known(key[1], words=words[key[0]])
-    columns = (
-        entries["statement"].tolist(),
-        sides,
-        *(entries[name].tolist() for name in _REPORTED),
-    )
-    return np.fromiter(
-        (
-            known[statement, other]
-            or bool(ours.named_in(dict(zip(_REPORTED, texts, strict=True)), known=False))
-            for statement, other, *texts in zip(*columns, strict=True)
-        ),
-        np.bool_,
-        len(entries),
-    )
 
 
 def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:

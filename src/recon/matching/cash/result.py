@@ -1,6 +1,6 @@
 """The cash of a reconciliation: its groups and what is held, as rows of the result."""
 
-import calendar
+from calendar import monthrange
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -273,13 +273,34 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
 
 
 def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
-    """Until when each line and each entry is young."""
-    grace = Grace.parse(clock.rules.grace.gateway_to_ledger)
-    settled, booked = (
-        due(starts, grace=grace, calendar=clock.rules.business_calendar)
-        for starts in (_settled_at(books, clock=clock), _booked_at(books, clock=clock))
-    )
-    return settled, booked
+    """Until when each line and each entry is young; no grace runs from a date far ahead."""
+    rules, booked = clock.rules, books.booked
+    calendar, grace = rules.business_calendar, Grace.parse(rules.grace.gateway_to_ledger)
+    days = days_not_ahead(books.settled["day"], clock=clock)
+    at = np.where(is_ahead(booked["at"], as_of=microseconds(clock.as_of)), NO_INSTANT, booked["at"])
+    if rules.ledger.fees_per == "month":
+        # The fees of a month have time from its last day on.
+        days = np.where(books.settled["kind"] == FEES, _month_ends(days), days)
+        is_fee = booked["kind"] == FEES
+        months = days_not_ahead(np.where(is_fee, booked["name"], LONG_PAST), clock=clock)
+        at = np.where(is_fee, midnights(_month_ends(months), zone=calendar.zone), at)
+    settled_at = midnights(days, zone=calendar.zone)
+    settled, entries = (due(since, grace=grace, calendar=calendar) for since in (settled_at, at))
+    return settled, entries
+
+
+def _month_ends(days: Column) -> Column:
+    """The last day of the month of each day or month."""
+    months = {day[:7] for day in days.tolist()}
+    last = {
+        month: f"{month}-{monthrange(int(month[:4]), int(month[5:]))[1]:02d}" for month in months
+    }
+    return np.array([last[day[:7]] for day in days.tolist()], dtype=object)
+
+
+def days_not_ahead(days: Column, *, clock: Clock) -> Column:
+    """Days or months; those that lie too far ahead as long past."""
+    return np.where(days > clock.last_day, LONG_PAST, days).astype(object)
 
 
 def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
@@ -289,47 +310,6 @@ def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
     both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
     marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
     return marks[0] | marks[1]
-
-
-def _settled_at(books: BookGroups, *, clock: Clock) -> Ints:
-    """From when the books have time for each line."""
-    monthly = (books.settled["kind"] == FEES) & (clock.rules.ledger.fees_per == "month")
-    days = days_not_ahead(books.settled["day"], clock=clock)
-    return midnights(_month_ends(days, rows=monthly), zone=clock.rules.business_calendar.zone)
-
-
-def days_not_ahead(days: Column, *, clock: Clock) -> Column:
-    """Days or months; those that lie too far ahead as long past."""
-    return np.where(days > clock.last_day, LONG_PAST, days).astype(object)
-
-
-def _booked_at(books: BookGroups, *, clock: Clock) -> Ints:
-    """From when the settlement has time for each entry."""
-    at: Ints = books.booked["at"].astype(np.int64)
-    at = np.where(is_ahead(at, as_of=microseconds(clock.as_of)), NO_INSTANT, at)
-    if clock.rules.ledger.fees_per != "month":
-        return at
-    monthly = books.booked["kind"] == FEES
-    days = filled("1970-01", size=len(at))
-    days[monthly] = days_not_ahead(books.booked["name"][monthly], clock=clock)
-    ends = midnights(
-        _month_ends(days, rows=np.ones(len(at), np.bool_)),
-        zone=clock.rules.business_calendar.zone,
-    )
-    return np.where(monthly, ends, at)
-
-
-def _month_ends(days: Column, *, rows: Bools) -> Column:
-    """The last day of the month of some days."""
-    known = {day: _last_day(day) for day in {*days[rows].tolist()}}
-    ends = days.copy()
-    ends[rows] = [known[day] for day in days[rows].tolist()]
-    return ends
-
-
-def _last_day(day: str) -> str:
-    year, month = int(day[:4]), int(day[5:7])
-    return f"{day[:7]}-{calendar.monthrange(year, month)[1]:02d}"
 
 
 _NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}

@@ -88,23 +88,22 @@ def _explained(sets: Arrays, *, money: Bools) -> Bools:
 
     What went beyond what the order expects is no explanation.
     """
-    confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
-    hidden = ~sets["captured_known"] & (confirmed <= shown)
-    by_capture = (confirmed > 0) & ((confirmed == shown) | hidden)
-    by_capture &= confirmed <= _to_be_captured(sets)
-    refunds, refunded = ints(sets["refund_confirmed"]), ints(sets["order_refunded"])
-    by_refund = (refunds > 0) & (refunds == ints(sets["gateway_refunded"]))
-    by_refund &= ~np.isin(sets["order_state"], STATES_REFUND) | (refunds <= refunded)
-    captured_ties = shown == ints(sets["order_captured"])
-    refunded_ties = ints(sets["gateway_refunded"]) == refunded
+    captured, refunded = ints(sets["gateway_captured"]), ints(sets["gateway_refunded"])
+    capture, refund = ints(sets["capture_confirmed"]), ints(sets["refund_confirmed"])
+    ordered_refund = ints(sets["order_refunded"])
+    # Where the query tells only what was authorised, a capture of less cannot be seen.
+    is_seen = (capture == captured) | (~sets["captured_known"] & (capture <= captured))
+    by_capture = (capture > 0) & is_seen & (capture <= _to_be_captured(sets))
+    is_expected = ~np.isin(sets["order_state"], STATES_REFUND) | (refund <= ordered_refund)
+    by_refund = (refund > 0) & (refund == refunded) & is_expected
+    capture_ties = by_capture | (captured == ints(sets["order_captured"]))
+    refund_ties = by_refund | (refunded == ordered_refund)
     ordered = (sets["order_state"] != 0) & ~sets["order_duplicate"]
     single = (ints(sets["payments_with_money"]) == 1) & (ints(sets["currencies"]) == 1)
-    plain = ~(sets["refund_unknown"] | sets["moves_foreign"])
-    pair = money & ordered & single & plain
-    moved = (by_capture | by_refund) & (by_capture | captured_ties) & (by_refund | refunded_ties)
+    plain = single & ~(sets["refund_unknown"] | sets["moves_foreign"])
+    by_money = money & ordered & plain & (by_capture | by_refund) & capture_ties & refund_ties
     cancelled = (sets["gateway_state"] == NUMBER["cancelled"]) & ordered
-    by_cancel = cancelled & sets["cancel_confirmed_any"]
-    return np.asarray((pair & moved) | by_cancel, dtype=np.bool_)
+    return np.asarray(by_money | (cancelled & sets["cancel_confirmed_any"]), dtype=np.bool_)
 
 
 def _to_be_captured(sets: Arrays) -> Ints:
