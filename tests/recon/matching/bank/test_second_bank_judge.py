@@ -44,7 +44,7 @@ def month_of(pick: random.Random) -> tuple[list[Paid], list[Came]]:
         amounts = ((whole,), (whole,), (whole, -whole), (whole, whole), (whole, -whole, whole))
         for amount in pick.choice((*amounts, (), (50,))):
             less = pick.choice((0, 0, 0, 7)) if names else 0
-            day, charges = pick.choice(CAME_ON), pick.choice((less, 0))
+            day, charges = pick.choice(CAME_ON), pick.choice((less, 0, 0, 5))
             came.append(Came(names, day, amount - less, charges))
     more = pick.randint(0, 2)
     came += [Came((), pick.choice(CAME_ON), pick.choice(AMOUNTS)) for _ in range(more)]
@@ -75,6 +75,8 @@ def test_the_second_judge_comes_to_the_same(covered: str) -> None:
         expected = [(o.batch, o.state, o.code, o.flags, o.effect, o.exposure) for o in paid]
         assert [*_payouts(result)] == expected, number
         assert Counter(_entries(result)) == Counter(one.state for one in came), number
+        in_transit = [one.batch for one in paid if one.state == "PENDING"]
+        assert result.pending["expected_side"].tolist() == ["bank"] * len(in_transit)
         for one in paid:
             seen |= {one.code or one.state, *one.flags}
         seen |= {one.state for one in came}
