@@ -119,9 +119,6 @@ def _day_before(settled: str, *, calendar: BusinessCalendar) -> str:
     return day.isoformat()
 
 
-TWICE = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What became of one payout, of several together, or of an entry that nobody expects.
@@ -210,30 +207,9 @@ def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: R
         return replace(base, flags=flags | late | repaid)
     if taken and not foreign and paid - total == taken:
         return replace(base, flags=flags | late | {Flag.BANK_CHARGES}, charges=taken)
-    twice = sum(amount == paid for amount in amounts) >= TWICE
+    twice = sum(amount == paid for amount in amounts) >= SEVERAL
     returned = _went_back(receipts, amounts, paid=paid)
     return replace(base, effect=total - paid, returned=returned, twice=twice)
-
-
-def ambiguous(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, first: bool) -> Finding:
-    """A payout that an entry may mean, with what all of them differ by on the first of them."""
-    currency = payouts[0].currency
-    paid = sum(one.paid for one in payouts)
-    # One tuple for all payouts that the same entries may mean: there may be thousands of both.
-    told = tuple(receipts)
-    alone = Finding(
-        currency, paid=paid, bank_amount=paid, unclear=True, payouts=(*payouts,), receipts=told
-    )
-    if not first:
-        return alone
-    total = sum(one.worth(currency) or 0 for one in told)
-    foreign = [one for one in told if one.currency != currency]
-    return replace(
-        alone,
-        bank_amount=total,
-        effect=total - paid,
-        exchanged=_exchanged(foreign, currency=currency),
-    )
 
 
 def _exchanged(foreign: Sequence[Receipt], *, currency: str) -> tuple[tuple[str, int], ...]:
@@ -356,17 +332,13 @@ def _named(
             targets[meant[0].number] = meant[0]
         else:
             doubtful |= {one.number for one in here}
-    if len({one.currency for one in targets.values()}) > 1:
+    if doubtful or len({one.currency for one in targets.values()}) > 1:
         return Named(receipt, doubtful=frozenset({*targets, *doubtful}))
-    if doubtful:
-        return Named(receipt, doubtful=frozenset({*doubtful, *targets}))
     return Named(receipt, frozenset(targets), elsewhere=None if targets else elsewhere)
 
 
 def _meant(payouts: Sequence[Payout], *, receipt: Receipt) -> list[Payout]:
     """The one payout of an id that an entry can mean; several where nothing says which."""
-    if len(payouts) < 2:  # noqa: PLR2004 - nothing to choose
-        return [*payouts]
     equal = [one for one in payouts if receipt.worth(one.currency) == one.paid]
     if len(equal) == 1:
         return equal
@@ -414,8 +386,8 @@ def pair(
     free = [one.receipt for one in named if one.unnamed and not one.receipt.provisional]
     work.by_sum_of_a_day(free)
     work.by_amount(free)
-    rest = [one for one in named if one.receipt not in work.used and not one.targets]
-    rest = [one for one in rest if not one.doubtful]
+    free_of_names = (one for one in named if not (one.targets or one.doubtful))
+    rest = [one for one in free_of_names if one.receipt not in work.used]
     judged = [one for one in rest if _is_judged(one, covers=covers)]
     opening = [one for one in payouts if one.opening and one.number not in work.done]
     left = [one for one in payouts if not one.opening and one.number not in work.done]
@@ -541,22 +513,28 @@ class _Work:
         self.keep(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT}))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
-        """AMBIGUOUS_MATCH of each; what they differ by together stands on the first."""
+        """No choice for any of them; what they differ by together stands on the first."""
         payouts, earlier = self._opened_again(payouts)
+        # One tuple for all payouts that the same entries may mean: there may be thousands of both.
         told = tuple(sorted({*receipts, *earlier}, key=lambda one: one.place))
-        whole = ambiguous(told, payouts, first=True)
+        currency = payouts[0].currency
+        share = sum(one.worth(currency) or 0 for one in told) - sum(one.paid for one in payouts)
+        exchanged = _exchanged([one for one in told if one.currency != currency], currency=currency)
         self.used |= {*told}
-        for place, one in enumerate(payouts):
-            alone = ambiguous(told, [one], first=False)
-            share = whole.effect if place == 0 else 0
+        for one in payouts:
             self._keep_alone(
-                replace(
-                    alone,
-                    effect=share,
+                Finding(
+                    one.currency,
+                    paid=one.paid,
                     bank_amount=one.paid + share,
-                    exchanged=whole.exchanged if place == 0 else (),
+                    effect=share,
+                    unclear=True,
+                    payouts=(one,),
+                    receipts=told,
+                    exchanged=exchanged,
                 )
             )
+            share, exchanged = 0, ()
 
     def _open(self) -> list[Payout]:
         return [one for one in self.payouts if one.number not in self.done and not one.opening]
