@@ -163,15 +163,6 @@ def test_all_attempts_of_an_order_are_kept(ask: Asker) -> None:
     assert [(r.transaction_id, r.query_result) for r in got.found] == [("TSO1", "1"), ("T2", "0")]
 
 
-def test_transactions_are_asked_by_their_own_field(ask: Asker) -> None:
-    gateway = Gateway(lambda keys: reply_of([row_of("SO1", transaction_id=k) for k in keys]))
-
-    got = ask(gateway, ["T1", "T2"], trades=True)
-
-    assert [record.key for record in got.found] == ["T1", "T2"]
-    assert b"trades=T1%2CT2" in ask.player.requests[0]
-
-
 def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
     """query_result 2 is not found; a row that never comes is failed, after asking alone."""
 
@@ -437,13 +428,6 @@ def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
     got = ask(Gateway(lambda _: answer(502, b"")), keys_of(2000), in_flight=1, patience=0)
 
     assert (len(got.failed), got.calls, ask.waits) == (2000, 6, [])
-
-
-def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None:
-    got = ask(Gateway(known), ["a,b", "SO1", "", "é"])
-
-    assert [failed.key for failed in got.failed] == ["a,b", "", "é"]
-    assert len(got.found) == 1
 
 
 def test_refunds_are_searched_in_groups_within_both_bounds(

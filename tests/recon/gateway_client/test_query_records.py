@@ -96,25 +96,6 @@ def test_a_malformed_row_fails_its_key_and_is_never_guessed(
     assert FindingKind.MALFORMED in {finding.kind for finding in got.findings}
 
 
-@pytest.mark.parametrize(
-    ("amount", "currency"),
-    [
-        ("12.50000", "EUR"),
-        ("934.5200", "EUR"),
-        ("1200", "JPY"),
-        ("1200.00", "JPY"),
-        ("1.5000", "KWD"),
-    ],
-)
-def test_zeros_beyond_the_exponent_say_nothing_else(
-    context: PreparedCall, amount: str, currency: str
-) -> None:
-    """However many there are: the same grammar as of files."""
-    (record,) = read(context, ROW | {"amount": amount, "currency": currency}).records
-
-    assert (record.amount, str(record.amount)) == (Decimal(amount), amount)
-
-
 def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: PreparedCall) -> None:
     """Risk said once a reply is of its only row, else of none: who knows of which payment it is."""
     beside = {"antifraud_provider": "P", "is3ds": "1"}
@@ -146,20 +127,6 @@ def test_found_and_not_found_at_once_is_failed(context: PreparedCall) -> None:
     got = read(context, ROW, {"order_no": "SO1", "query_result": "2"})
 
     assert (got.records, got.not_found, list(got.failed)) == ([], [], ["SO1"])
-
-
-def test_the_same_row_twice_counts_once(context: PreparedCall) -> None:
-    got = read(context, ROW, ROW)
-
-    assert len(got.records) == 1
-    assert [finding.kind for finding in got.findings] == [FindingKind.DOUBLED_ROW]
-
-
-def test_rows_of_other_keys_are_findings(context: PreparedCall) -> None:
-    got = read(context, ROW | {"order_no": "SO9"})
-
-    assert (got.records, got.missing) == ([], ["SO1"])
-    assert [finding.kind for finding in got.findings] == [FindingKind.FOREIGN_ROW]
 
 
 @pytest.mark.parametrize(

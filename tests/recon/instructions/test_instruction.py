@@ -94,25 +94,10 @@ def test_an_account_is_shown_by_its_ends_only(number: str, shown: str) -> None:
 CARD = b"4111111111111111"
 
 
-def test_a_card_number_in_a_reply_is_cut() -> None:
-    assert masked(b'{"note":"' + CARD + b'"}', known=b"") == b'{"note":"411111******1111"}'
-
-
 def test_our_own_ids_stay_readable() -> None:
     assert masked(b'{"id":"' + CARD + b'"}', known=b"..." + CARD + b"...") == (
         b'{"id":"' + CARD + b'"}'
     )
-
-
-def test_other_numbers_stay() -> None:
-    assert masked(b"4111111111111112 12345", known=b"") == b"4111111111111112 12345"
-
-
-@pytest.mark.parametrize("form", ["4111 1111 1111 1111", "4111-1111-1111-1111"])
-def test_a_card_number_in_groups_is_cut(form: str) -> None:
-    shown = masked(f'{{"note":"card {form} declined"}}'.encode(), known=b"")
-    assert form.encode() not in shown
-    assert b"1111 declined" in shown
 
 
 def test_what_is_named_for_a_person_or_a_card_is_not_kept() -> None:
