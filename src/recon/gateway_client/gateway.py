@@ -139,10 +139,7 @@ class AsyncGateway:
     ) -> PreparedRequest:
         """The first phase of `send`, for who keeps a journal; `transport.send` is the second.
 
-        Args:
-            operation: Of the batch.
-            rows: What is to be sent.
-            sign_key: Who signs this batch, where it is not the connection's.
+        `sign_key` signs this batch, where it is not the connection's.
         """
         ours = self._connection
         account = replace(ours, sign_key=sign_key) if sign_key else ours

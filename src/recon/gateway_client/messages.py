@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote_plus
@@ -141,6 +142,11 @@ def given_leaves(
                 yield at, element
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
 def text_problem(
     place: str,
     *,
@@ -155,8 +161,8 @@ def text_problem(
     profile = interface.profile
     own = getattr(profile.grammar, place) if place in _PATTERNED else ""
     longest = profile.lengths.get(place, profile.text_characters_max)
-    if pattern := grammar.get(place.rpartition(".")[2], own):
-        if re.fullmatch(pattern, text, re.ASCII) is None:
+    if pattern := grammar.get(place.rpartition(".")[2], own) if grammar else own:
+        if _compiled(pattern).fullmatch(text) is None:
             return f"does not have the form {pattern}"
     elif _CONTROL.search(text):
         return "has characters that cannot be sent"

@@ -17,7 +17,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
@@ -498,8 +498,14 @@ def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> Pr
         for name, value in _amounts_of(payment).items()
     }
     signature = account.sign(operation, fields=texts_of(fields))
-    empty = interface.profile.payment.sent_empty.get(operation.value, ())
-    named = {**dict.fromkeys(empty, ""), **_named(fields, interface=interface)}
+    brand = interface.profile.payment
+    names = {
+        "website": brand.website_field,
+        "antifraud_token_cookie": f"{brand.antifraud_provider}_token_cookie",
+    }
+    named = dict.fromkeys(brand.sent_empty.get(operation.value, ()), "")
+    named |= {names.get(name, name): value for name, value in fields.items() if name != "more"}
+    named |= fields.get("more", {})
     message = account.message(named, signature=signature)
     return PreparedPayment.of(
         named,
@@ -511,17 +517,6 @@ def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> Pr
         payment=payment,
         texts={name: value for name, value in message.items() if isinstance(value, str)},
     )
-
-
-def _named(fields: Mapping[str, Any], *, interface: GatewayInterface) -> dict[str, Any]:
-    """The fields under the names that this gateway's brand gives them."""
-    described = interface.profile.payment
-    names = {
-        "website": described.website_field,
-        "antifraud_token_cookie": f"{described.antifraud_provider}_token_cookie",
-    }
-    own = {names.get(name, name): value for name, value in fields.items() if name != "more"}
-    return {**own, **fields.get("more", {})}
 
 
 ROOT = "respon"
