@@ -161,10 +161,10 @@ def text_problem(
     profile = interface.profile
     own = getattr(profile.grammar, place) if place in _PATTERNED else ""
     longest = profile.lengths.get(place, profile.text_characters_max)
-    if pattern := grammar.get(place.rpartition(".")[2], own) if grammar else own:
-        if _compiled(pattern).fullmatch(text) is None:
-            return f"does not have the form {pattern}"
-    elif _CONTROL.search(text):
+    pattern = grammar.get(place.rpartition(".")[2], own) if grammar else own
+    if pattern and _compiled(pattern).fullmatch(text) is None:
+        return f"does not have the form {pattern}"
+    if _CONTROL.search(text):
         return "has characters that cannot be sent"
     if len(text) > longest:
         return f"is longer than {longest} characters"
