@@ -50,8 +50,7 @@ from tests.recon.gateway_client.sample_payments import (
     result_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with, record_of
-from tests.recon.gateway_client.test_query_client import reply_of, row_of
-from tests.recon.gateway_client.test_query_records import REFUND_ROW
+from tests.recon.gateway_client.test_queries import REFUND_ROW, reply_of, row_of
 
 CASES_DEFAULT = 600
 CASES = int(os.environ.get("REPLY_FUZZ_CASES", CASES_DEFAULT))
