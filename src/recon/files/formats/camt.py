@@ -23,7 +23,7 @@ from recon.files.formats.bank_records import (
 from recon.files.formats.format_limits import XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.formats.xml_records import refuse_unfit_xml
+from recon.files.formats.xml_records import FOREIGN, refuse_unfit_xml
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT
 from recon.privacy.shown_text import redacted
 
@@ -67,7 +67,8 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
 
 def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
     form, entries, count = "", list[RawEntry](), 0
-    parser = _parser()
+    # An element that nobody waits for is never an object of Python: there are twenty an entry.
+    parser = etree.XMLPullParser(events=("end",), tag=_AWAITED, **FOREIGN)
     for element in _elements(parser, content=content):
         form = form or _form_of(element.getroottree().getroot(), name=name)
         _refuse_too_deep(element, name=name)
@@ -98,20 +99,6 @@ def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
 def _refuse_too_deep(element: Any, *, name: str) -> None:
     if _TOO_DEEP(element):
         refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
-
-
-def _parser() -> Any:
-    return etree.XMLPullParser(
-        events=("end",),
-        # An element that nobody waits for is never an object of Python: there are twenty an entry.
-        tag=_AWAITED,
-        resolve_entities=False,
-        no_network=True,
-        huge_tree=False,
-        load_dtd=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
 
 
 def _elements(parser: Any, *, content: bytes) -> Iterator[Any]:

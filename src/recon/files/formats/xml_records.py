@@ -8,7 +8,7 @@ namespace; comments and processing instructions say nothing.
 import io
 import re
 from codecs import BOM_UTF8
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from lxml import etree
@@ -24,6 +24,11 @@ HEAD_BYTES = 4_096
 """Within which a document says its encoding."""
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
 _WHITE = " \t\r\n"
+FOREIGN: Mapping[str, Any] = {
+    **dict.fromkeys(("resolve_entities", "huge_tree", "load_dtd"), False),
+    **dict.fromkeys(("no_network", "remove_comments", "remove_pis"), True),
+}
+"""How a parser reads XML of others: what it says itself, and nothing that it names elsewhere."""
 
 
 def xml_table(file: FileBytes, *, wanted: Container[str], record: str) -> RawTable:
@@ -78,16 +83,7 @@ def refuse_unfit_xml(file: FileBytes) -> None:
 def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:
     """Every record, forgotten behind the caller."""
     depth = 0
-    events = etree.iterparse(
-        io.BytesIO(content),
-        events=("start", "end"),
-        resolve_entities=False,
-        no_network=True,
-        huge_tree=False,
-        load_dtd=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    events = etree.iterparse(io.BytesIO(content), events=("start", "end"), **FOREIGN)
     inside = 0
     for event, element in events:
         if event == "start":

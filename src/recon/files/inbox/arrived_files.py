@@ -5,11 +5,12 @@ whole. Where nothing beside it says that it is complete, only time does.
 """
 
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from recon.config.file_layouts import MENDED_PREFIX, FileLayout, layout_of
 from recon.files.formats.raw_reader import SUFFIXES
@@ -76,6 +77,12 @@ def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
     return _unfit(path, names=names, layouts=layouts, endings=SUFFIXES)
 
 
+def partners_of(*layouts: FileLayout) -> tuple[str, ...]:
+    """How the names end of what stands beside files."""
+    endings = (ending for each in layouts for ending in (each.control_file, each.done_file))
+    return tuple(filter(None, endings))
+
+
 def _unfit(
     entry: Path,
     *,
@@ -88,10 +95,7 @@ def _unfit(
     name = entry.name.lower()
     if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
         return HIDDEN
-    partners = tuple(
-        ending for each in layouts for ending in (each.control_file, each.done_file) if ending
-    )
-    if partners and entry.name.endswith(partners):
+    if entry.name.endswith(partners_of(*layouts)):
         return BESIDE
     if not name.endswith(endings) and not layout.format:
         return f"does not end in {', '.join(endings)}"
@@ -109,6 +113,8 @@ LOOKS_MAX = 12
 """A file that changed between as many looks is left; each is a settle time after the one before."""
 
 _Version = tuple[int, int, int]
+Name = TypeVar("Name", bound=Hashable)
+Version = TypeVar("Version")
 
 
 def unsettled(
@@ -123,20 +129,32 @@ def unsettled(
     A file whose last change is older by the clock is believed at once. One that is gone counts as
     settled: reading it will say so.
     """
-    now = clock()
-    waiting = [path for path in paths if settle and not _is_older(path, than=now - settle)]
+    old = clock() - settle
+    seen = {path: _version_of(path) for path in paths if settle}
+    young = {path: version for path, version in seen.items() if _is_younger(version, than=old)}
+    return tuple(still_moving(young, look=_version_of, wait=partial(pause, settle)))
+
+
+def still_moving(
+    seen: dict[Name, Version], *, look: Callable[[Name], Version], wait: Callable[[], None]
+) -> list[Name]:
+    """Wait until each is gone (None) or what it was at the look before; those that never were.
+
+    `seen`, what the caller saw of each, becomes what was seen last.
+    """
+    moving = [*seen]
     for _ in range(LOOKS_MAX):
-        if not waiting:
+        if not moving:
             break
-        before = {path: _version_of(path) for path in waiting}
-        pause(settle)
-        waiting = [path for path in waiting if _version_of(path) != before[path]]
-    return tuple(waiting)
+        wait()
+        now = {name: look(name) for name in moving}
+        moving = [name for name in moving if now[name] not in (None, seen[name])]
+        seen |= now
+    return moving
 
 
-def _is_older(path: Path, *, than: datetime) -> bool:
-    version = _version_of(path)
-    return version is None or datetime.fromtimestamp(version[2] / 1e9, tz=UTC) <= than
+def _is_younger(version: _Version | None, *, than: datetime) -> bool:
+    return version is not None and datetime.fromtimestamp(version[2] / 1e9, tz=UTC) > than
 
 
 def _version_of(path: Path) -> _Version | None:

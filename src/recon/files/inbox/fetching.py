@@ -18,7 +18,7 @@ from typing import Protocol
 
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.files.formats.format_limits import FILE_BYTES_MAX
-from recon.files.inbox.arrived_files import LOOKS_MAX, WAITS_FOR
+from recon.files.inbox.arrived_files import WAITS_FOR, partners_of, still_moving
 from recon.privacy.shown_text import name_problem, redacted
 
 NAMES_MAX = 10_000
@@ -100,8 +100,7 @@ def fetch(
     names: list[str] = []
     left: list[tuple[str, str]] = []
     for name in wanted:
-        layout = layout_of(name, layouts=layouts)
-        beside = [name + ending for ending in (layout.control_file, layout.done_file) if ending]
+        beside = [name + each for each in partners_of(layout_of(name, layouts=layouts))]
         why = _unfit(there[name]) or growing.get(name, "")
         missing = [each for each in beside if each not in there]
         if not why and missing:
@@ -123,14 +122,11 @@ def _wanted(
     names: Iterable[str], *, patterns: Sequence[str], layouts: tuple[FileLayout, ...]
 ) -> Sequence[str]:
     """Names that fit a pattern, without the partners, which come with their files."""
-    partners = tuple(
-        ending for each in layouts for ending in (each.control_file, each.done_file) if ending
-    )
+    partners = partners_of(*layouts)
     return [
         name
         for name in names
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-        and not (partners and name.endswith(partners))
+        if any(fnmatchcase(name, pattern) for pattern in patterns) and not name.endswith(partners)
     ]
 
 
@@ -142,21 +138,11 @@ def _growing(
     settle: Callable[[], None],
 ) -> Mapping[str, str]:
     """Files that did not stand still, and why each is left; `there` is renewed meanwhile."""
-    moving, gone = list(names), dict[str, str]()
-    for _ in range(LOOKS_MAX):
-        if not moving:
-            break
-        settle()
-        before, moving = moving, []
-        for name in before:
-            now = folder.again(name)
-            if now is None:
-                gone[name] = "is gone again"
-                continue
-            if now.etag != there[name].etag:
-                moving.append(name)
-            there[name] = now
-    return gone | dict.fromkeys(moving, GROWS)
+    seen: dict[str, RemoteFile | None] = {name: there[name] for name in names}
+    growing = dict.fromkeys(still_moving(seen, look=folder.again, wait=settle), GROWS)
+    gone = {name: "is gone again" for name, now in seen.items() if now is None}
+    there |= {name: now for name, now in seen.items() if now is not None}
+    return growing | gone
 
 
 def _unfit(entry: RemoteFile) -> str:

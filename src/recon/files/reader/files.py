@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pandas as pd
+import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
@@ -132,6 +133,12 @@ def settlement_file(
     return found._replace(frame=found.frame[list(SETTLEMENT_COLUMNS)])
 
 
+def _frames(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterator[pd.DataFrame]:
+    """What lies aside, in its order, some thousand rows at a time."""
+    rows.seek(0)
+    return (batch.to_pandas() for batch in read_batches(rows, schema=schema))
+
+
 class SpooledRows(NamedTuple):
     """Some rows of an order file as a night takes them: as orders, and as what they instruct."""
 
@@ -149,9 +156,7 @@ class OrderRead(NamedTuple):
 
     def parts(self) -> Iterator[SpooledRows]:
         """The rows, in their order, some at a time."""
-        self.rows.seek(0)
-        for batch in read_batches(self.rows):
-            frame = batch.to_pandas()
+        for frame in _frames(self.rows):
             with_action = frame[frame["action"] != ""].reset_index(drop=True)
             yield SpooledRows(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
 
@@ -176,9 +181,7 @@ class LedgerRead(NamedTuple):
 
     def parts(self) -> Iterator[pd.DataFrame]:
         """LEDGER_COLUMNS, some thousand entries at a time."""
-        self.rows.seek(0)
-        for batch in read_batches(self.rows):
-            yield batch.to_pandas()[list(LEDGER_COLUMNS)]
+        return (frame[list(LEDGER_COLUMNS)] for frame in _frames(self.rows))
 
 
 @contextmanager
@@ -221,9 +224,8 @@ class BankRead(NamedTuple):
 
     def parts(self) -> Iterator[pd.DataFrame]:
         """BANK_ENTRY_COLUMNS, some thousand rows at a time; an entry and its payments together."""
-        self.rows.seek(0)
-        for batch in read_batches(self.rows, schema=ENTRY_SCHEMA):
-            yield batch.to_pandas()[list(BANK_ENTRY_COLUMNS)]
+        frames = _frames(self.rows, schema=ENTRY_SCHEMA)
+        return (frame[list(BANK_ENTRY_COLUMNS)] for frame in frames)
 
     @property
     def source(self) -> BankSource:
