@@ -37,6 +37,13 @@ def read(
     st.text("0123456789.-", max_size=20),
     st.sampled_from(["EUR", "JPY", "KWD", "CLF"]),
 )
+@example("10.5", "EUR")
+@example("10.001", "EUR")
+@example("10.50", "JPY")
+@example("+10.00", "EUR")
+@example("1 0_0.00", "EUR")
+@example("\uff11.00", "EUR")
+@example("1e3", "JPY")
 @example("999999999999999.99", "EUR")
 @example("99999999999999.999", "KWD")
 @example("999999999999999.999", "KWD")
