@@ -56,21 +56,16 @@ Bridge = Mapping[SourceKind, Mapping[str, int]]
 
 def bridge_of(sources: Sources) -> Bridge:
     """The steps of the sources, with those that the comparison itself takes."""
-    bridges = {SourceKind.ORDERS: -_orders_aside(sources.orders)}
+    orders = sources.orders
+    # Only a number that stands twice can be set aside: the others need not be grouped.
+    rows = orders[are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()]
+    groups: Rows = rows.groupby([*KEY_COLUMNS], sort=False).ngroup().to_numpy().astype(np.intp)
+    bridges = {SourceKind.ORDERS: -_aside(versions(rows, groups=groups, newest="updated_at"))}
     if sources.ledger is not None:
         bridges[SourceKind.LEDGER] = -_aside(entry_versions(sources.ledger))
     return {
         kind: {**sources.arrived.get(kind, {}), SET_ASIDE: rows} for kind, rows in bridges.items()
     }
-
-
-def _orders_aside(orders: pd.DataFrame) -> int:
-    # Only a number that stands twice can be set aside: the others need not be grouped.
-    shared = are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()
-    rows = orders[shared]
-    groups = rows.groupby([*KEY_COLUMNS], sort=False).ngroup()
-    numbers: Rows = groups.to_numpy().astype(np.intp)
-    return _aside(versions(rows, groups=numbers, newest="updated_at"))
 
 
 def _aside(outcome: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
@@ -173,9 +168,17 @@ def of_money(sources: Sources, *, steps: Steps, more: Mapping[str, int] | None =
     if sources.ledger is None:
         return {}
     ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
-    arrived = sources.books or _plain_books(ledger, rejects=sources.rejects)
+    arrived = sources.books
+    if not arrived:  # plain files are compared whole
+        rejected = _negative(in_file(rejected_sums(sources.rejects)))
+        whole = _less(in_file(sums_by_type(ledger)), rejected)
+        arrived = _by_currency({FILE: whole, REJECTED: rejected})
     own = {**steps, RESTATED: _less(steps[RESTATED], _negative(more or {}))}
-    return _joined(arrived, _by_currency(own))
+    taken = _by_currency(own)
+    return {
+        currency: {**arrived.get(currency, {}), **taken.get(currency, {})}
+        for currency in sorted({*arrived, *taken})
+    }
 
 
 def restated(ledger: pd.DataFrame) -> dict[str, int]:
@@ -183,7 +186,8 @@ def restated(ledger: pd.DataFrame) -> dict[str, int]:
     if not given(ledger["transaction_amount"]).any():
         return {}
     own = booked(ledger)
-    return _less(_sums(own.currency, own.net), _sums(ledger["currency"], _own(ledger)))
+    as_booked = np.where(compared(ledger), _signed(ledger), 0)
+    return _less(_sums(own.currency, own.net), _sums(ledger["currency"], as_booked))
 
 
 def steps_of(sources: Sources, *, rules: Rules) -> Steps:
@@ -193,11 +197,12 @@ def steps_of(sources: Sources, *, rules: Rules) -> Steps:
     ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
     ours = ledger.assign(**{JUDGED: judged_entries(sources)})
     outcome = entry_versions(ledger)
+    unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
     own = booked(ledger)
     marked = with_groups_marked(replace(sources, ledger=ours), rules=rules).ledger
     other = booked(ours if marked is None else marked)
     return {
-        KEYLESS: _negative(_sums(ledger["currency"], _keyless(ledger))),
+        KEYLESS: _negative(_sums(ledger["currency"], np.where(unkeyed, _signed(ledger), 0))),
         RESTATED: restated(ledger),
         PAID_OUT: _less(_sums(other.currency, other.net), _sums(own.currency, own.net)),
         IDENTICAL: _negative(_sums(other.currency, np.where(outcome == REPEAT, other.net, 0))),
@@ -205,24 +210,6 @@ def steps_of(sources: Sources, *, rules: Rules) -> Steps:
             _sums(other.currency, np.where(outcome == CONFLICT, other.net, 0))
         ),
     }
-
-
-def _plain_books(ledger: pd.DataFrame, *, rejects: Iterable[Reject]) -> Books:
-    """The first steps of plain files, which are compared whole."""
-    accepted, rejected = in_file(sums_by_type(ledger)), in_file(rejected_sums(rejects))
-    whole = _less(accepted, _negative(rejected))
-    return _by_currency({FILE: whole, REJECTED: _negative(rejected)})
-
-
-def _keyless(ledger: pd.DataFrame) -> Ints:
-    """What adjustments say that belong to no set, as written."""
-    unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
-    return np.where(unkeyed, _signed(ledger), 0)
-
-
-def _own(ledger: pd.DataFrame) -> Ints:
-    """What each compared entry says in its own currency."""
-    return np.where(compared(ledger), _signed(ledger), 0)
 
 
 def _signed(ledger: pd.DataFrame) -> Ints:
@@ -265,10 +252,3 @@ def _by_currency(steps: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, 
             if amount:
                 steps_of.setdefault(currency, {})[step] = amount
     return dict(sorted(steps_of.items()))
-
-
-def _joined(books: Books, other: Books) -> Books:
-    return {
-        currency: {**books.get(currency, {}), **other.get(currency, {})}
-        for currency in sorted({*books, *other})
-    }

@@ -84,10 +84,14 @@ def opened(nights: tuple[NightFolder, ...], *, decisions: pa.Table) -> Iterator[
     with reading(*(night.folder for night in nights), seconds_max=SECONDS_MAX) as sql:
         nights = _with_last(nights)
         rows = [dict(night.about) for night in nights]
-        sql.register("nights", pa.Table.from_pylist(rows, schema=_nights_schema()))
+        texts = [(name, pa.string()) for name in NIGHT_COLUMNS if name not in FLAGS]
+        schema = pa.schema([*texts, *((name, pa.bool_()) for name in FLAGS)])
+        sql.register("nights", pa.Table.from_pylist(rows, schema=schema))
         sql.register("decisions", decisions)
         for name in VIEWS:
-            sql.execute(f"CREATE VIEW {name} AS\n{_view(name, nights=nights)}")
+            parts = [_of_night(name, night=night) for night in nights if name in night.files]
+            rows_of_all = "\nUNION ALL BY NAME\n".join(parts) or _no_rows(name)
+            sql.execute(f"CREATE VIEW {name} AS\n{rows_of_all}")
         yield sql
 
 
@@ -110,17 +114,6 @@ def _with_last(nights: tuple[NightFolder, ...]) -> tuple[NightFolder, ...]:
         )
         for night in nights
     )
-
-
-def _nights_schema() -> pa.Schema:
-    texts = [(name, pa.string()) for name in NIGHT_COLUMNS if name not in FLAGS]
-    return pa.schema([*texts, *((name, pa.bool_()) for name in FLAGS)])
-
-
-def _view(name: str, *, nights: tuple[NightFolder, ...]) -> str:
-    """One kind of file of all nights, each row with its night."""
-    parts = [_of_night(name, night=night) for night in nights if name in night.files]
-    return "\nUNION ALL BY NAME\n".join(parts) if parts else _no_rows(name)
 
 
 def _of_night(name: str, *, night: NightFolder) -> str:

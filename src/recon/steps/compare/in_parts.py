@@ -299,7 +299,9 @@ def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Seale
     """
     compared = night.steps[COMPARED]
     folder = f"{compared.folder.rpartition('/')[0]}/{IN_PARTS}"
-    step = f"{name}-{_own_name()}"
+    # Of this process, among those of all machines.
+    own = hashlib.sha256(f"{platform.node()} {os.getpid()}".encode()).hexdigest()
+    step = f"{name}-{own[:NAME_DIGITS]}"
     after = {COMPARED: compared.sha256}
     about = replace(compared.manifest.about, step=step, after=after, absent=())
     with reachable(night.storage, doing=UNWRITTEN):
@@ -315,9 +317,3 @@ def remove_files(run: Run, *, environment: Environment) -> None:
     storage = storage_of(run, environment=environment)
     with reachable(storage, doing="parts of the comparison that are done could not be removed"):
         storage.clear(f"{folder_of(run)}/{IN_PARTS}")
-
-
-def _own_name() -> str:
-    """Of this process, among those of all machines."""
-    own = f"{platform.node()} {os.getpid()}"
-    return hashlib.sha256(own.encode()).hexdigest()[:NAME_DIGITS]

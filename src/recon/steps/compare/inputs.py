@@ -5,8 +5,7 @@ that those of later nights leave the night as it was.
 """
 
 from dataclasses import replace
-from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import pandas as pd
@@ -33,7 +32,7 @@ from recon.privacy.shown_text import redacted
 from recon.proof.night_tables import PREVIOUS, previous_of_tables
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import COMPARED, SealedNight, sealed_night
+from recon.steps.runtime.night_folder import COMPARED, sealed_night
 from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.stored_books import StoredBooks
@@ -78,7 +77,10 @@ def vanished_entries(
         ArchiveError: the books of one of both cannot be read.
     """
     gone = [frame_of((), columns=VANISHED_COLUMNS)]
-    earlier = _newest_whole(connection, before)
+    # The newest night from `before` back whose books were read whole.
+    nights = islice(results.nights_before(connection, before), EARLIER_NIGHTS_MAX)
+    whole = next((each for each in nights if journal_rows.is_read_whole(connection, each)), None)
+    earlier = None if whole is None else runs.get(connection, whole)
     if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):
         return gone[0]
     names = ("entry_id", "reverses_entry_id")
@@ -123,18 +125,11 @@ def vanished_reported(entries: pd.DataFrame) -> list[str]:
     return [sentence]
 
 
-def _newest_whole(connection: Connection, before: Run) -> Run | None:
-    """The newest night from `before` back whose books were read whole."""
-    for number, run_id in enumerate(results.nights_before(connection, before)):
-        if number < EARLIER_NIGHTS_MAX and journal_rows.is_read_whole(connection, run_id):
-            return runs.get(connection, run_id)
-    return None
-
-
 def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     """How far the run reads, and what it is told beside the tables; its rules are kept."""
     rules = environment.settings.rules
     before = previous_night(run, environment=environment)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.writing() as connection:
         runs.keep(connection, rules, at=environment.clock())
         agreed = _agreed_write_offs(
@@ -146,7 +141,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             last_file=input_rows.last_file(connection),
             product_version=__version__,
             siblings=siblings_of(run, environment=environment),
-            settlement=_has_settlement(run, environment=environment),
+            settlement=account.settlement is not None,
             last_reject_end=order_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
             agreed_write_offs=agreed,
@@ -176,17 +171,15 @@ def instructions_of(
     }
     if captures and inputs.previous_run_id:
         before = runs.get(connection, inputs.previous_run_id)
-        shown |= _doubts_shown(sealed_night(connection, before, environment=environment))
+        night = sealed_night(connection, before, environment=environment)
+        is_sealed = COMPARED in night.steps and night.has("instructions")
+        rows = night.table("instructions").to_pylist() if is_sealed else []
+        shown |= {
+            row["instruction_id"]: row["outcome_at"]
+            for row in rows
+            if row["state"] in DOUBTFUL_STATES and row["outcome_at"]
+        }
     return input_rows.instruction_frame(connection, run, shown=shown)
-
-
-def _doubts_shown(night: SealedNight) -> dict[str, datetime]:
-    """Instruction in doubt -> when answers first showed it as done, as a night sealed it."""
-    if COMPARED not in night.steps or not night.has("instructions"):
-        return {}
-    rows = night.table("instructions").to_pylist()
-    doubtful = (row for row in rows if row["state"] in DOUBTFUL_STATES)
-    return {row["instruction_id"]: row["outcome_at"] for row in doubtful if row["outcome_at"]}
 
 
 def _agreed_write_offs(
@@ -214,11 +207,6 @@ def _agreed_write_offs(
         },
         entries,
     )
-
-
-def _has_settlement(run: Run, *, environment: Environment) -> bool:
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    return account.settlement is not None
 
 
 def previous_of(

@@ -143,25 +143,20 @@ def _why(
         return "the first night has no such order"
     if after is None:
         return "the second night has no such order: it left the window"
-    moved = "; ".join(_moved_sides(before, after, currency=currency))
-    if moved:
+    sides = [
+        (
+            side,
+            *(_side(row, state=state, amount=amount, currency=currency) for row in (before, after)),
+        )
+        for side, state, amount in SIDES
+    ]
+    if moved := "; ".join(f"{side}: {was} -> {now}" for side, was, now in sides if was != now):
         return moved
     if not same_rules:
         return "the rules changed, no side did"
     if before["state"] == SetState.PENDING:
         return "its grace ran out, no side changed"
     return "our instructions or the evidence changed, no side did"
-
-
-def _moved_sides(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, currency: str
-) -> Iterator[str]:
-    for side, state, amount in SIDES:
-        words = [
-            _side(row, state=state, amount=amount, currency=currency) for row in (before, after)
-        ]
-        if words[0] != words[1]:
-            yield f"{side}: {words[0]} -> {words[1]}"
 
 
 def _side(row: Mapping[str, Any], *, state: str, amount: str, currency: str) -> str:

@@ -157,13 +157,18 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     night, rules = replace(night, steps=steps), environment.settings.rules
     small, _ = small_of_night(night)
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    carried: tuple[int, Mapping[str, int]] | None = None
+    if inputs.previous_run_id:
+        with environment.store.reading() as connection:
+            stored = results.load_summary(connection, inputs.previous_run_id)
+        carried = (stored.rows["break"], stored.exposure) if stored else (0, {})
     tables = compared_tables(
         small,
         rules=rules,
         previous=previous,
         books={},
         account=run.account,
-        carried=_stored_open(inputs.previous_run_id, environment=environment),
+        carried=carried,
     )
     bound = newest(bound_links)
     with environment.store.reading() as connection:
@@ -235,7 +240,13 @@ def _changed(
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=own)))
         is_left = pc.is_in(newest_answers["order_no"], value_set=left)
         newest_answers = newest_answers.filter(pc.invert(is_left))
-    columns = [_of_replies(newest_answers, field=field) for field in _ANSWERS]
+    cells = {"source": "gateway", "line": 0}
+    columns = [
+        newest_answers[field.name].cast(field.type)
+        if field.name in _SHARED
+        else pa.repeat(pa.scalar(cells.get(field.name)), len(newest_answers)).cast(field.type)
+        for field in _ANSWERS
+    ]
     answers = [pa.table(columns, schema=_ANSWERS)]
     if len(others):
         siblings, keys = shown.sibling_frame(), others.to_pandas().astype("str")
@@ -249,21 +260,3 @@ def _changed(
         ANSWERS: pa.concat_tables(answers).unify_dictionaries(),
         "instructions": table_of(moves, name="instructions"),
     }
-
-
-def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
-    if field.name in _SHARED:
-        return replies[field.name].cast(field.type)
-    cell = {"source": "gateway", "line": 0}.get(field.name)
-    return pa.chunked_array([pa.repeat(pa.scalar(cell), len(replies)).cast(field.type)])
-
-
-def _stored_open(
-    predecessor: str, *, environment: Environment
-) -> tuple[int, Mapping[str, int]] | None:
-    """How many breaks the night before stored as open, and what they expose by currency."""
-    if not predecessor:
-        return None
-    with environment.store.reading() as connection:
-        summary = results.load_summary(connection, predecessor)
-    return (summary.rows["break"], summary.exposure) if summary else (0, {})

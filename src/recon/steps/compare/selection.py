@@ -344,7 +344,8 @@ class RunReading:
         own = self._answered.newest([*KEY_COLUMNS]).select([*KEY_COLUMNS])
         joined = table_of(chosen.joined.gateway, name=ANSWERS).select([*KEY_COLUMNS])
         keys = pa.concat_tables([own, joined.cast(own.schema)])
-        return keys.filter(pc.invert(_are_before(keys, before=chosen.before)))
+        gone = pa.array(chosen.before.order_nos, pa.string())
+        return keys.filter(pc.invert(pc.is_in(keys["order_no"], value_set=gone)))
 
     def with_steps(self, chosen: "Selected", *, older: set[str]) -> Sources:
         """What other tables say of the rows that are compared, and of those that are not.
@@ -458,11 +459,23 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
     if before.order_nos:
         gone = pa.array(before.order_nos, pa.string())
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=gone)))
+
+    def universe() -> pa.Table:
+        words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+        schema, size = SCHEMAS["universe"].columns, len(left)
+        cells = [pa.repeat(words[n], size) if n in words else left for n in schema.names]
+        own = pa.table(cells, schema.names)
+        if len(joined.gateway):
+            keys = joined.gateway[[*KEY_COLUMNS]].drop_duplicates()
+            others = table_of(before.without(keys), name="universe")
+            own = pa.concat_tables([own, others.cast(own.schema)])
+        return coded(own, schema=schema)
+
     older = set[str]()
     made: dict[str, Callable[[], pa.Table]] = {
         **(settled.made if settled else {}),
         "orders": partial(read.orders, asked, joined=joined, older=older),
-        "universe": partial(_universe, run, asked=left, joined=joined, before=before),
+        "universe": universe,
     }
     chosen_of_books = None
     if entries is not None:
@@ -511,19 +524,3 @@ def of_this_account(
         for file, _ in loaded
     )
     return shared, own
-
-
-def _universe(run: Run, *, asked: pa.Array, joined: OfSiblings, before: BeforeOpening) -> pa.Table:
-    words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
-    names, size = SCHEMAS["universe"].columns.names, len(asked)
-    own = pa.table([pa.repeat(words[n], size) if n in words else asked for n in names], names)
-    if len(joined.gateway):
-        keys = joined.gateway[[*KEY_COLUMNS]].drop_duplicates()
-        others = table_of(before.without(keys), name="universe")
-        own = pa.concat_tables([own, others.cast(own.schema)])
-    return coded(own, schema=SCHEMAS["universe"].columns)
-
-
-def _are_before(answers: pa.Table, *, before: BeforeOpening) -> pa.ChunkedArray:
-    """Which are of orders of the opening balance."""
-    return pc.is_in(answers["order_no"], value_set=pa.array(before.order_nos, pa.string()))

@@ -25,7 +25,6 @@ from recon.steps.runtime.environment import Environment, seconds_left
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.stored_answers import (
-    OrderNumbers,
     keep,
     order_numbers,
     reply_rows,
@@ -100,7 +99,12 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         ordered = StoredOrders(connection, run, storages_of(environment))
         orders = order_numbers(ordered.numbers(spans=[(since, None)])).column
         answered = ShownAnswers(connection, run, environment).rows(columns=["answer"])
-    lonely = _lonely(answered, orders=orders)
+    # Own orders without a payment, and payments without an own order.
+    answer = answered["answer"].cast(pa.string())
+    is_ordered = pc.is_in(answered["order_no"], value_set=orders)
+    is_unpaid = pc.and_(is_ordered, pc.equal(answer, KeyAnswer.NOT_FOUND.value))
+    is_paid = pc.and_(pc.invert(is_ordered), pc.equal(answer, KeyAnswer.FOUND.value))
+    lonely = order_numbers([answered["order_no"].filter(pc.or_(is_unpaid, is_paid))])
     if not 0 < len(lonely) <= SIBLING_KEYS_MAX:
         return 0
     count = 0
@@ -129,15 +133,6 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         keep(run, rows, environment=environment)
         count += len(replies.observations)
     return count
-
-
-def _lonely(answered: pa.Table, *, orders: pa.Array) -> OrderNumbers:
-    """Own orders without a payment, and payments without an own order."""
-    answer = answered["answer"].cast(pa.string())
-    is_ordered = pc.is_in(answered["order_no"], value_set=orders)
-    is_unpaid = pc.and_(is_ordered, pc.equal(answer, KeyAnswer.NOT_FOUND.value))
-    is_paid = pc.and_(pc.invert(is_ordered), pc.equal(answer, KeyAnswer.FOUND.value))
-    return order_numbers([answered["order_no"].filter(pc.or_(is_unpaid, is_paid))])
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,16 +85,13 @@ def stretches(night: SealedNight, *, orders_per_part: int) -> tuple[Stretch, ...
         if night.has(name)
         for number in _marks(night, name=name, every=every)
     ]
-    limits = {name: _rows_max(name, orders=orders_per_part) for name in IN_STRETCHES}
+    limits = dict.fromkeys(IN_STRETCHES, ROWS_AN_ORDER * orders_per_part)
+    limits |= dict.fromkeys(("orders", "universe"), orders_per_part)
     begins = ["", *_ends(sorted(marks), every=every, limits=limits), ""]
     return tuple(
         Stretch(number, first, after)
         for number, (first, after) in enumerate(pairwise(begins), start=1)
     )
-
-
-def _rows_max(name: str, *, orders: int) -> int:
-    return orders if name in {"orders", "universe"} else ROWS_AN_ORDER * orders
 
 
 def _ends(
