@@ -11,24 +11,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
-from itertools import chain, starmap
+from itertools import chain
 from operator import attrgetter, or_
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from recon import __version__
 from recon.archive.rows_file import read_rows
-from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import (
     MANIFEST,
     About,
     Document,
     Part,
-    Rows,
     Sealed,
     entry_of,
     sealed_step,
@@ -88,6 +85,7 @@ from recon.proof.night_tables import (
 )
 from recon.steps.compare.result_files import SUMMARY
 from recon.steps.files.bank_files import BankFiles
+from recon.steps.runtime.night_folder import rows_of
 
 NIGHT = "night"
 """The folder of a result that holds its sealed steps."""
@@ -168,11 +166,18 @@ def read_earlier_run(folder: Path) -> EarlierRun:
     tables = {
         name.removesuffix(".parquet"): read_rows(each, name=name) for name, each in content.items()
     }
-    sources = sources_of_tables(tables)
+    sources, files = sources_of_tables(tables), dict[SourceKind, SourceFile]()
+    for name in ("settlement", "ledger", "bank"):
+        if entry := entry_of(sealed, name=f"{name}.parquet"):
+            kind, rows = SourceKind(name), entry.rows
+            if name == "bank" and sources.bank is not None:  # an entry is a row
+                rows = int(sources.bank.entries["part"].eq(0).sum())
+            shown = f"{HANDED_ON}/{entry.name}"
+            files[kind] = SourceFile(kind, shown, entry.sha256, entry.bytes, rows, rows, 0, 0)
     return EarlierRun(
         previous_of_tables(tables),
         sources,
-        {file.kind: file for file in _handed_files(sealed, bank=sources.bank)},
+        files,
         tuple(FileReadBefore(**row) for row in document["files"]),
     )
 
@@ -192,17 +197,6 @@ def _last_step(storage: Storage, *, result: object) -> Sealed:
             raise ArchiveBrokenError(msg)
         steps.append(sealed)
     return steps[-1]
-
-
-def _handed_files(sealed: Sealed, *, bank: BankSource | None) -> Iterator[SourceFile]:
-    """As files of the run that reads them; of banks an entry is a row."""
-    kinds = {"settlement": SourceKind.SETTLEMENT, "ledger": SourceKind.LEDGER}
-    for name, kind in {**kinds, "bank": SourceKind.BANK}.items():
-        if entry := entry_of(sealed, name=f"{name}.parquet"):
-            whole = kind is SourceKind.BANK and bank is not None
-            rows = int(bank.entries["part"].eq(0).sum()) if whole and bank else entry.rows
-            shown = f"{HANDED_ON}/{entry.name}"
-            yield SourceFile(kind, shown, entry.sha256, entry.bytes, rows, rows, 0, 0)
 
 
 def refuse_known(tables: Iterable[TableRead], *, earlier: EarlierRun) -> None:
@@ -293,7 +287,8 @@ def lines_totals(
     if compared is None or not tables[1:]:
         return
     none = Counter[tuple[Any, ...]]()
-    most = reduce(or_, (Counter(_reported(table.frame)) for table in tables), none)
+    told = (zip(*(table.frame[n].tolist() for n in _REPORTED), strict=True) for table in tables)
+    most = reduce(or_, map(Counter, told), none)
     times, net = Counter[Place](), Counter[Place]()
     for cells, number in most.items():
         line = dict(zip(_REPORTED, cells, strict=True))
@@ -321,10 +316,6 @@ def reported_again(read: Tables, *, tables: Tables) -> Iterator[str]:
                 f"{redacted(before.facts.source_file.name)}: {number} lines, net "
                 f"{', '.join(amounts)}, were told by another file, too, and count once."
             )
-
-
-def _reported(lines: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
-    return zip(*(lines[name].tolist() for name in _REPORTED), strict=True)
 
 
 def without(table: TableRead, *, rows: Bools) -> TableRead:
@@ -480,10 +471,10 @@ def seal_night(
     small = compared_tables(sources, rules=rules, previous=previous, books=books)
     next_small = compared_tables(handed.sources, rules=rules, previous=handed.previous, books={})
     steps: dict[str, Iterable[Part]] = {
-        INPUTS: _rows(chain(input_tables(sources), small.items())),
-        RESULTS: _rows(result_tables(result)),
+        INPUTS: rows_of(chain(input_tables(sources), small.items())),
+        RESULTS: rows_of(result_tables(result)),
         HANDED_ON: chain(
-            _rows(chain(input_tables(handed.sources), next_small.items())),
+            rows_of(chain(input_tables(handed.sources), next_small.items())),
             [Document(KNOWN, json.dumps(document, ensure_ascii=False).encode())],
         ),
     }
@@ -505,11 +496,6 @@ def seal_night(
         )
         storage = LocalStorage(night.parent)
         after[step] = write_step(storage, night=night.name, about=about, parts=parts).sha256
-
-
-def _rows(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
-    """The files of tables, of which none is held while the next one is made."""
-    return starmap(lambda name, table: Rows.of(table, schema=SCHEMAS[name]), tables)
 
 
 def _by_batch(refused: Iterable[Reject], *, lines: pd.DataFrame) -> Iterator[Reject]:
@@ -574,8 +560,9 @@ def with_carried_bank(
             own = stored_of(both, batches=batches, listed=(), rules=rules)
             for file in given_again:
                 _refuse_known(file, known=before[file.sha256], own=own, first=first)
-        again = _reported_again(carried, fresh=banks.source)
-        old = chosen(carried, numbers=[n for n in range(first) if n not in again])
+        # One that a file of this run has whole, with all entries, counts.
+        now = {_identity(banks.source, n) for n in range(len(banks.source.statements))}
+        old = chosen(carried, numbers=[n for n in range(first) if _identity(carried, n) not in now])
         source = together([old, banks.source])
         files = [earlier.files[SourceKind.BANK], *banks.files]
     if source is None:
@@ -596,14 +583,6 @@ def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, f
         f"as {redacted(known.name)}; what it says of ours is carried on by --previous: leave it out"
     )
     raise UsageError(msg)
-
-
-def _reported_again(carried: BankSource, *, fresh: BankSource) -> frozenset[int]:
-    """Statements handed on that a file of this run has whole: with all entries, it counts."""
-    now = {_identity(fresh, number) for number in range(len(fresh.statements))}
-    return frozenset(
-        number for number in range(len(carried.statements)) if _identity(carried, number) in now
-    )
 
 
 def _identity(source: BankSource, number: int) -> tuple[object, ...]:

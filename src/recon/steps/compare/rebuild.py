@@ -5,6 +5,7 @@ do not. Nothing of the database is changed.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -203,11 +204,38 @@ def opening_of(name: str, *, environment: Environment) -> Opening:
         run = run_named(connection, name)
     inputs, _, _ = stored_inputs(run, environment=environment)
     used, _ = compared_then(run, environment=environment)
+    rules, ours = environment.settings.rules, partial(_ours, run=run)
     with environment.store.reading() as connection:
+        orders = StoredOrders(connection, run, storages_of(environment), inputs.last_file)
+        answers = ShownAnswers(connection, run, environment).gateway_frame()
+        books = StoredBooks(connection, run, environment)
+        none = [frame_of((), columns=LEDGER_COLUMNS)]
+        has_books = books.source is not None and used.ledger is not None
+        entries = pd.concat(
+            [*none, *(books.frames([*LEDGER_COLUMNS]) if has_books else ())], ignore_index=True
+        )
+        old = _without(orders.since(BEFORE_ALL), named=ours(used.orders)["order_no"])
+        paid = answers[answers["answer"].eq(KeyAnswer.FOUND.value)]
+        paid = _without(paid, named=ours(used.gateway)["order_no"])
+        if used.ledger is not None:
+            entries = _without(entries, by="entry_id", named=used.ledger["entry_id"])
+        currency, _, net = left_behind(entries)
         parts = [
-            _orders(connection, run, used=used, until=inputs.last_file, environment=environment),
-            _payments(connection, run, used=used, environment=environment),
-            _entries(connection, run, used=used, environment=environment),
+            _items("orders", old, net=expected(old).net, identity="order_no", at="ordered_at"),
+            _items(
+                "payments",
+                paid,
+                net=shown(paid, rules=rules).net,
+                identity="transaction_id",
+                at="transaction_date",
+            ),
+            _items(
+                "ledger entries",
+                entries.assign(currency=currency),
+                net=net,
+                identity="entry_id",
+                at="booked_at",
+            ),
         ]
     items = pd.concat(parts, ignore_index=True).sort_values([*COLUMNS], kind="stable")
     items = items.reset_index(drop=True)
@@ -228,40 +256,8 @@ def write_opening(opening: Opening, *, folder: Path) -> Path:
     return folder / FILE
 
 
-def _orders(
-    connection: Connection, run: Run, *, used: Sources, until: int, environment: Environment
-) -> pd.DataFrame:
-    every = StoredOrders(connection, run, storages_of(environment), until).since(BEFORE_ALL)
-    known = _ours(used.orders, run=run)["order_no"]
-    old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
-    net = expected(old).net
-    return _items("orders", old, identity="order_no", net=net, at="ordered_at")
-
-
-def _payments(
-    connection: Connection, run: Run, *, used: Sources, environment: Environment
-) -> pd.DataFrame:
-    rules = environment.settings.rules
-    every = ShownAnswers(connection, run, environment).gateway_frame()
-    every = every[every["answer"].eq(KeyAnswer.FOUND.value)]
-    known = _ours(used.gateway, run=run)["order_no"]
-    old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
-    net = shown(old, rules=rules).net
-    return _items("payments", old, identity="transaction_id", net=net, at="transaction_date")
-
-
-def _entries(
-    connection: Connection, run: Run, *, used: Sources, environment: Environment
-) -> pd.DataFrame:
-    books = StoredBooks(connection, run, environment)
-    if books.source is None or used.ledger is None:
-        return pd.DataFrame(columns=[*COLUMNS])
-    none = frame_of((), columns=LEDGER_COLUMNS)
-    every = pd.concat([none, *books.frames([*LEDGER_COLUMNS])], ignore_index=True)
-    old = every[~is_among(every["entry_id"], used.ledger["entry_id"])].reset_index(drop=True)
-    currency, _, net = left_behind(old)
-    named = old.assign(currency=currency)
-    return _items("ledger entries", named, identity="entry_id", net=net, at="booked_at")
+def _without(rows: pd.DataFrame, *, by: str = "order_no", named: "pd.Series[str]") -> pd.DataFrame:
+    return rows[~is_among(rows[by], named)].reset_index(drop=True)
 
 
 def _ours(rows: pd.DataFrame, *, run: Run) -> pd.DataFrame:
@@ -269,7 +265,7 @@ def _ours(rows: pd.DataFrame, *, run: Run) -> pd.DataFrame:
     return rows[rows["merchant_id"].eq(run.merchant_id) & rows["account_id"].eq(run.account_id)]
 
 
-def _items(what: str, rows: pd.DataFrame, *, identity: str, net: Ints, at: str) -> pd.DataFrame:
+def _items(what: str, rows: pd.DataFrame, *, net: Ints, identity: str, at: str) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             "id": rows[identity],
