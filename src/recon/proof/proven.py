@@ -147,6 +147,18 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     unverified = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
     judged = OpenCounts(len(proof.breaks), len(frames.unverified), unverified)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
+    # Until items are wanted no more of the proof is kept than they need.
+    of_sets = partial(
+        items_of,
+        sources,
+        joined=named_alone(proof.joined),
+        states=proof.states,
+        hosts=proof.hosts,
+        ids=proof.ids,
+        by_match=proof.reported_by_match,
+    )
+    ledger = None if proof.cash is None else sources.ledger
+    of_groups = partial(group_items, proof.cash, ledger=ledger)
     return Reconciliation(
         as_of=as_of,
         verdict=verdict_of(judged, sources=sources, rules=rules, lacks=lacks),
@@ -179,28 +191,11 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
             **bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
             **banked_frame(proof.bookings),
         },
-        every_item=_every_item(proof),
+        every_item=Deferred(lambda: pa.concat_tables([of_sets(), of_groups()])),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
         bank_lacks=lacks,
     )
-
-
-def _every_item(proof: Proof) -> Deferred[pa.Table]:
-    """The items once they are wanted; until then no more of the proof is kept than they need."""
-    of_sets = partial(
-        items_of,
-        proof.sources,
-        joined=named_alone(proof.joined),
-        states=proof.states,
-        hosts=proof.hosts,
-        ids=proof.ids,
-        by_match=proof.reported_by_match,
-    )
-    of_groups = partial(
-        group_items, proof.cash, ledger=None if proof.cash is None else proof.sources.ledger
-    )
-    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
 
 
 def proof_of(
@@ -218,10 +213,13 @@ def proof_of(
     )
     more = placed_cash(judged.cash, ledger=sources.ledger, payouts=len(joined.payouts))
     places = stacked([places, *more], names=PLACE_NAMES) if more else places
-    own = judged.rows.take(judged.rows["own"])
+    named = judged.rows.take(judged.rows["own"])
     breaks, effects = (
-        _in_one(getattr(frames, name), getattr(judged.others, name), by=by)
-        for name, by in (("breaks", BREAKS_SORTED_BY), ("effects", EFFECTS_SORTED_BY))
+        in_order(pd.concat([own, others], ignore_index=True), by=by) if len(others) else own
+        for own, others, by in (
+            (frames.breaks, judged.others.breaks, BREAKS_SORTED_BY),
+            (frames.effects, judged.others.effects, EFFECTS_SORTED_BY),
+        )
     )
     fates = _with_others({**judged.others.fates, **judged.broken.fates}, judged)
     moved = movements(
@@ -254,7 +252,7 @@ def proof_of(
         effects,
         places,
         outcomes.states(),
-        dict(own.rows("identity", "set")),
+        dict(named.rows("identity", "set")),
         moved,
         journals,
         outcomes.host,
@@ -269,10 +267,6 @@ def proof_of(
         unpriced_lines(sources, contract=rules.fee_contract),
         judged.bookings,
     )
-
-
-def _in_one(own: pd.DataFrame, others: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
-    return in_order(pd.concat([own, others], ignore_index=True), by=by) if len(others) else own
 
 
 def _with_others(fates: dict[str, Disposition], judged: Judged) -> dict[str, Disposition]:
@@ -334,16 +328,16 @@ def proven(
     steps = books_of(sources, rules=rules) if books is None else books
     small = compared_tables(sources, rules=rules, previous=previous, books=steps, account=account)
     with folder_for_now("recon-proof-") as folder:
+
+        def write(name: str, table: pa.Table) -> None:
+            file = folder / SCHEMAS[name].path
+            make_folder(file.parent)
+            pq.write_table(table, file, compression="lz4")
+
         absent = {*SCHEMAS}
         for name, table in chain(input_tables(sources), small.items(), result_tables(result)):
-            _write(folder, name=name, table=table)
+            write(name, table)
             absent.discard(name)
         for name in absent:
-            _write(folder, name=name, table=SCHEMAS[name].columns.empty_table())
+            write(name, SCHEMAS[name].columns.empty_table())
         return proven_by_files(result, folder=folder, account=account)
-
-
-def _write(folder: Path, *, name: str, table: pa.Table) -> None:
-    file = folder / SCHEMAS[name].path
-    make_folder(file.parent)
-    pq.write_table(table, file, compression="lz4")

@@ -98,7 +98,12 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
     figures["refused"] = len(refused)
     figures["refused_instructions"] = len(orders.against)
     sentence = _sentence(figures, refused=refused, later=orders.later)
-    sentence += _against_reported(orders.against)
+    if against := orders.against:
+        more = f"; and {len(against) - NAMED_MAX} more" if len(against) > NAMED_MAX else ""
+        sentence += (
+            f" {len(against)} instructions refused; their rows are compared, and two people "
+            f"approve what is meant so: {'; '.join(against[:NAMED_MAX])}{more}."
+        )
     sentence += f" Told before, and counted once: {', '.join(copies)}." if copies else ""
     sentence += orders.sentence()
     sentence += f" Not archived: {'; '.join(orders.private)}." if orders.private else ""
@@ -115,16 +120,6 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=STEP)
     return StepSummary(STEP, sentence, figures)
-
-
-def _against_reported(against: Sequence[str]) -> str:
-    if not against:
-        return ""
-    more = f"; and {len(against) - NAMED_MAX} more" if len(against) > NAMED_MAX else ""
-    return (
-        f" {len(against)} instructions refused; their rows are compared, and two people approve "
-        f"what is meant so: {'; '.join(against[:NAMED_MAX])}{more}."
-    )
 
 
 def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:
@@ -311,9 +306,13 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
     calendar, now = environment.settings.rules.business_calendar, environment.clock()
     day = run.business_date
     following = _business_day(day + timedelta(days=1), calendar=calendar)
-    had_file, same_name = _known_of_night(
-        run, name=read.facts.source_file.name, environment=environment
-    )
+    with environment.store.reading() as connection:
+        night = runs.last_finished(connection, run).get(day)
+        files = [file for file, _ in order_rows.files_of_night(connection, run)]
+    # A finished live night of this date had an order file; it had this one.
+    has_orders = any(file.kind is SourceKind.ORDERS and file.rows_accepted for file in files)
+    had_file = night is not None and night.mode is Mode.LIVE and has_orders
+    same_name = any(file.name == read.facts.source_file.name for file in files)
     if same_name or not (had_file or calendar.closes_at(following) <= now):
         return ""
     newest = _reach(read)
@@ -323,17 +322,6 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
     if own <= day or not (had_file or calendar.closes_at(own) <= now):
         return ""
     return f"its newest rows are of {newest:%Y-%m-%d %H:%M} UTC: the night of {own} takes it"
-
-
-def _known_of_night(run: Run, *, name: str, environment: Environment) -> tuple[bool, bool]:
-    """Whether a finished live night of this date had an order file, and whether it had this one."""
-    with environment.store.reading() as connection:
-        nights = runs.last_finished(connection, run)
-        files = [file for file, _ in order_rows.files_of_night(connection, run)]
-    night = nights.get(run.business_date)
-    live = night is not None and night.mode is Mode.LIVE
-    orders = [file for file in files if file.kind is SourceKind.ORDERS and file.rows_accepted]
-    return live and bool(orders), any(file.name == name for file in orders)
 
 
 def _reach(read: OrderRead) -> datetime | None:

@@ -7,7 +7,7 @@ cannot be written never stops a night.
 import json
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,9 @@ def measured(
     started_at = environment.clock()
     began, cpu = environment.uptime().milliseconds, _cpu_seconds()
     give_back()
-    _start_peak()
+    # The highest memory is that of the stage; where that cannot be, it is the process's.
+    with suppress(OSError):
+        advise_kernel(CLEAR_REFS, RESET_PEAK)
     summary, failed = None, ""
     try:
         summary = do()
@@ -60,7 +62,11 @@ def measured(
             "seconds": (environment.uptime().milliseconds - began) / 1000,
             "cpu_seconds": round(_cpu_seconds() - cpu, 3),
             "peak_rss_bytes": _peak_bytes(),
-            "rows": _rows(summary.figures if summary else {}),
+            "rows": {
+                name: count
+                for name, count in (summary.figures if summary else {}).items()
+                if isinstance(count, int) and name not in ENDED
+            },
         } | ({"failed": failed} if failed else {})
         figures |= {
             name: summary.figures[name] for name in ENDED if summary and name in summary.figures
@@ -85,33 +91,16 @@ def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: E
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     path = account.reports / FOLDER / f"{run_id}.json"
     make_folder(path.parent)
-    document = {**of_run, "stages": [*_stages(path), figures]}
-    replace_result(path, json.dumps(document, indent=2) + "\n")
-
-
-def _stages(path: Path) -> list[Any]:
+    earlier: list[Any] = []
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return list(json.loads(path.read_text("utf-8"))["stages"])
-    return []
-
-
-def _rows(figures: Mapping[str, int | str]) -> dict[str, int]:
-    return {
-        name: count
-        for name, count in figures.items()
-        if isinstance(count, int) and name not in ENDED
-    }
+        earlier = [*json.loads(path.read_text("utf-8"))["stages"]]
+    document = {**of_run, "stages": [*earlier, figures]}
+    replace_result(path, json.dumps(document, indent=2) + "\n")
 
 
 def _cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def _start_peak() -> None:
-    """Let the highest memory be that of the stage; where that cannot be, it is the process's."""
-    with suppress(OSError):
-        advise_kernel(CLEAR_REFS, RESET_PEAK)
 
 
 def _peak_bytes() -> int:
