@@ -44,7 +44,6 @@ from recon.store.schema.columns import REASON_CHARACTERS
 STEP = "reconcile"
 PARTS = 5
 """Of the work, each told when it is done: loaded, compared, books, written, in SQL."""
-WORST_FIRST = tuple(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,22 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         history.append(connection, [kept], at=at)
         input_rows.take_over(connection, run, agreed=compared.agreed, at=at)
         bind(connection, run, sealed=compared.sealed, environment=environment)
-    figures = _figures(result)
-    sentences = (_sentence(figures), *holds_sentences(result))
-    return StepSummary(STEP, "\n".join(sentences), figures)
+    figures: dict[str, int | str] = {
+        "verdict": result.verdict.value,
+        "matched": result.matched,
+        "breaks": len(result.breaks),
+        "pending": result.rows_of("pending"),
+        "unverified": result.rows_of("unverified"),
+        "totals_failed": sum(not total.passed for total in result.control_totals),
+    }
+    sentence = (
+        f"{figures['verdict']}: {figures['matched']} matched, {figures['breaks']} breaks, "
+        f"{figures['pending']} pending, {figures['unverified']} unverified; "
+        f"{figures['totals_failed']} control totals failed."
+    )
+    # What the gateway holds and took, as page one has it; nothing without a settlement.
+    holds = () if result.gateway_holds is None else result.gateway_holds.sentences()
+    return StepSummary(STEP, "\n".join((sentence, *(f"{each}." for each in holds))), figures)
 
 
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
@@ -125,11 +137,16 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             run, result=compared, sources=sources, previous=previous, environment=environment
         )
     way.more()
-    result = with_known_rules(
-        with_missing_sources(compared, sources=sources, parts=rows), moved=moved
-    )
+    result = with_missing_sources(compared, sources=sources, parts=rows)
+    if moved:  # never RECONCILED under rules that changed since the last signed night
+        result = at_best(result, Verdict.BREAKS_OPEN)
     del compared
-    result = with_unverified(result, sources=sources, run=run, environment=environment)
+    if beside := not_verified(run, environment=environment):
+        # Nor beside an answer about money that was not believed; each is one item.
+        unverified = result.sides["state"].eq(SetState.UNVERIFIED.value)
+        items = int(result.sides.loc[unverified, "count"].sum()) + len(beside)
+        is_too_much = items + len(sources.rejects) > allowance(sources, rules=rules)
+        result = at_best(result, Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN)
     lacking = _lacking(result, sources=sources, run=run, parts=rows, environment=environment)
     exported, agreed = sources.exported, sources.agreed_write_offs
     # Of the sources only what still is asked of them stays, and goes as it is made into rows.
@@ -172,17 +189,6 @@ def _lacking(
     return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
 
 
-def _figures(result: Reconciliation) -> dict[str, int | str]:
-    return {
-        "verdict": result.verdict.value,
-        "matched": result.matched,
-        "breaks": len(result.breaks),
-        "pending": result.rows_of("pending"),
-        "unverified": result.rows_of("unverified"),
-        "totals_failed": sum(not total.passed for total in result.control_totals),
-    }
-
-
 def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Event:
     """The result, what it was computed from, what an INCOMPLETE one lacks; the event of it."""
     result = compared.result
@@ -203,13 +209,6 @@ def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Even
     return runs.result_event(run.run_id, values=values, event=runs.RECONCILED, details=details)
 
 
-def with_known_rules(result: Reconciliation, *, moved: tuple[str, ...]) -> Reconciliation:
-    """Never RECONCILED under rules that changed since the last signed night."""
-    if not moved:
-        return result
-    return replace(result, verdict=worse(result.verdict, than=Verdict.BREAKS_OPEN))
-
-
 def with_missing_sources(
     result: Reconciliation, *, sources: Sources, parts: RowsInParts = NO_PARTS
 ) -> Reconciliation:
@@ -217,46 +216,16 @@ def with_missing_sources(
     missing = missing_sources(sources, parts=parts)
     if not missing:
         return result
-    verdict = worse(result.verdict, than=Verdict.INCOMPLETE)
-    return replace(result, verdict=verdict, not_covered=(*result.not_covered, *missing))
-
-
-def with_unverified(
-    result: Reconciliation, *, sources: Sources, run: Run, environment: Environment
-) -> Reconciliation:
-    """Never RECONCILED beside an answer about money that was not believed; each is one item."""
-    beside = not_verified(run, environment=environment)
-    if not beside:
-        return result
-    unverified = result.sides["state"].eq(SetState.UNVERIFIED.value)
-    items = int(result.sides.loc[unverified, "count"].sum()) + len(beside)
-    most = allowance(sources, rules=environment.settings.rules)
-    is_too_much = items + len(sources.rejects) > most
-    at_best = Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN
-    return replace(result, verdict=worse(result.verdict, than=at_best))
+    lacking = replace(result, not_covered=(*result.not_covered, *missing))
+    return at_best(lacking, Verdict.INCOMPLETE)
 
 
 def with_stopped_sending(result: Reconciliation, *, stop: Stop) -> Reconciliation:
     """INCOMPLETE at best where the night did not send what it was to send."""
-    if not stop:
-        return result
-    return replace(result, verdict=worse(result.verdict, than=Verdict.INCOMPLETE))
+    return at_best(result, Verdict.INCOMPLETE) if stop else result
 
 
-def worse(verdict: Verdict, *, than: Verdict) -> Verdict:
-    """The worse of two verdicts."""
-    return min(verdict, than, key=WORST_FIRST.index)
-
-
-def holds_sentences(result: Reconciliation) -> tuple[str, ...]:
-    """What the gateway holds and took, as page one has it; nothing without a settlement."""
-    holds = result.gateway_holds
-    return () if holds is None else tuple(f"{sentence}." for sentence in holds.sentences())
-
-
-def _sentence(figures: dict[str, int | str]) -> str:
-    return (
-        f"{figures['verdict']}: {figures['matched']} matched, {figures['breaks']} breaks, "
-        f"{figures['pending']} pending, {figures['unverified']} unverified; "
-        f"{figures['totals_failed']} control totals failed."
-    )
+def at_best(result: Reconciliation, verdict: Verdict) -> Reconciliation:
+    """The result with the worse of its verdict and this one."""
+    worst = min(result.verdict, verdict, key=tuple(Verdict).index)
+    return replace(result, verdict=worst)
