@@ -144,11 +144,6 @@ class Span:
         """Whether a night lies in it."""
         return self.first <= run.business_date <= self.last and run.account in self.accounts
 
-    def has_month(self, closed: ClosedMonth) -> bool:
-        """Whether a day of a closed month lies in it."""
-        months = f"{self.first:%Y-%m}", f"{self.last:%Y-%m}"
-        return months[0] <= closed.month <= months[1] and closed.account in self.accounts
-
 
 @dataclass(frozen=True, slots=True)
 class NightOfEvidence:
@@ -216,14 +211,14 @@ def write_evidence(
         OutputError: it cannot be written to its end.
     """
     with environment.store.reading() as connection:
-        of_span_runs = _runs(connection, span)
-        if not of_span_runs:
+        inside = [run for run in runs.finished(connection) if span.has(run)]
+        if not inside:
             msg = f"no night is finished from {span.first} to {span.last}: nothing was written"
             raise UsageError(msg)
         into = EvidenceFolder(out)
         nights = [
-            _night(connection, run, is_newest=newest, into=into, environment=environment)
-            for run, newest in of_span_runs
+            _night(connection, run, into=into, environment=environment)
+            for run in sorted(inside, key=lambda run: (run.business_date, run.started_at))
         ]
         environment.crash_point("copied the nights")
         closes = [*_closes(connection, span, into=into, environment=environment)]
@@ -237,7 +232,8 @@ def write_evidence(
     )
     into.write(HISTORY, _lines(links))
     into.write(DECISIONS, _lines(_decisions(nights, folder=out)))
-    into.write(PEOPLE, _json(index.people))
+    people = json.dumps(index.people, indent=2, sort_keys=True, default=str)
+    into.write(PEOPLE, f"{people}\n".encode())
     for path in (_SHIPPED / README, _SHIPPED / HISTORY_SQL):
         into.write(path.name, path.read_bytes())
     into.write(INDEX, drawn(index))
@@ -245,19 +241,8 @@ def write_evidence(
     return CopiedEvidence(index, into.finish(_about(index)))
 
 
-def _runs(connection: Connection, span: Span) -> list[tuple[Run, bool]]:
-    """The finished runs of a span, oldest night first, and whether each is its night's newest."""
-    inside = [(run, not run.replaced) for run in runs.finished(connection) if span.has(run)]
-    return sorted(inside, key=lambda each: (each[0].business_date, each[0].started_at))
-
-
 def _night(
-    connection: Connection,
-    run: Run,
-    *,
-    is_newest: bool,
-    into: EvidenceFolder,
-    environment: Environment,
+    connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
 ) -> NightOfEvidence:
     """Copy a night, with the totals in its folder and the digest of the rules that judged it.
 
@@ -286,7 +271,7 @@ def _night(
     manifests = {step.manifest.about.step: step.sha256 for step in steps.values()}
     return NightOfEvidence(
         run,
-        is_newest,
+        not run.replaced,
         digest,
         ", ".join(names),
         totals or (),
@@ -298,7 +283,10 @@ def _night(
 def _closes(
     connection: Connection, span: Span, *, into: EvidenceFolder, environment: Environment
 ) -> Iterator[tuple[ClosedMonth, CopiedFolder]]:
-    for closed in filter(span.has_month, closed_months.all_closes(connection)):
+    first, last = f"{span.first:%Y-%m}", f"{span.last:%Y-%m}"
+    for closed in closed_months.all_closes(connection):
+        if not first <= closed.month <= last or closed.account not in span.accounts:
+            continue
         try:
             storage, sealed = closed_folder(closed, environment=environment)
             seen = look_through(storage, sealed.folder, steps=[sealed])
@@ -352,15 +340,9 @@ def _people(
             "has_code": bool(person.code_secret_env or person.code_secret_file),
             "known_by": "approvers.toml",
         }
-    unknown: dict[str, Any] = {
-        "short": "",
-        "role": "",
-        "limit": {},
-        "has_code": None,
-        "known_by": "history",
-    }
+    unknown = {"short": "", "role": "", "limit": dict[str, str](), "has_code": None}
     for name in sorted({str(word["by"]) for word in words}):
-        yield {"name": name, **unknown}
+        yield {"name": name, **unknown, "known_by": "history"}
 
 
 def _decisions(nights: Iterable[NightOfEvidence], *, folder: Path) -> Iterator[dict[str, Any]]:
@@ -396,10 +378,6 @@ def _lines(documents: Iterable[Mapping[str, object]]) -> bytes:
     return "".join(
         json.dumps(each, sort_keys=True, default=str) + "\n" for each in documents
     ).encode()
-
-
-def _json(document: object) -> bytes:
-    return (json.dumps(document, indent=2, sort_keys=True, default=str) + "\n").encode()
 
 
 def _copied_facts(
