@@ -104,7 +104,7 @@ def housekeeping(
     if (days := keeps.replies_days) is not None:
         with environment.store.reading() as connection:
             old = instruction_rows.old_replies(connection, before=now - timedelta(days))
-        spared.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
+        spared.append(Spared(REPLIES, days, *old))
     stayed = [] if by is None else [*_delete(spared, by=by, now=now, environment=environment)]
     if (days := keeps.nights_days) is not None:
         nights = _Nights(environment, days, now - timedelta(days=days), by)

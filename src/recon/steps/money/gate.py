@@ -9,10 +9,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 from recon.config.limits import CurrencyLimits
 from recon.desk.endorsement import Kind
@@ -61,10 +60,10 @@ SUBJECT_DIGITS = 32
 class Accepts:
     """What one acceptance is about."""
 
-    lost: Mapping[str, str]
+    lost: Mapping[str, str] = field(default_factory=dict)
     """Account -> the newest noted link that the database lacks; an account that lacks none is not
     in it."""
-    after: int
+    after: int = 0
     """The link of the acceptance before; 0: there was none."""
 
     @property
@@ -96,7 +95,7 @@ def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts
 
 def given_up(connection: Connection, *, account: str) -> int:
     """The newest link of an account that was accepted as lost; 0 where none was."""
-    lost = (str(data.get("lost", {}).get(account, "0:")) for _, data in _events(connection))
+    lost = (accepts.lost.get(account, "0:") for _, accepts in _events(connection))
     return max((int(link.partition(":")[0]) for link in lost), default=0)
 
 
@@ -109,15 +108,13 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
     name = "/".join(account)
     words = Endorsed(environment.desk)
     with environment.store.reading() as connection:
-        data = dict(_events(connection)).get(acceptance.head.sequence)
-        if data is None:
+        link = acceptance.head.sequence
+        if (accepts := dict(_events(connection)).get(link)) is None:
             return f"{file.path} says that a restore was accepted, and the history does not"
-        if problem := _unendorsed_restore(
-            connection, words, link=acceptance.head.sequence, data=data
-        ):
+        if problem := _unendorsed_restore(connection, words, link=link, accepts=accepts):
             return f"{problem}; nothing is sent (`recon release restore`)"
         lacks = before is not None and first_foreign(connection, [before]) is not None
-        if lacks and before is not None and data.get("lost", {}).get(name) != noted(before.head):
+        if lacks and before is not None and accepts.lost.get(name) != noted(before.head):
             return (
                 f"{file.path} has link {before.head.sequence} before the restore that was "
                 "accepted, and nobody accepted that it is lost (`recon release restore`)"
@@ -127,23 +124,22 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
 
 def unendorsed_restores(connection: Connection, words: Endorsed) -> Iterator[str]:
     """Acceptances that two people are said to have given, and did not."""
-    for link, data in _events(connection):
-        if problem := _unendorsed_restore(connection, words, link=link, data=data):
+    for link, accepts in _events(connection):
+        if problem := _unendorsed_restore(connection, words, link=link, accepts=accepts):
             yield problem
 
 
 def _unendorsed_restore(
-    connection: Connection, words: Endorsed, *, link: int, data: Mapping[str, Any]
+    connection: Connection, words: Endorsed, *, link: int, accepts: Accepts
 ) -> str:
-    accepts = Accepts(data.get("lost", {}), int(data.get("after", 0)))
     subject = override(ACCEPT_RESTORE, subject=accepts.subject)
     problem = words.problem(connection, Kind.OVERRIDE, subject=subject)
     return f"the restore of link {link} counts as accepted, but {problem}" if problem else ""
 
 
-def _events(connection: Connection) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _events(connection: Connection) -> Iterator[tuple[int, Accepts]]:
     for link in history.links_of(connection, [ENTITY], event=ACCEPTED):
-        yield link.sequence, link.data
+        yield link.sequence, link.value(Accepts)
 
 
 TOLD = "the database was restored: it may have been sent after the backup was made"
@@ -250,7 +246,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         waiting_ids = [item.instruction_id for item in waiting]
         case_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
         details = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
-        details |= {"lost": accepts.lost, "after": accepts.after}
+        details |= history.document_of(accepts)
         head = history.append(
             connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, details)], at=now
         )

@@ -427,25 +427,15 @@ _IN_A_CASE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OldReplies:
-    """How many replies are old enough, and their size."""
+def old_replies(connection: Connection, *, before: datetime) -> tuple[int, int, datetime | None]:
+    """Replies of batches that were closed before an instant, and of which nothing is open.
 
-    count: int
-    size_bytes: int
-    oldest: datetime | None
-
-
-def old_replies(connection: Connection, *, before: datetime) -> OldReplies:
-    """Replies of batches that were closed before an instant, and of which nothing is open."""
-    row = connection.execute(
-        select(
-            func.count(),
-            func.coalesce(func.sum(func.length(batch.c.reply)), 0),
-            func.min(batch.c.closed_at),
-        ).where(_spared(before))
-    ).one()
-    return OldReplies(int(row[0]), int(row[1]), row[2])
+    How many there are, their bytes, and when the oldest batch of them was closed.
+    """
+    size = func.coalesce(func.sum(func.length(batch.c.reply)), 0)
+    query = select(func.count(), size, func.min(batch.c.closed_at)).where(_spared(before))
+    count, size_bytes, oldest = connection.execute(query).one()
+    return int(count), int(size_bytes), oldest
 
 
 def forget_replies(connection: Connection, *, before: datetime) -> None:

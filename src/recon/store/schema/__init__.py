@@ -27,8 +27,10 @@ from recon.store.schema.columns import (
     account_columns,
     amount_column,
     at_column,
+    at_columns,
     business_date_column,
     count_column,
+    count_columns,
     file_columns,
     id_column,
     metadata,
@@ -99,8 +101,7 @@ order_file = Table(
     id_column("run_id"),
     Column("version", Integer, nullable=False),
     *file_columns(),
-    count_column("rows_new"),
-    count_column("rows_repeat"),
+    *count_columns("rows_new", "rows_repeat"),
     at_column("read_at", nullable=False),
     Column("kind", String(20), nullable=False, server_default="orders"),  # orders, instructions
     UniqueConstraint("merchant_id", "account_id", "name", "version"),
@@ -143,8 +144,7 @@ reject = Table(
     text_column("source"),
     Column("line", Integer, nullable=False),
     text_column("column", 100),
-    text_column("reason", REASON_CHARACTERS),
-    text_column("value", REASON_CHARACTERS),
+    *text_columns("reason", "value", length=REASON_CHARACTERS),
     *text_columns("merchant_id", "account_id", "order_no", length=ID_CHARACTERS),
     # Of an entry of the books of which all three can be read; of a settlement line its currency.
     text_column("entry_type", 40),
@@ -186,10 +186,7 @@ order_facts_account = Table(
     "order_facts_account",
     metadata,
     Column("file_id", Integer, ForeignKey("order_file.file_id"), primary_key=True),
-    *(
-        Column(name, String(ID_CHARACTERS), primary_key=True, nullable=False)
-        for name in ("merchant_id", "account_id")
-    ),
+    *account_columns(primary_key=True),
     count_column("row_count"),
     at_column("ordered_from", nullable=False),
     at_column("ordered_to", nullable=False),
@@ -258,8 +255,7 @@ answer_part = Table(
     Column("path", Text, nullable=False),  # below the archive
     Column("schema_label", String(40), nullable=False),
     text_column("sha256", ID_CHARACTERS),
-    count_column("size_bytes"),
-    count_column("row_count"),
+    *count_columns("size_bytes", "row_count"),
     count_column("asked"),  # keys that are to be asked for
     count_column("answered"),  # keys with a final answer
     at_column("last_at"),  # of the newest answer
@@ -275,10 +271,8 @@ answer_part = Table(
 charged_back_order = Table(
     "charged_back_order",
     metadata,
-    *(
-        Column(name, String(ID_CHARACTERS), primary_key=True, nullable=False)
-        for name in ("merchant_id", "account_id", "order_no")
-    ),
+    *account_columns(primary_key=True),
+    id_column("order_no", primary_key=True),
     Column("payment_status", String(20), primary_key=True, nullable=False),
     id_column("run_id"),
     Column("part_id", Integer, nullable=False),
@@ -335,10 +329,7 @@ instruction = Table(
     text_column("approved_by"),
     id_column("run_id"),  # that planned it
     at_column("planned_at", nullable=False),
-    at_column("approved_at"),
-    at_column("sent_at"),
-    at_column("outcome_at"),
-    at_column("in_doubt_since"),
+    *at_columns("approved_at", "sent_at", "outcome_at", "in_doubt_since"),
     *payee_columns(),
     text_column("again_for", ID_CHARACTERS),  # the first of two captures; "" for all others
     Column("repeats", Text, nullable=False, server_default=""),  # ids of its like, with spaces
@@ -362,8 +353,7 @@ batch = Table(
     text_column("body_sha256"),
     Column("body", LargeBinary, nullable=False),
     at_column("claimed_at", nullable=False),
-    at_column("replied_at"),
-    at_column("closed_at"),
+    *at_columns("replied_at", "closed_at"),
     Column("http_status", Integer, nullable=True),
     Column("reply_headers", Text, nullable=False, server_default="{}"),
     Column("reply", LargeBinary, nullable=True),  # card numbers masked

@@ -146,12 +146,17 @@ def count_column(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False, server_default="0")
 
 
+def count_columns(*names: str) -> Iterator[Column[int]]:
+    """Several counts."""
+    yield from map(count_column, names)
+
+
 def file_columns() -> Iterator[Column[Any]]:
     """What is known of a file that was read: name, hash, size, and what became of its rows."""
     yield from text_columns("name", "sha256")
     yield Column("size_bytes", BigInteger, nullable=False)
-    for each in ("read", "accepted", "rejected", "skipped", "unassigned"):
-        yield count_column(f"rows_{each}")
+    yield from count_columns("rows_read", "rows_accepted", "rows_rejected", "rows_skipped")
+    yield count_column("rows_unassigned")
     yield text_column("skipped_by", REASON_CHARACTERS)
 
 
@@ -177,14 +182,19 @@ def at_column(name: str, *, nullable: bool = True) -> Column[datetime]:
     return Column(name, Instant, nullable=nullable)
 
 
+def at_columns(*names: str) -> Iterator[Column[datetime]]:
+    """Several instants that may be missing."""
+    yield from map(at_column, names)
+
+
 def business_date_column() -> Column[date]:
     """The business date of a night; required."""
     return Column("business_date", IsoDate, nullable=False)
 
 
-def account_columns() -> tuple[Column[str], Column[str]]:
+def account_columns(**options: Any) -> tuple[Column[str], Column[str]]:
     """Merchant and account, the first columns of almost every table."""
-    return id_column("merchant_id"), id_column("account_id")
+    return id_column("merchant_id", **options), id_column("account_id", **options)
 
 
 def reason_that_fits(sentence: str) -> str:
