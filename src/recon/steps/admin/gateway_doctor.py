@@ -11,7 +11,7 @@ has a field that the document does not list and one bears nobody's signature.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -205,16 +205,6 @@ CURES: Mapping[str, str] = {
 """What to do about a refusal, by the status map's word for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The first signature rule that the gateway did not refuse."""
-
-    name: str
-    rule: SignatureRules
-    answer: Probe
-    tried: int
-
-
 def gateway_checks(
     settings: Settings,
     *,
@@ -246,74 +236,71 @@ def gateway_checks(
     yield (connection := checked("connection", look))
     if not connection.ok:
         return
-    accepted = asyncio.run(_accepted(declared, clock=clock))
-    if (skew := accepted.answer.skew_seconds) is not None:
-        sentence = f"the gateway's clock is {skew:+.0f} s from ours"
-        if abs(skew) > SKEW_SECONDS_MAX:
-            sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
-        yield Check("clock", ok=abs(skew) <= SKEW_SECONDS_MAX, sentence=sentence)
-    yield from _understanding(accepted)
-    if accepted.answer.word == "accepted":
-        yield asyncio.run(_replies(declared, accepted=accepted, clock=clock))
-        known = (orders, refunded)
-        yield from asyncio.run(_differences(declared, rule=accepted.rule, clock=clock, known=known))
+    yield from asyncio.run(_answered(declared, clock=clock, orders=orders, refunded=refunded))
     yield checked("codes", lambda: _codes(settings, account=account))
 
 
-async def _accepted(account: GatewayAccount, *, clock: Clock) -> Accepted:
-    """Ask by rule after rule until one is not refused; what the configured one got when all are."""
+async def _answered(
+    account: GatewayAccount, *, clock: Clock, orders: Sequence[str], refunded: Sequence[str]
+) -> list[Check]:
+    """What it answers: the signature first, since the gateway looks at nothing else before it."""
     # A signer elsewhere signs by its own rules alone, whatever we would try.
     tries = 1 if account.settings.sign_keys.signer else None
-    refused: list[Probe] = []
+    tried: list[tuple[str, SignatureRules, Probe]] = []
     for name, rule in islice(rules_to_try(account.interface.signature), tries):
-        answer = await probe(account, rule=rule, clock=clock)
-        if answer.word != "signature":
-            return Accepted(name, rule, answer, len(refused) + 1)
-        refused.append(answer)
-    return Accepted("", account.interface.signature, refused[0], len(refused))
-
-
-def _understanding(accepted: Accepted) -> Iterator[Check]:
-    """The signature first, since the gateway looks at nothing else before it."""
-    answer = accepted.answer
+        tried.append((name, rule, await probe(account, rule=rule, clock=clock)))
+        if tried[-1][2].word != "signature":
+            break
+    # Where all are refused, what the configured one got.
+    name, rule, answer = tried[0 if tried[-1][2].word == "signature" else -1]
+    checks = []
+    if (skew := answer.skew_seconds) is not None:
+        sentence = f"the gateway's clock is {skew:+.0f} s from ours"
+        if abs(skew) > SKEW_SECONDS_MAX:
+            sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
+        checks.append(Check("clock", ok=abs(skew) <= SKEW_SECONDS_MAX, sentence=sentence))
     if answer.word == "signature":
         sentence = (
-            f"all {accepted.tried} rules we know are refused ({answer.message}): check the sign "
+            f"all {len(tried)} rules we know are refused ({answer.message}): check the sign "
             "key, then ask the gateway which fields it signs"
         )
-        yield Check("signature rule", ok=False, sentence=sentence)
-        return
+        return [*checks, Check("signature rule", ok=False, sentence=sentence)]
     if answer.word != "accepted":
         sentence = f"{CURES.get(answer.word, 'not understood')} ({answer.message})"
-        yield Check("query", ok=False, sentence=sentence)
-        return
-    yield Check("query", ok=True, sentence="answered, and our address is registered")
-    if accepted.tried == 1:
-        yield Check("signature rule", ok=True, sentence="accepted as configured")
-        return
-    names = ", ".join(f'"{name}"' for name in accepted.rule.templates[QUERY])
-    sentence = (
-        f"ours is refused, {accepted.name} is accepted; put into signature.toml:\n"
-        f'[user]\nalgorithm = "{accepted.rule.algorithm}"\n'
-        f'hex_case = "{accepted.rule.hex_case}"\n[user.templates]\n{QUERY} = [{names}]'
-    )
-    yield Check("signature rule", ok=False, sentence=sentence)
+        return [*checks, Check("query", ok=False, sentence=sentence)]
+    checks.append(Check("query", ok=True, sentence="answered, and our address is registered"))
+    sentence = "accepted as configured"
+    if is_other := len(tried) > 1:
+        names = ", ".join(f'"{each}"' for each in rule.templates[QUERY])
+        sentence = (
+            f"ours is refused, {name} is accepted; put into signature.toml:\n"
+            f'[user]\nalgorithm = "{rule.algorithm}"\n'
+            f'hex_case = "{rule.hex_case}"\n[user.templates]\n{QUERY} = [{names}]'
+        )
+    checks.append(Check("signature rule", ok=not is_other, sentence=sentence))
 
-
-async def _replies(account: GatewayAccount, *, accepted: Accepted, clock: Clock) -> Check:
-    """Whether the gateway's own signatures may be relied on."""
-    states = [accepted.answer.signature]
-    while len(states) < MATCHES_FOR_ENFORCE and states[-1] is SignatureState.VALID:
+    async def asked(**question: Any) -> Probe:
         await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
-        again = await probe(account, rule=accepted.rule, clock=clock)
-        states.append(again.signature)
-    policy, worst = account.settings.gateway.reply_signatures, states[-1]
-    if worst is SignatureState.VALID:
+        return await probe(account, rule=rule, clock=clock, **question)
+
+    states = [answer.signature]
+    while len(states) < MATCHES_FOR_ENFORCE and states[-1] is SignatureState.VALID:
+        states.append((await asked()).signature)
+    checks.append(_replies(states, policy=account.settings.gateway.reply_signatures))
+    for difference, judge, question in _DIFFERENCES:
+        ok, sentence = judge(account, await asked(**question))
+        checks.append(Check(difference, ok=ok, sentence=sentence))
+    return [*checks, *await _named_orders(account, asked=asked, orders=orders, refunded=refunded)]
+
+
+def _replies(states: Sequence[SignatureState], *, policy: str) -> Check:
+    """Whether the gateway's own signatures may be relied on."""
+    if states[-1] is SignatureState.VALID:
         sentence = f"{len(states)} replies in a row carry the right signature"
         if policy != "enforce":
             sentence += f'; you have {policy}: set reply_signatures = "enforce" in gateway.toml'
         return Check("replies", ok=True, sentence=sentence)
-    if worst is SignatureState.ABSENT:
+    if states[-1] is SignatureState.ABSENT:
         sentence = "query replies carry no signature; those of money are judged when they come"
         return Check("replies", ok=True, sentence=sentence)
     sentence = f"reply {len(states)} carries a wrong signature ({states[-1]})"
@@ -364,69 +351,44 @@ HIDDEN_MEANS = (
 SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
 
 
-async def _differences(
-    account: GatewayAccount,
-    *,
-    rule: SignatureRules,
-    clock: Clock,
-    known: tuple[Sequence[str], Sequence[str]],
-) -> list[Check]:
-    """One line for each difference that a read can show, by the rule that the gateway takes."""
-
-    async def asked(**question: Any) -> Probe:
-        await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
-        return await probe(account, rule=rule, clock=clock, **question)
-
-    return [
-        _unknown_orders(account, answer=await asked()),
-        _unlisted_fields(await asked(more=UNLISTED)),
-        _refusals(account, answer=await asked(is_signed=False)),
-        *await _named_orders(account, asked=asked, orders=known[0], refunded=known[1]),
-    ]
-
-
-def _unknown_orders(account: GatewayAccount, *, answer: Probe) -> Check:
+def _unknown_orders(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
     """Whether an order that the gateway does not know would be told from one it did not answer."""
     missing_means = account.interface.status_map.query.row_missing_when_asked_alone
     if not answer.rows:
-        ok = missing_means == "not_found"
         sentence = "orders that the gateway does not know have no row in its reply"
-        if not ok:
-            sentence += (
-                ", and each counts as unanswered; when the gateway confirms it, put into "
-                'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
-            )
-        return Check("unknown orders", ok=ok, sentence=sentence)
+        if missing_means == "not_found":
+            return True, sentence
+        return False, (
+            f"{sentence}, and each counts as unanswered; when the gateway confirms it, put into "
+            'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
+        )
     code = answer.rows[0]["query_result"] or "blank"
     meaning = account.settings.rules.answer_of(code)
     sentence = (
         f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
     )
-    if meaning is not KeyAnswer.NOT_FOUND:
-        sentence += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
-    return Check("unknown orders", ok=meaning is KeyAnswer.NOT_FOUND, sentence=sentence)
+    if meaning is KeyAnswer.NOT_FOUND:
+        return True, sentence
+    return False, f'{sentence}: put into rules.toml:\n[query_result]\n{code} = "not_found"'
 
 
-def _unlisted_fields(answer: Probe) -> Check:
+def _unlisted_fields(_: GatewayAccount, answer: Probe) -> tuple[bool, str]:
     """Whether a field that the document does not list is ignored or refused; we send none."""
     if answer.word == "accepted":
-        sentence = "a field that the document does not list is ignored"
-    else:
-        sentence = (
-            f"a field that the document does not list is refused ({answer.message}): name a "
-            "brand's further fields in profiles.toml only when the gateway knows them"
-        )
-    return Check("further fields", ok=True, sentence=sentence)
+        return True, "a field that the document does not list is ignored"
+    return True, (
+        f"a field that the document does not list is refused ({answer.message}): name a "
+        "brand's further fields in profiles.toml only when the gateway knows them"
+    )
 
 
-def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
+def _refusals(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
     """How the gateway words a refusal, by a query with nobody's signature."""
     if answer.word == "accepted":
-        sentence = (
+        return False, (
             "a query with nobody's signature was answered: whoever knows the account's numbers can "
             "read it; tell the gateway"
         )
-        return Check("refusals", ok=False, sentence=sentence)
     known = account.interface.status_map.refusals
     if answer.code in {*known.signature_codes, *known.before_processing_codes}:
         with_ = f"code {answer.code}, which status_map.toml lists"
@@ -436,7 +398,17 @@ def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
             f"{named if answer.code else 'words and no code'} ({answer.message}): the rows of a "
             "batch that is refused like this stay in doubt until a query shows them (A-11)"
         )
-    return Check("refusals", ok=True, sentence=f"a wrong signature is refused with {with_}")
+    return True, f"a wrong signature is refused with {with_}"
+
+
+_DIFFERENCES: Sequence[
+    tuple[str, Callable[[GatewayAccount, Probe], tuple[bool, str]], Mapping[str, Any]]
+] = (
+    ("unknown orders", _unknown_orders, {}),
+    ("further fields", _unlisted_fields, {"more": UNLISTED}),
+    ("refusals", _refusals, {"is_signed": False}),
+)
+"""Differences that a read can show: the line's name, what judges the answer, and what is asked."""
 
 
 async def _named_orders(
