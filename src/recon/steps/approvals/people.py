@@ -242,9 +242,9 @@ def _write_offs(
             f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
         )
         entry = _of_no_payment("write-off waits", since=answer.given_at, next_step=next_step)
-        amount = entry.amount if answer.exposure is None else answer.exposure
-        named = replace(entry, order_no=order, subject=order)
-        yield replace(named, currency=answer.currency, amount=amount)
+        currency = answer.currency if answer.exposure is not None else ""
+        amount = answer.exposure or 0
+        yield replace(entry, order_no=order, subject=order, currency=currency, amount=amount)
 
 
 def write_offs(
