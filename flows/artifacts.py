@@ -31,7 +31,7 @@ from recon.instructions.approval import sums_in_words
 from recon.model.nights import NightRequest, StepSummary
 from recon.model.step_progress import StepProgress, heard_by
 from recon.model.words import ControlTotal
-from recon.steps.approvals.people import attention, in_groups
+from recon.steps.approvals.people import attention, attention_lines
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
 from recon.steps.runtime.stored_results import StoredResult
 from recon.store.money import sending_rows
@@ -44,7 +44,6 @@ from tasks.night_tasks import say
 if TYPE_CHECKING:
     import pandas as pd
 
-    from recon.model.figures import Attention
     from recon.steps.runtime.environment import Environment
 
 UPDATE_SECONDS = 3.0
@@ -125,8 +124,6 @@ def table_row(*cells: str) -> str:
     return f"| {' | '.join(map(on_a_page, cells))} |"
 
 
-ATTENTION_SHOWN_MAX = 20
-"""More stand in the workbook and in `recon status`."""
 CURRENCIES_A_ROW = 3
 """Prefect's page wraps no cell: a longer one is cut at the edge of the table."""
 ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
@@ -152,7 +149,12 @@ def standing_lines(run_id: str, *, environment: "Environment") -> list[str]:
     if not counts:
         lines.append("No instruction: no money was to move.")
     waiting = attention(run, environment=environment)
-    return [*lines, "", "## What needs a person", "", *_needs(waiting), ""]
+    needs = [
+        f"{'    ' * is_below}- {on_a_page(line)}"
+        for is_below, line in attention_lines(waiting, now=environment.clock())
+    ]
+    needs = needs or ["No instruction does."]
+    return [*lines, "", "## What needs a person", "", *needs, ""]
 
 
 def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) -> list[str]:
@@ -164,25 +166,6 @@ def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) 
         f"| {outcome} | {kind} | {count} | {first} |",
         *(f"|  |  |  | {money} |" for money in more),
     ]
-
-
-def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
-    lines: list[str] = []
-    for next_step, entries in in_groups(waiting[:ATTENTION_SHOWN_MAX]):
-        if len(entries) == 1:
-            lines.append(f"- {_what(entries[0])}: {on_a_page(next_step)}")
-        else:
-            lines.append(f"- Each of these {len(entries)}: {on_a_page(next_step)}")
-            lines += [f"    - {_what(entry)}" for entry in entries]
-    if len(waiting) > ATTENTION_SHOWN_MAX:
-        lines.append(f"- and {len(waiting) - ATTENTION_SHOWN_MAX} more: `recon status`")
-    return lines or ["No instruction does."]
-
-
-def _what(entry: "Attention") -> str:
-    of_what = f", {entry.subject}" if entry.subject else ""
-    money = f", {sums_in_words({entry.currency: entry.amount})}" if entry.currency else ""
-    return on_a_page(f"{entry.what}{of_what}{money}")
 
 
 BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "reason", "break")

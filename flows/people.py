@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from itertools import islice
@@ -297,43 +297,20 @@ def lines_of_list(wanted: "ApprovalList") -> list[str]:
 
 def doubts_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
     """Money in doubt, over all accounts."""
-    undecided = people.undecided(environment)
-    return f"{len(undecided)} in doubt.", lines_of_doubts(undecided)
+    undecided, now = people.undecided(environment), environment.clock()
+    return f"{len(undecided)} in doubt.", lines_of_doubts(undecided, now=now)
 
 
-def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]") -> list[str]:
-    """The doubts as people read them: the money, since when, and all that is known of it."""
-    lines: list[str] = []
-    if with_message := [instruction for _, instruction in shown if instruction.message]:
-        # Above the table: its last columns are beyond the edge of a page.
-        lines += ["## What the gateway told by itself", ""]
-        lines += [
-            f"- {instruction.what}, instruction {instruction.instruction_id}: "
-            f"{on_a_page(instruction.message)}."
-            for instruction in with_message
-        ]
-        lines += [""]
-    if shown:
-        lines += [
-            "| instruction | what | order | amount | since | account | known, and to do |",
-            "|---|---|---|---|---|---|---|",
-        ]
-    for run, instruction in shown[:DOUBTS_SHOWN_MAX]:
-        money = (
-            Money.of_minor_units(instruction.amount, currency=instruction.currency)
-            if instruction.currency
-            else ""
-        )
-        cells = (
-            instruction.instruction_id,
-            instruction.what,
-            instruction.order_no,
-            str(money),
-            f"{instruction.since:%Y-%m-%d %H:%M} UTC",
-            f"{run.merchant_id}/{run.account_id}",
-            instruction.next_step,
-        )
-        lines.append(table_row(*cells))
+def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]", *, now: datetime) -> list[str]:
+    """The doubts as people read them: the money, since when, its id, and all that is known of it.
+
+    A list, for a page cuts the last columns of a table.
+    """
+    lines = [
+        f"- {on_a_page(f'{run.merchant_id}/{run.account_id}: {line}')}"
+        for run, instruction in shown[:DOUBTS_SHOWN_MAX]
+        for _, line in people.attention_lines([instruction], now=now)
+    ]
     if (more := len(shown) - DOUBTS_SHOWN_MAX) > 0:
         lines += ["", f"{more} more stand in `recon status`."]
     return lines
@@ -360,11 +337,10 @@ def lines_of_nights(shown: Sequence[Night]) -> list[str]:
     columns = ("account", "night", "verdict", "run", "workbook", "signed", "void")
     lines = [table_row(*columns), "|---" * len(columns) + "|"] if shown else []
     for night in shown:
-        names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
         account = f"{night.merchant_id}/{night.account_id}"
         cells = (
             *(account, str(night.business_date), night.standing, night.run_id),
-            *(night.workbook_sha256[:DIGITS_READ], names or "not signed", night.void_because),
+            *(night.workbook_sha256[:DIGITS_READ], night.signed_words, night.void_because),
         )
         lines.append(table_row(*cells))
     return lines

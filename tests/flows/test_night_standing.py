@@ -50,7 +50,7 @@ def test_money_in_doubt_stands_first_with_what_to_do(
     (money,) = [line for line in lines if line.startswith("| in doubt")]
     assert money == f"| in doubt | capture | 1 | {doubtful.amount} EUR |"
     (needs,) = [line for line in lines if line.startswith("- ")]
-    assert f"capture in doubt, order {doubtful.order_no}, {doubtful.amount} EUR: " in needs
+    assert f"capture in doubt: order {doubtful.order_no}, {doubtful.amount} EUR, since " in needs
 
 
 def test_what_several_need_is_said_once_above_them(
@@ -63,8 +63,8 @@ def test_what_several_need_is_said_once_above_them(
     said = lines[lines.index("## What needs a person") + 2 : -1]
 
     assert said[0].startswith("- Each of these 3: The connection failed")
-    assert sorted(said[1:]) == sorted(
-        f"    - capture in doubt, order {one.order_no}, {one.amount} EUR" for one in lost
+    assert sorted(line.partition(", since ")[0] for line in said[1:]) == sorted(
+        f"    - capture in doubt: order {one.order_no}, {one.amount} EUR" for one in lost
     )
 
 

@@ -1,9 +1,9 @@
 """`recon nightly`, parts of a night by themselves, and `status`: what needs a person."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from datetime import date, datetime
+from datetime import date
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -27,7 +27,6 @@ from recon.model.nights import Mode, NightRequest, Part
 from recon.model.words import Verdict
 
 if TYPE_CHECKING:
-    from recon.model.figures import Attention
     from recon.model.nights import StepSummary
     from recon.steps.approvals.sign_off import Night
     from recon.steps.runtime.environment import Environment
@@ -155,14 +154,7 @@ def line_of(night: "Night") -> str:
     void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
     run = f" ({night.run_id})" if night.run_id else ""
     which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-    return f"{which}: {night.standing}{run}, {signed_words(night)}{void}"
-
-
-def signed_words(night: "Night") -> str:
-    """Who signed its workbook, and for how many days somebody has not."""
-    names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
-    waits = f", unsigned for {_counted(night.unsigned_days, 'day')}" if night.unsigned_days else ""
-    return f"signed by {names}{waits}" if names else f"not signed{waits}"
+    return f"{which}: {night.standing}{run}, {night.signed_words}{void}"
 
 
 def _counted(number: int, what: str) -> str:
@@ -225,9 +217,6 @@ Opening = Annotated[bool, typer.Option("--opening", help="The first night of the
 Skip = Annotated[
     str, typer.Option(help="Why the nights that are missing before this one were not run.")
 ]
-
-ATTENTION_SHOWN_MAX = 20
-"""Lines of one account; the workbook has them all."""
 
 
 def nightly(
@@ -363,7 +352,7 @@ def status(
         ]
         days = {str(account["night"]) for account, _ in accounts}
         signed = {
-            night.run_id: signed_words(night)
+            night.run_id: night.signed_words
             for day in sorted(map(date.fromisoformat, days))
             for night in nights(day, last=day, environment=environment)
         }
@@ -398,7 +387,10 @@ def status(
         say("No night has run yet.")
     for account, attention in accounts:
         _echo_standing(account, signed=signed)
-        _echo_attention(attention, now=now)
+        for is_below, line in people.attention_lines(attention, now=now):
+            say(f"{'    ' if is_below else '  '}{line}")
+        if not attention:
+            say("  No instruction needs a person.")
     for sentence in missed:
         say(sentence)
     raise typer.Exit(code)
@@ -441,23 +433,6 @@ def _echo_standing(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> 
         say(f"  Not told: {name} ({problem}); `recon status --tell {run}` tries again.")
 
 
-def _echo_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
-    from recon.steps.approvals.people import in_groups
-
-    for next_step, entries in in_groups(attention[:ATTENTION_SHOWN_MAX]):
-        if len(entries) == 1:
-            say(f"  {_what_of(entries[0], now=now)}. {next_step}{_id_of(entries[0])}")
-            continue
-        for entry in entries:
-            say(f"  {_what_of(entry, now=now)}{_id_of(entry)}")
-        say(f"  Each of these {len(entries)}: {next_step}")
-    if not attention:
-        say("  No instruction needs a person.")
-    if len(attention) > ATTENTION_SHOWN_MAX:
-        more = len(attention) - ATTENTION_SHOWN_MAX
-        say(f"  and {more} more; `recon status --json` has all of them")
-
-
 def _notify_again(night: str) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
     from recon.steps.night import notices
@@ -466,22 +441,6 @@ def _notify_again(night: str) -> None:
     with opened() as environment:
         again = notices.notify_again(named, environment=environment)
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
-
-
-def _what_of(entry: "Attention", *, now: datetime) -> str:
-    """What it is, the money at risk and its age."""
-    from recon.model.money import Money
-
-    days = max(0, (now - entry.since).days)
-    money = (
-        f", {Money.of_minor_units(entry.amount, currency=entry.currency)}" if entry.currency else ""
-    )
-    of_what = f": {entry.subject}" if entry.subject else ""
-    return f"{entry.what}{of_what}{money}, since {entry.since:%Y-%m-%d %H:%M} ({days} days)"
-
-
-def _id_of(entry: "Attention") -> str:
-    return f" [{entry.instruction_id}]" if entry.instruction_id else ""
 
 
 CHANGES_SHOWN_MAX = 100

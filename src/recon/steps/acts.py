@@ -623,8 +623,7 @@ class SignOff(Act):
             copy=drawings().copy,
         )
         which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-        names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
-        sentence = f"{which}: {night.standing} ({night.run_id}), signed by {names}."
+        sentence = f"{which}: {night.standing} ({night.run_id}), {night.signed_words}."
         return Done(sentence=sentence, ending="Signed", night=night)
 
     def after(self, done: Done, place: Place) -> Iterator[str]:

@@ -12,6 +12,7 @@ from recon.matching.breaks.result import subject_of
 from recon.model.business_date import AHEAD_MAX
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.figures import Attention
+from recon.model.money import Money
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.approvals.verdicts import messages_reported
@@ -39,6 +40,8 @@ WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 ATTENTION_MAX = 10_000
 """Rows of the list; more than that is one cause, not so many tasks."""
 
+LINES_SHOWN_MAX = 20
+"""Of what needs a person, on a terminal and on a page; the workbook has all."""
 _WORDS = {
     InstructionState.IN_FLIGHT: "in flight",
     InstructionState.IN_DOUBT: "in doubt",
@@ -136,10 +139,29 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     return (*cases, *lines, *unverified, *others)[:ATTENTION_MAX]
 
 
-def in_groups(waiting: Iterable[Attention]) -> Iterator[tuple[str, list[Attention]]]:
-    """What stands in a row and needs the same, by what it needs: that is then said once."""
-    for next_step, alike in groupby(waiting, key=attrgetter("next_step")):
-        yield next_step, [*alike]
+def attention_lines(waiting: Sequence[Attention], *, now: datetime) -> Iterator[tuple[bool, str]]:
+    """What needs a person, a line each, and whether it belongs below the line before it.
+
+    What stands in a row and needs the same stands below one line that says what.
+    """
+    for next_step, alike in groupby(waiting[:LINES_SHOWN_MAX], key=attrgetter("next_step")):
+        entries = [_line_of(entry, now=now) for entry in alike]
+        if len(entries) == 1:
+            yield False, f"{entries[0]}. {next_step}"
+        else:
+            yield False, f"Each of these {len(entries)}: {next_step}"
+            yield from ((True, entry) for entry in entries)
+    if (left := len(waiting) - LINES_SHOWN_MAX) > 0:
+        yield False, f"and {left} more; `recon status --json` has all of them"
+
+
+def _line_of(entry: Attention, *, now: datetime) -> str:
+    """What it is, of what, the money at risk, its age, and the id that a command takes."""
+    of_what = f": {entry.subject}" if entry.subject else ""
+    amount = entry.currency and Money.of_minor_units(entry.amount, currency=entry.currency)
+    money, own = f", {amount}" * bool(amount), f" [{entry.instruction_id}]"
+    since = f"since {entry.since:%Y-%m-%d %H:%M} ({max(0, (now - entry.since).days)} days)"
+    return f"{entry.what}{of_what}{money}, {since}{own * bool(entry.instruction_id)}"
 
 
 def _beside(

@@ -160,6 +160,14 @@ class Night:
         return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
 
     @property
+    def signed_words(self) -> str:
+        """Who signed its workbook, and for how many days somebody has not."""
+        names = ", ".join(f"{signature.role} {signature.by}" for signature in self.signed)
+        days = f"{self.unsigned_days} day{'s' * (self.unsigned_days != 1)}"
+        waits = f", unsigned for {days}" if self.unsigned_days else ""
+        return f"{f'signed by {names}' if names else 'not signed'}{waits}"
+
+    @property
     def exit_code(self) -> int:
         """That of its verdict; a night that is missing or stopped proves nothing."""
         if self.standing in set(Verdict):
