@@ -221,9 +221,9 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
         assert environment is played
         return played.step({"baseline": "query", "after": "query again"}[phase])
 
-    def report(_run_id: str, *, environment: object, workbooks: object) -> StepSummary:
+    def report(_run_id: str, *, environment: object, workbooks: dict[str, object]) -> StepSummary:
         assert environment is played
-        assert workbooks == "writer and reader"
+        assert workbooks == {"write": "writer", "totals": "reader"}
         return played.step(
             "report", verdict=played.verdict, end=played.verdict, workbook=str(played.workbook)
         )
@@ -235,11 +235,12 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.night.notices", telling=played.telling)
     put("recon.steps.runtime.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.night.query", query=query)
-    put("recon.steps.night.report", report=report)
+    put("recon.steps.night.report", report=report, Workbooks=dict)
     for module, name in SIMPLE_STEPS.items():
         put(f"recon.steps.{module}", **{name: simple(name)})
     put("recon.steps.night.monitor", index_after=played.index_after)
-    handed = {"index": "index writer", "drawings": None}
-    put("reports.handed", workbooks=lambda: "writer and reader", **handed)
+    put("reports.reading.index_workbook", write_index="index writer")
+    put("reports.workbook", write_workbook="writer")
+    put("reports.reading.workbook_check", sheet_totals="reader")
     _show(played, monkeypatch)
     return played
