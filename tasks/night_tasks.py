@@ -162,7 +162,10 @@ def reconcile(run_id: str) -> StepSummary:
 @task(task_run_name="report", **READ)
 def report(run_id: str) -> StepSummary:
     """Write the workbook of the run; figures `workbook` (path) and `verdict`."""
+    from recon.steps.night.report import Workbooks
     from recon.steps.night.report import report as step
-    from reports.handed import workbooks
+    from reports.reading.workbook_check import sheet_totals
+    from reports.workbook import write_workbook
 
-    return run_step(step, run_id=run_id, workbooks=workbooks())
+    workbooks = Workbooks(write=write_workbook, totals=sheet_totals)
+    return run_step(step, run_id=run_id, workbooks=workbooks)
