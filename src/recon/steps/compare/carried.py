@@ -287,8 +287,8 @@ def lines_totals(
     if compared is None or not tables[1:]:
         return
     none = Counter[tuple[Any, ...]]()
-    told = (zip(*(table.frame[n].tolist() for n in _REPORTED), strict=True) for table in tables)
-    most = reduce(or_, map(Counter, told), none)
+    rows = (zip(*(table.frame[n].tolist() for n in _REPORTED), strict=True) for table in tables)
+    most = reduce(or_, map(Counter, rows), none)
     times, net = Counter[Place](), Counter[Place]()
     for cells, number in most.items():
         line = dict(zip(_REPORTED, cells, strict=True))
