@@ -203,16 +203,16 @@ def _flat(tables: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, st
         key = f"{within}{name}"
         if isinstance(value, Mapping):
             yield from _flat(value, within=f"{key}.")
-        elif isinstance(value, list) and all(map(_is_named, value)) and value:
+        elif (
+            isinstance(value, list)
+            and value
+            and all(isinstance(each, Mapping) and "name" in each for each in value)
+        ):
             yield from _flat({entry["name"]: entry for entry in value}, within=f"{key}.")
         elif isinstance(value, list):
             yield key, ", ".join(map(str, value)) or NOTHING
         else:
             yield key, NOTHING if value is None else str(value)
-
-
-def _is_named(value: object) -> bool:
-    return isinstance(value, Mapping) and "name" in value
 
 
 def moved_since_signed(

@@ -7,10 +7,9 @@ are named.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
 
 from recon.config.rules import Rules
 from recon.matching.breaks.movements import left_open
@@ -229,17 +228,30 @@ def what_if(
         night = _beside(run, then=then, now=before.result)
         nights.append(night)
         for row in then.breaks.to_dict("records"):
-            raised.setdefault(row["break_id"], _raised(row, business_date=run.business_date))
+            cells = {name: row[name] for name in ("break_id", "code", "order_no", "currency")}
+            exposure = int(row["exposure"])
+            broken = NeverRaised(
+                **cells, exposure=exposure, business_date=run.business_date, answered_by=""
+            )
+            raised.setdefault(row["break_id"], broken)
         again |= {*before.result.breaks["break_id"]}
         progress(_sentence(night))
     _, rules_then, _ = stored_inputs(asked[-1], environment=environment)
     changed = changed_rules(rules_then, rules)
+    with environment.store.reading() as connection:
+        answers = resolution_rows.stored_answers(connection, account)
+    never_raised = (
+        replace(each, answered_by=answers[break_id].by)
+        for break_id, each in raised.items()
+        if break_id in answers and break_id not in again
+    )
+    parts = [rules.digest, *(f"{night.run_id} {night.digest}" for night in nights)]
     return WhatIf(
         changed,
         tuple(rule for rule in changed if rule.key.startswith(READ_BY)),
         tuple(nights),
-        _answered(raised, again=again, account=account, environment=environment),
-        _digest(rules, nights=nights),
+        tuple(never_raised),
+        hashlib.sha256("\n".join(parts).encode()).hexdigest(),
     )
 
 
@@ -343,6 +355,7 @@ def _judged(
 
 def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAgain:
     changes, _ = compared(then, now)
+    severe_then, severe = (int(each.breaks["severity"].isin(SEVERE).sum()) for each in (then, now))
     return JudgedAgain(
         run.run_id,
         run.business_date,
@@ -350,8 +363,8 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
         now.verdict,
         len(then.breaks),
         len(now.breaks),
-        _severe(then),
-        _severe(now),
+        severe_then,
+        severe,
         changes,
         now.digest,
         is_same=now.digest == then.digest,
@@ -359,44 +372,6 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
         unverified=len(now.unverified),
         never_verified=(unverified_sets(then) & unverified_sets(now)).total(),
     )
-
-
-def _severe(result: Reconciliation) -> int:
-    return int(result.breaks["severity"].isin(SEVERE).sum())
-
-
-def _raised(row: Mapping[Any, Any], *, business_date: date) -> NeverRaised:
-    return NeverRaised(
-        break_id=row["break_id"],
-        code=row["code"],
-        order_no=row["order_no"],
-        currency=row["currency"],
-        exposure=int(row["exposure"]),
-        business_date=business_date,
-        answered_by="",
-    )
-
-
-def _answered(
-    raised: Mapping[str, NeverRaised],
-    *,
-    again: set[str],
-    account: tuple[str, str],
-    environment: Environment,
-) -> tuple[NeverRaised, ...]:
-    """Those that somebody answered and that no simulated night raises."""
-    with environment.store.reading() as connection:
-        answers = resolution_rows.stored_answers(connection, account)
-    return tuple(
-        replace(broken, answered_by=answers[break_id].by)
-        for break_id, broken in raised.items()
-        if break_id in answers and break_id not in again
-    )
-
-
-def _digest(rules: Rules, *, nights: Sequence[JudgedAgain]) -> str:
-    parts = [rules.digest, *(f"{night.run_id} {night.digest}" for night in nights)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _sentence(night: JudgedAgain) -> str:

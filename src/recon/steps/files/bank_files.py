@@ -41,9 +41,6 @@ def read_bank_files(
                     files.append(file)
                     hashes.add(file.sha256)
         except SourceUnreadableError as error:
-            parts.append(_refused(path, error))
+            refused = RefusedBankFile(path.name, str(error))
+            parts.append(BankSource(no_entries(), (), (refused,)))
     return BankFiles(together(parts), tuple(files))
-
-
-def _refused(path: Path, error: SourceUnreadableError) -> BankSource:
-    return BankSource(no_entries(), (), (RefusedBankFile(path.name, str(error)),))
