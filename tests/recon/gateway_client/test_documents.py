@@ -10,8 +10,6 @@ from recon.gateway_client.documents import (
     element_texts,
     html_form,
     json_object,
-    rows_of,
-    text_of,
     xml_root,
 )
 
@@ -22,32 +20,6 @@ def test_numbers_stay_exact() -> None:
 
     assert (str(got["a"]), type(got["a"])) == ("10.10", Decimal)
     assert got["b"] == "[" * 99 + '"'
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, ""), (" a ", "a"), (7, "7"), (Decimal("1.50"), "1.50"), (True, None), ([], None)],
-)
-def test_the_text_of_a_field(value: object, text: str | None) -> None:
-    """Numbers are their digits; null is empty; other types are no text."""
-    assert text_of(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "rows", "malformed"),
-    [
-        (None, [], 0),
-        ("", [], 0),
-        ({"a": 1}, [{"a": 1}], 0),
-        ([{"a": 1}, 2, None], [{"a": 1}], 2),
-        ("x", [], 1),
-    ],
-)
-def test_the_rows_of_a_list_field(
-    value: object, rows: list[dict[str, int]], malformed: int
-) -> None:
-    """One object stands for a list of one."""
-    assert rows_of({"list": value}, field="list") == (rows, malformed)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +47,6 @@ def test_a_text_in_pieces_is_one_text_and_groups_are_left_out() -> None:
     )
 
     assert element_texts(root, repeated="g") == {"order_status": "12"}
-
-
-def test_an_element_that_stands_twice_is_refused() -> None:
-    root = xml_root(b"<respon><a>1</a><a>1</a></respon>", root="respon")
-
-    with pytest.raises(UnreadableReplyError, match="twice"):
-        element_texts(root)
 
 
 HIDDEN = '<input type="hidden" name="{name}" value="{value}">'

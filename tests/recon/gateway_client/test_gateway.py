@@ -116,11 +116,3 @@ def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> No
 
     assert printed == ["SO1000003 done  ", "SO1000009 done  "]
     assert len(programs[0].splitlines()) <= 30
-
-
-def test_the_document_has_no_search_of_refunds() -> None:
-    with (
-        Gateway(place_of(captured)) as base,
-        pytest.raises(InterfaceError, match="only the profile extended has it"),
-    ):
-        base.refunds(order_nos=["A"])

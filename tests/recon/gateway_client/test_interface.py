@@ -58,6 +58,11 @@ def test_the_users_layer_wins_over_every_profile(tables: dict[str, Any]) -> None
         ("profiles", ["basic"], {}, "basic"),
         ("profiles", ["base", "grammar", "order_no"], "[", "grammar.order_no"),
         ("profiles", ["base", "batch", "void"], None, "void"),
+        ("profiles", ["base", "batch", "review", "body"], "xml", "in JSON only"),
+        ("profiles", ["base", "batch", "payout", "rows_max"], 2, "needs a rows_field"),
+        ("profiles", ["base", "amounts", "of_currency", "kwd"], 2, "of_currency.kwd"),
+        ("profiles", ["base", "amounts", "decimals"], 9, "decimals"),
+        ("profiles", ["base", "amounts", "rounding"], "up", "rounding"),
         ("signature", ["base", "algorithm"], "md5", "algorithm"),
         ("signature", ["base", "salt"], "x", "salt"),
         ("signature", ["base", "templates"], {"refund": ["merchant_id"]}, "capture"),
@@ -143,21 +148,6 @@ def test_an_amount_goes_out_with_the_decimals_of_the_gateway_and_is_never_rounde
             prepare("capture", [row], account=account)
         return
     assert f'"amount":"{written}"'.encode() in prepare("capture", [row], account=account).body
-
-
-@pytest.mark.parametrize(
-    ("amounts", "says"),
-    [
-        ({"of_currency": {"kwd": 2}}, "of_currency.kwd"),
-        ({"decimals": 9}, "decimals"),
-        ({"rounding": "up"}, "rounding"),
-    ],
-)
-def test_a_wrong_table_of_decimals_is_refused_by_name(
-    tables: dict[str, dict[str, Any]], amounts: dict[str, object], says: str
-) -> None:
-    with pytest.raises(InterfaceError, match=says):
-        interface_with(tables, amounts=amounts)
 
 
 @pytest.mark.parametrize(
