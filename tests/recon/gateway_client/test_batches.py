@@ -275,7 +275,13 @@ CASES: dict[str, Case] = {
     **{
         f"a row's status {status!r}": Case(row(capture_status=status), Says(words=f"{word} done"))
         for status, word in [
-            *(("1", "done"), ("0", "failed"), ("-1", "pending"), ("-2", "pending")),
+            *(
+                ("1", "done"),
+                (" 1 ", "done"),
+                ("0", "failed"),
+                ("-1", "pending"),
+                ("-2", "pending"),
+            ),
             *((other, "unknown") for other in ("", None, "9", "01", True, [], {}, "done", 1.5)),
         ]
     },
