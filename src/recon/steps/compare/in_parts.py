@@ -12,7 +12,6 @@ name of whoever wrote it. One that was taken for dead, and is not, disturbs nobo
 import hashlib
 import os
 import platform
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,7 +63,6 @@ from recon.steps.compare.stored_sources import (
     small_of_night,
     stretches,
 )
-from recon.steps.files.incomplete import RowsInParts
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     COMPARED,
@@ -113,9 +111,8 @@ class PartDone:
     """What came of a part."""
 
     figures: PartFigures
-    orders: int
-    answers: Mapping[str, int]
-    """Answer -> rows of the part, aside or left."""
+    answers: frozenset[str]
+    """Those that its rows have, aside or left (see KeyAnswer)."""
     files: Sealed
     """Its tables (see `part_of`)."""
 
@@ -172,8 +169,8 @@ def compared_in_parts(
     previous: Previous | None,
     compared: Sealed,
     environment: Environment,
-) -> tuple[Reconciliation, RowsInParts]:
-    """Do all parts of a night, compare what is left of them, and put the whole together.
+) -> tuple[Reconciliation, frozenset[str]]:
+    """Do all parts of a night, compare what is left of them; the whole, and its kinds of answers.
 
     Args:
         run: whose night it is.
@@ -196,10 +193,7 @@ def compared_in_parts(
         parts = [part_of(each, small=small, night=night) for each in done]
     rules = environment.settings.rules
     result = reconcile_rest(small, parts=parts, rules=rules, as_of=run.as_of, previous=previous)
-    answers: Counter[str] = Counter()
-    for part in done:
-        answers.update(part.answers)
-    return result, RowsInParts(sum(part.orders for part in done), answers)
+    return result, frozenset[str]().union(*(part.answers for part in done))
 
 
 def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[PartDone]:
@@ -243,8 +237,7 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
     )
     figures = judged.figures
     files = write_files(night, name=f"{part.stretch.number:05}", rows=rows_of(_tables(judged)))
-    answers = Counter(rows.gateway["answer"].tolist())
-    return PartDone(figures, len(rows.orders), answers, files)
+    return PartDone(figures, frozenset(rows.gateway["answer"].unique()), files)
 
 
 def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:

@@ -1,5 +1,6 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -23,8 +24,6 @@ from recon.steps.compare.second_proof import with_sql
 from recon.steps.compare.stored_sources import small_of_night, sources_of_night
 from recon.steps.files.incomplete import (
     NO_ANSWER,
-    NO_PARTS,
-    RowsInParts,
     missing_sources,
     why_incomplete,
 )
@@ -116,11 +115,11 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     books = books_of(sources, rules=rules) if cut is None else cut.books
     steps = steps_table(sources, books=books)
     give_back()
-    rows = NO_PARTS
+    answers: Collection[str] | None = None
     if cut is None:
         compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     else:
-        compared, rows = compared_in_parts(
+        compared, answers = compared_in_parts(
             run,
             cut,
             small=sources,
@@ -137,7 +136,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             run, result=compared, sources=sources, previous=previous, environment=environment
         )
     way.more()
-    result = with_missing_sources(compared, sources=sources, parts=rows)
+    result = with_missing_sources(compared, sources=sources, answers=answers)
     if moved:  # never RECONCILED under rules that changed since the last signed night
         result = at_best(result, Verdict.BREAKS_OPEN)
     del compared
@@ -147,7 +146,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
         items = int(result.sides.loc[unverified, "count"].sum()) + len(beside)
         is_too_much = items + len(sources.rejects) > allowance(sources, rules=rules)
         result = at_best(result, Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN)
-    lacking = _lacking(result, sources=sources, run=run, parts=rows, environment=environment)
+    lacking = _lacking(result, sources=sources, run=run, answers=answers, environment=environment)
     exported, agreed = sources.exported, sources.agreed_write_offs
     # Of the sources only what still is asked of them stays, and goes as it is made into rows.
     del sources
@@ -176,11 +175,11 @@ def _lacking(
     sources: Sources,
     run: Run,
     environment: Environment,
-    parts: RowsInParts = NO_PARTS,
+    answers: Collection[str] | None = None,
 ) -> tuple[str, ...]:
     """Why it is incomplete; where no order got an answer, with the most frequent reason."""
     rules = environment.settings.rules
-    lacking = why_incomplete(result, sources=sources, rules=rules, parts=parts)
+    lacking = why_incomplete(result, sources=sources, rules=rules, answers=answers)
     if NO_ANSWER not in lacking:
         return lacking
     with environment.store.reading() as connection:
@@ -210,10 +209,10 @@ def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Even
 
 
 def with_missing_sources(
-    result: Reconciliation, *, sources: Sources, parts: RowsInParts = NO_PARTS
+    result: Reconciliation, *, sources: Sources, answers: Collection[str] | None = None
 ) -> Reconciliation:
     """INCOMPLETE at best when no order file came, or one could not be read at all."""
-    missing = missing_sources(sources, parts=parts)
+    missing = missing_sources(sources, answers=answers)
     if not missing:
         return result
     lacking = replace(result, not_covered=(*result.not_covered, *missing))

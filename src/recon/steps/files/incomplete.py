@@ -2,8 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -50,20 +49,12 @@ _FILE_OF = {
 GROUPS_SHOWN_MAX = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RowsInParts:
-    """What is known of rows that were compared in parts and are not among the sources."""
+def missing_sources(sources: Sources, *, answers: Collection[str] | None = None) -> tuple[str, ...]:
+    """Sources that should have been there, each in one sentence.
 
-    orders: int = 0
-    answers: Mapping[str, int] = field(default_factory=dict)
-    """Answer (see KeyAnswer) -> rows."""
-
-
-NO_PARTS = RowsInParts()
-
-
-def missing_sources(sources: Sources, *, parts: RowsInParts = NO_PARTS) -> tuple[str, ...]:
-    """Sources that should have been there, each in one sentence."""
+    `answers` (see KeyAnswer): of rows that were compared in parts and are not among the sources;
+    None where none were.
+    """
     missing = [
         f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
         for item in sources.rejects
@@ -71,27 +62,30 @@ def missing_sources(sources: Sources, *, parts: RowsInParts = NO_PARTS) -> tuple
     ]
     if not any(file.kind is SourceKind.ORDERS for file in sources.files):
         missing.append(NO_ORDER_FILE)
-    answers_given = {*sources.gateway["answer"].unique(), *parts.answers}
-    if answers_given == {KeyAnswer.FAILED.value}:
+    if {*sources.gateway["answer"].unique(), *(answers or ())} == {KeyAnswer.FAILED.value}:
         missing.append(NO_ANSWER)
     return tuple(missing)
 
 
 def why_incomplete(
-    result: Reconciliation, *, sources: Sources, rules: Rules, parts: RowsInParts = NO_PARTS
+    result: Reconciliation,
+    *,
+    sources: Sources,
+    rules: Rules,
+    answers: Collection[str] | None = None,
 ) -> tuple[str, ...]:
     """What an INCOMPLETE result lacks, the gravest first; nothing for any other verdict."""
     if result.verdict is not Verdict.INCOMPLETE:
         return ()
     return (
-        *missing_sources(sources, parts=parts),
+        *missing_sources(sources, answers=answers),
         *result.bank_lacks,
-        *_empty_sides(sources, parts=parts),
+        *_empty_sides(sources, answers=answers),
         *_uncertain(result, sources, rules),
     )
 
 
-def _empty_sides(sources: Sources, *, parts: RowsInParts) -> Iterator[str]:
+def _empty_sides(sources: Sources, *, answers: Collection[str] | None) -> Iterator[str]:
     books = [file for file in sources.files if file.kind is SourceKind.LEDGER]
     if sources.ledger is None and not books:
         yield NO_LEDGER
@@ -99,9 +93,9 @@ def _empty_sides(sources: Sources, *, parts: RowsInParts) -> Iterator[str]:
         if sources.ledger is None and file.sha256[: len(ABSENT)] != ABSENT:
             yield f"every row of {file.name} was refused ({file.rows_rejected})"
     if any(file.kind is SourceKind.ORDERS for file in sources.files):
-        if sources.orders.empty and not parts.orders:
+        if sources.orders.empty and answers is None:  # a night in parts has orders
             yield "the order files hold no order that could be compared"
-        elif sources.gateway.empty and not parts.answers:
+        elif sources.gateway.empty and not answers:
             yield "the gateway was asked about no order"
 
 

@@ -21,7 +21,7 @@ from recon.steps.compare import in_parts
 from recon.steps.compare import reconcile as reconciling
 from recon.steps.compare.in_parts import PartDone, PartOfNight, do_part, write_files
 from recon.steps.compare.reconcile import reconcile
-from recon.steps.files.incomplete import NO_ANSWER, RowsInParts, missing_sources
+from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.runtime.night_folder import IN_PARTS, folder_of, is_attempt, rows_of, storage_of
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
@@ -133,17 +133,17 @@ def test_books_with_a_fee_of_each_payment_are_compared_whole(
 
 
 @pytest.mark.parametrize(
-    ("answers", "is_missing"), [({"failed": 9}, True), ({"failed": 8, "found": 1}, False)]
+    ("answers", "is_missing"), [({"failed"}, True), ({"failed", "found"}, False)]
 )
 def test_whether_anybody_answered_is_asked_of_all_rows(
-    answers: dict[str, int], *, is_missing: bool
+    answers: set[str], *, is_missing: bool
 ) -> None:
     """What is left of the parts may have no answer, or none that can be used."""
     blank = {name: frame_of((), columns=columns) for name, (_, columns) in FRAMES.items()}
     none = Sources(orders=blank["orders"], gateway=blank["answers"], ledger=None, instructions=None)
 
     assert NO_ANSWER not in missing_sources(none)
-    assert (NO_ANSWER in missing_sources(none, parts=RowsInParts(9, answers))) is is_missing
+    assert (NO_ANSWER in missing_sources(none, answers=answers)) is is_missing
 
 
 @pytest.mark.process
