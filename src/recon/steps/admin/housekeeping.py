@@ -10,7 +10,7 @@ killed in between is finished by the next call.
 
 import hashlib
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -133,10 +133,9 @@ def _delete(
     wanted = [kind for kind in spared if kind.count]
     with environment.store.writing() as connection:
         for kind in wanted:
-            sizes = {f"{path}": path.lstat().st_size for path in kind.files}
             details = {"by": by, "days": kind.days, "count": kind.count, "bytes": kind.size_bytes}
             details |= {"names": [path.name for path in kind.files[:NAMES_REPORTED_MAX]]}
-            details |= {"list_sha256": _digest(sizes)}
+            details |= {"list_sha256": _digest(map(str, kind.files))}
             event = history.Event(ENTITY, kind.kind, DELETES, details)
             history.append(connection, [event], at=environment.clock())
             if kind.kind == REPLIES:
@@ -148,10 +147,8 @@ def _delete(
             yield f"{path} stays ({error.strerror}); the next housekeeping tries again"
 
 
-def _digest(sizes: Mapping[str, int]) -> str:
-    """Of a list of names and sizes."""
-    listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
-    return hashlib.sha256(listed.encode()).hexdigest()
+def _digest(listed: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
 
 STATEMENTS = "statements of banks that were read"
@@ -297,7 +294,8 @@ class _Nights:
                     msg = "somebody signed it meanwhile; the next housekeeping looks again"
                     raise _StaysError(msg)
                 about = (run.run_id, *run.account, run.business_date, by, environment.clock())
-                going = LetGo(*about, len(sizes), size, _digest(sizes))
+                listed = _digest(f"{size} {name}" for name, size in sizes.items())
+                going = LetGo(*about, len(sizes), size, listed)
                 runs.note_let_go(connection, going, days=self.days)
             environment.crash_point("let a night go")
         storage = storage_of(run, environment=environment)
