@@ -1,5 +1,6 @@
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Barrier, Thread
 
 import pytest
 
@@ -7,7 +8,7 @@ from recon.model.errors import ConfigurationError, StoreError
 from recon.model.resolutions import BreakAnswer, Import
 from recon.store.database.engine import Store
 from recon.store.people import closed_months, resolution_rows
-from recon.store.people.decision_rows import code_turn
+from recon.store.people.decision_rows import code_turn, use_code
 from recon.store.people.resolution_rows import NewAnswer
 
 NOW = datetime(2026, 12, 2, 8, tzinfo=UTC)
@@ -28,6 +29,26 @@ def test_a_folder_that_takes_nothing_is_told(store: Store, tmp_path: Path) -> No
         code_turn(tmp_path / "none" / "codes", store=store),
     ):
         pass
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_a_code_counts_once_also_where_many_make_the_book(store: Store, tmp_path: Path) -> None:
+    """Each waits for the one before, and finds a whole book."""
+    taken, all_there = list[bool](), Barrier(8)
+
+    def take() -> None:
+        all_there.wait()
+        with code_turn(tmp_path / "codes", store=store) as connection:
+            taken.append(use_code(connection, "anna", time_step=7, at=ANSWERED_AT))
+
+    threads = [Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(taken) == [False] * 7 + [True]
+    assert (tmp_path / "codes").stat().st_mode & 0o777 == 0o600
 
 
 ANSWERED_AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
