@@ -174,7 +174,7 @@ def _refuse_database(store: Store) -> None:
 def _clock(environment: Environment, _: str) -> str:
     """Our clock beside the newest thing the database has seen, and the time zone of nights."""
     with environment.store.reading() as connection:
-        newest = runs.newest_start(connection)
+        newest = next((run.started_at for run in runs.newest(connection, count=1)), None)
     now, zone = environment.clock(), environment.settings.rules.calendar.timezone
     clock = f"{now:%Y-%m-%d %H:%M:%S} UTC, business dates in {zone}"
     if newest is not None and newest - now > CLOCK_BACK_MAX:

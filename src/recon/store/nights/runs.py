@@ -436,12 +436,6 @@ def any_finished_since(connection: Connection, owner: Owner, *, since: datetime)
     return any(night.mode is Mode.LIVE and night.started_at > since for night in nights)
 
 
-def newest_start(connection: Connection) -> datetime | None:
-    """When the newest run began; None before the first."""
-    newest = _last(connection)
-    return newest.started_at if newest else None
-
-
 def unfinished(connection: Connection) -> list[Run]:
     """Runs that stopped or still run, newest first."""
     open_ones = run.c.status.not_in(("finished", PART_ENDED))
