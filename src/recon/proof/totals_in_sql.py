@@ -239,8 +239,7 @@ def sql_totals(
     """
     placed = partial(_located, moved=moved or {}, below=folder.resolve())
     texts = {name: text for name, text in (own or {}).items() if name[0] == "T"}
-    size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-    with reading(folder, memory_mb=night_memory_mb(size)) as sql:
+    with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
         with _asking(ROWS):
             given = {key for (key,) in sql.rows(placed(f"SELECT key {_GIVEN}"))}
             names = _names(banks="bank" in given, books="bank_books" in given)
@@ -271,6 +270,11 @@ def night_memory_mb(size: int) -> int:
     """What the proof of a night may hold, whose files have so many bytes."""
     wanted = int(NIGHT_MEMORY_SHARE * size / 1_000_000)
     return min(max(NIGHT_MEMORY_MB, wanted), NIGHT_MEMORY_MAX_MB)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of every Parquet file below a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
 
 
 @cache
