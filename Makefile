@@ -101,7 +101,7 @@ pictures: $(READY) ## what documents show of a fresh demo night, its close and i
 ifdef PREFECT
 	@$(BIN)/python -m tests.reports.document_pictures prefect
 else
-	@mkdir -p out/demo && $(BIN)/recon demo --fresh >out/terminal.txt 2>&1
+	@mkdir -p out/demo && PATH="$(abspath $(BIN)):$$PATH" recon demo --fresh >out/terminal.txt 2>&1
 	@set -a; . out/demo/.env; set +a; $(BIN)/recon close 2026-11 >/dev/null 2>&1; test $$? -eq 4
 	@$(BIN)/python -m tests.reports.document_pictures demo
 endif
