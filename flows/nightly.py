@@ -157,10 +157,10 @@ def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[
 def index(request: NightRequest) -> None:
     """One workbook over all accounts, beside the night's own; without it the night stands."""
     from recon.steps.night.monitor import index_after
-    from reports.reading.index_workbook import write_index
+    from reports.handed import index as write
 
     with opened_environment() as environment:
-        index_after(request, environment=environment, write=write_index, say=say)
+        index_after(request, environment=environment, write=write, say=say)
 
 
 def waiting_for_people(environment: "Environment") -> int:

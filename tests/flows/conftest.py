@@ -239,7 +239,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     for module, name in SIMPLE_STEPS.items():
         put(f"recon.steps.{module}", **{name: simple(name)})
     put("recon.steps.night.monitor", index_after=played.index_after)
-    put("reports.reading.index_workbook", write_index="index writer")
+    put("reports.handed", index="index writer", drawings=None)
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")
     _show(played, monkeypatch)
