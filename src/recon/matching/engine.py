@@ -1,6 +1,6 @@
 """Sources in, judged sets out as the frames of a result; what proves them is made of these."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,14 +17,12 @@ from recon.matching.breaks.result_rows import (
     Frames,
     breaks_of,
     effects_of,
+    frames_of,
     identities,
     judged_rows,
-    matches_of,
     name_entries,
     not_compared_rows,
-    pending_of,
-    unverified_of,
-    with_found,
+    rows_without_breaks,
 )
 from recon.matching.cash.result import CashResult, judge_cash, with_groups_marked
 from recon.matching.causes.proposed_journals import BookingPart, parts_of, parts_of_found
@@ -90,14 +88,10 @@ class Judged:
     """What the books have of what arrived at the bank; its rows stand among the frames."""
 
     @property
-    def legs(self) -> list[CashResult | BankResult | Bookings]:
-        """What stands beside the sets, each with `found` and `reopens`."""
-        return [leg for leg in (self.cash, self.bank, self.bookings) if leg is not None]
-
-    @property
     def bookable(self) -> list[BookingPart]:
         """What is to be booked of what is no set."""
-        return [part for leg in self.legs for part in parts_of_found(leg.found)]
+        legs = (leg for leg in (self.cash, self.bookings) if leg is not None)
+        return [part for leg in legs for part in parts_of_found(leg.found)]
 
 
 def judge(
@@ -145,7 +139,10 @@ def judge(
         evidence = [each.evidence for each in (broken, *buckets) if each.evidence is not None]
         every = with_causes(every, evidence=added_evidence(evidence), calendar=calendar)
         every = with_suggestions(every)
-    taken = {*every["break_id"]}
+    terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
+    cash = judge_cash(sources, taken={*every["break_id"]}, **terms)
+    bank = judge_bank(sources, **terms)
+    bookings = judge_bookings(sources, bank=bank, **terms)
     every = every[[*BREAK_COLUMNS]]
     if buckets:
         own = every["break_id"].isin([*break_sets.values()])
@@ -153,16 +150,18 @@ def judge(
     ledger = sources.ledger
     ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
     alone = not_compared_rows(ledger, versions=joined.ledger.versions)
-    frames = Frames(
-        breaks=every,
+    legs = [leg for leg in (cash, bank, bookings) if leg is not None]
+    frames = frames_of(
+        every,
         effects=broken.effects,
-        matches=matches_of(rows, outcomes=outcomes, alone=alone),
-        pending=pending_of(rows, outcomes=outcomes),
-        unverified=unverified_of(rows, outcomes=outcomes),
+        sets=rows_without_breaks(rows, outcomes=outcomes, alone=alone),
+        legs=[leg.found for leg in legs],
+        **terms,
     )
-    judged = Judged(joined, outcomes, rows, reopens, frames, break_sets, broken, others)
-    return _with_cash_and_banks(
-        judged, sources, taken=taken, rules=rules, as_of=as_of, previous=previous
+    frames = replace(frames, matches=with_bookings(frames.matches, bookings=bookings))
+    reopens = {**reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
+    return Judged(
+        joined, outcomes, rows, reopens, frames, break_sets, broken, others, bank, cash, bookings
     )
 
 
@@ -181,22 +180,6 @@ def _together(buckets: Sequence[Broken], *, like: Broken) -> Broken:
         tuple(part for each in buckets for part in each.bookings),
         evidence=None,
     )
-
-
-def _with_cash_and_banks(
-    judged: Judged, sources: Sources, *, taken: Collection[str], **terms: Any
-) -> Judged:
-    """With the rows of what is no set: groups of the books, what is held, and the bank."""
-    cash = judge_cash(sources, taken=taken, **terms)
-    bank = judge_bank(sources, **terms)
-    bookings = judge_bookings(sources, bank=bank, **terms)
-    judged = replace(judged, cash=cash, bank=bank, bookings=bookings)
-    frames, reopens = judged.frames, {**judged.reopens}
-    for leg in judged.legs:
-        frames = with_found(frames, leg.found, **terms)
-        reopens |= leg.reopens
-    frames = replace(frames, matches=with_bookings(frames.matches, bookings=bookings))
-    return replace(judged, frames=frames, reopens=reopens)
 
 
 def prepared(sources: Sources, *, rules: Rules) -> Sources:

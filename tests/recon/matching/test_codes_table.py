@@ -6,7 +6,7 @@ import pytest
 
 from recon.matching.causes.reasons import sentences_of
 from recon.matching.codes import CODES, condition_of, table_of
-from recon.matching.judging.outcomes import rows_of_sets
+from recon.matching.judging.outcomes import table_rows_of_sets
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
 
@@ -78,9 +78,10 @@ def test_a_sentence_that_could_not_be_said_is_refused(say: str, said: str) -> No
         )
 
 
-def test_every_code_says_why_it_is_open() -> None:
+def test_every_code_says_when_it_holds_and_why_it_is_open() -> None:
     """Of sets, of groups and held-back money, or of what a bank has."""
     assert all(row.say + row.say_of_cash + row.say_of_bank for row in CODES.values())
+    assert [code for code, row in CODES.items() if not row.when] == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_every_code_says_why_it_is_open() -> None:
 def test_a_condition_that_could_not_be_asked_is_refused(more: str, said: str) -> None:
     """A fact, a clock or a cell that nobody knows is an error at the start, with its place."""
     with pytest.raises(Defect, match=said):
-        rows_of_sets(table_of(f"{WHOLE}{more}\n", source="t"))
+        table_rows_of_sets(table_of(f"{WHOLE}{more}\n", source="t"))
 
 
 FACTS = {"taken": int, "back": int, "state": str, "covered": bool}

@@ -263,9 +263,11 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
     key = ("merchant_id", "account_id", "entry_id")
     keys = zip(*(named[name].tolist() for name in key), strict=True)
     words = {"flags": Flag.NOT_COMPARED.value, "rule": "not_compared"}
-    words |= {"state_orders": "none", "state_gateway": "none"}
+    words |= {"state_orders": "none", "state_gateway": "none", "state": SetState.MATCHED.value}
+    words |= {"expected_side": "", "reason": ""}
     amounts = dict.fromkeys(("order_amount", "gateway_amount"), NO_AMOUNT)
     amounts |= dict.fromkeys(("ledger_amount", "effect_orders", "effect_ledger"), 0)
+    amounts["due_at"] = NO_INSTANT
     columns = {
         **named,
         "match_id": np.array([id_of(*key) for key in keys], dtype=object),
@@ -292,31 +294,77 @@ class Frames:
     unverified: pd.DataFrame
 
 
-def matches_of(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> pd.DataFrame:
-    """Matched sets, and entries that are not compared (`alone`, see not_compared_rows)."""
-    chosen = _in_state(rows, SetState.MATCHED)
-    chosen.columns["rule"] = outcomes.judged.of_each("rule")[chosen["set"]]
-    chosen.columns["match_id"] = chosen["identity"]
-    if len(alone):
-        chosen = stacked([chosen, alone], names=MATCH_COLUMNS)
-    return frame_in_order(chosen, names=MATCH_COLUMNS, by=OPEN_SORTED_BY)
+_ROUTINE: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
+    "matches": (SetState.MATCHED, MATCH_COLUMNS),
+    "pending": (SetState.PENDING, PENDING_COLUMNS),
+    "unverified": (SetState.UNVERIFIED, UNVERIFIED_COLUMNS),
+}
+_NO_BREAKS = (
+    "state",
+    *dict.fromkeys(name for _, names in _ROUTINE.values() for name in names),
+)
 
 
-def pending_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
-    """Sets within grace, with what they wait for."""
-    chosen = _in_state(rows, SetState.PENDING)
-    chosen.columns["expected_side"] = outcomes.judged.of_each("expected_side")[chosen["set"]]
-    chosen.columns["due_at"] = outcomes.due_at[chosen["set"]]
-    frame = frame_in_order(chosen, names=PENDING_COLUMNS, by=OPEN_SORTED_BY)
-    frame["due_at"] = instants(frame["due_at"].to_numpy())
-    return frame
+def rows_without_breaks(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> Arrays:
+    """The sets that are no break, and entries that are not compared (see not_compared_rows)."""
+    chosen = rows.take(among(rows["state"], {state.value for state, _ in _ROUTINE.values()}))
+    numbers, judged = chosen["set"], outcomes.judged
+    words = {name: judged.of_each(name) for name in ("rule", "expected_side", "reason")}
+    shown = chosen.assign(
+        match_id=chosen["identity"],
+        due_at=outcomes.due_at[numbers],
+        **{name: column[numbers] for name, column in words.items()},
+    )
+    return stacked([shown, alone], names=_NO_BREAKS) if len(alone) else shown
 
 
-def unverified_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
-    """Sets that could not be judged, with the reason."""
-    chosen = _in_state(rows, SetState.UNVERIFIED)
-    chosen.columns["reason"] = outcomes.judged.of_each("reason")[chosen["set"]]
-    return frame_in_order(chosen, names=UNVERIFIED_COLUMNS, by=OPEN_SORTED_BY)
+def frames_of(
+    breaks: pd.DataFrame,
+    *,
+    effects: pd.DataFrame,
+    sets: Arrays,
+    legs: Sequence[Arrays],
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Frames:
+    """The frames of the sets and of what stands beside them; what is one break stays one.
+
+    Args:
+        breaks: of the sets.
+        effects: of these.
+        sets: see rows_without_breaks.
+        legs: columns of FOUND of each leg beside the sets.
+        rules: severity and calendar.
+        as_of: the instant that is judged.
+        previous: since when a break is known.
+    """
+    rows = [sets]
+    for found in legs:
+        words = {"state_orders": "none", "state_gateway": "none"}
+        words |= dict.fromkeys(("order_no", "transaction_id", "cause"), "")
+        shown = found.assign(
+            match_id=found["id"],
+            break_id=found["id"],
+            amount=found["effect"],
+            order_amount=np.full(len(found), NO_AMOUNT),
+            **{name: filled(word, size=len(found)) for name, word in words.items()},
+        )
+        rows.append(shown.take((shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")))
+        broken = shown.take(shown["state"] == SetState.BREAK.value)
+        moved = broken.take((broken["effect"] != 0) & (broken["effect"] != NO_AMOUNT))
+        graded = _graded(broken, rules=rules, as_of=as_of, previous=previous)
+        breaks = _with_breaks(breaks, graded)
+        effects = _added(effects, moved, names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY)
+    every = stacked(rows, names=_NO_BREAKS) if legs else sets
+    routine = {
+        name: frame_in_order(
+            every.take(every["state"] == state.value), names=names, by=OPEN_SORTED_BY
+        )
+        for name, (state, names) in _ROUTINE.items()
+    }
+    routine["pending"]["due_at"] = instants(routine["pending"]["due_at"].to_numpy())
+    return Frames(breaks=breaks, effects=effects, **routine)
 
 
 def effects_of(
@@ -358,10 +406,6 @@ def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":
     """A column of instants from microseconds since 1970."""
     index: Any = pd.DatetimeIndex(microseconds.view("datetime64[us]"), tz="UTC")
     return pd.Series(index, dtype=INSTANT)
-
-
-def _in_state(rows: Arrays, state: SetState) -> Arrays:
-    return rows.take(rows["state"] == state.value)
 
 
 EPOCH = date(1970, 1, 1).toordinal()
@@ -521,11 +565,6 @@ microseconds; `reason`: the sentence of a break, or why something is unverified;
 of which one without a rule is not told; `part`: the account of its journal
 (proposed_journals.PARTS)."""
 _BLANK = {**dict.fromkeys(_TEXTS, ""), **_NUMBERS, "owed_to": "none"}
-_ROUTINE: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
-    "matches": (SetState.MATCHED, MATCH_COLUMNS),
-    "pending": (SetState.PENDING, PENDING_COLUMNS),
-    "unverified": (SetState.UNVERIFIED, UNVERIFIED_COLUMNS),
-}
 
 
 def found_of(rows: Iterable[Mapping[str, Any]]) -> Arrays:
@@ -567,54 +606,6 @@ def fates_of_found(rows: Arrays) -> dict[str, Disposition]:
     """What became of every id, for the roll-forward."""
     cells = rows.rows("id", "state", "flags")
     return {own: Disposition(state, flags, hosted=False) for own, state, flags in cells}
-
-
-def with_found(
-    frames: Frames, found: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None
-) -> Frames:
-    """The frames with what was found; what is a break already stays one break.
-
-    Args:
-        frames: of everything else.
-        found: columns of FOUND.
-        rules: severity and calendar.
-        as_of: the instant that is judged.
-        previous: since when a break is known.
-    """
-    size = len(found)
-    blank, nothing = filled("", size=size), np.full(size, NO_AMOUNT)
-    shown = found.assign(
-        match_id=found["id"],
-        break_id=found["id"],
-        order_no=blank,
-        transaction_id=blank,
-        state_orders=filled("none", size=size),
-        state_gateway=filled("none", size=size),
-        order_amount=nothing,
-        amount=found["effect"],
-        cause=blank,
-    )
-    broken = shown.take(shown["state"] == SetState.BREAK.value)
-    moved = (broken["effect"] != 0) & (broken["effect"] != NO_AMOUNT)
-    is_told = (shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")
-    routine = {
-        name: _added(
-            getattr(frames, name),
-            shown.take((shown["state"] == state.value) & is_told),
-            names=names,
-            by=OPEN_SORTED_BY,
-        )
-        for name, (state, names) in _ROUTINE.items()
-    }
-    return Frames(
-        breaks=_with_breaks(
-            frames.breaks, _graded(broken, rules=rules, as_of=as_of, previous=previous)
-        ),
-        effects=_added(
-            frames.effects, broken.take(moved), names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY
-        ),
-        **routine,
-    )
 
 
 def _graded(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Arrays:
@@ -678,8 +669,6 @@ def _added(
         return frame
     amounts = tuple(name for name in AMOUNT_COLUMNS if name in names)
     more = frame_of_rows(rows, names=names, amounts=amounts)
-    if "due_at" in names:
-        more["due_at"] = instants(rows["due_at"])
     for name in names:
         if more[name].dtype != frame[name].dtype:
             more[name] = more[name].astype(frame[name].dtype)

@@ -137,7 +137,7 @@ FACTS: Mapping[str, type] = {
 """What conditions of the table may name, beside its own `[facts]`."""
 
 
-def rows_of_sets(table: CodeTable) -> tuple[tuple[TableRow, ...], Mapping[str, Condition]]:
+def table_rows_of_sets(table: CodeTable) -> tuple[tuple[TableRow, ...], Mapping[str, Condition]]:
     """The conditions of the table over sets, and its own facts in their order.
 
     Raises:
@@ -167,7 +167,7 @@ _COLUMNS = {
     for state in states.split()
 }
 """The cells of the states of the gateway; a state without one says nothing by itself."""
-ROWS, DERIVED = rows_of_sets(TABLE)
+ROWS, DERIVED = table_rows_of_sets(TABLE)
 _MATCHED = [(each.rule, condition_of(each.holds, facts=FACTS)) for each in TABLE.matched]
 _BOTH_LEGS = frozenset(code for code, row in TABLE.codes.items() if row.both_legs)
 
