@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from recon.archive.rows_file import Ordered, ordered_rows, write_ordered
-from recon.archive.schemas import FileSchema
+from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.storage import Storage, other_hash
 from recon.model.errors import ArchiveBrokenError
 
@@ -137,6 +137,16 @@ class Rows:
     def name(self) -> str:
         """Below the step's folder."""
         return f"{self.schema.name}{f'-{self.number:05}' if self.number else ''}.parquet"
+
+
+def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
+    """Tables by the names of their schemas as the files of a step, each made when it is asked."""
+
+    def as_rows(named: tuple[str, pa.Table]) -> Rows:
+        return Rows.of(named[1], schema=SCHEMAS[named[0]])
+
+    # A map holds no table while its rows are written, as a loop would.
+    return map(as_rows, tables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,8 @@ def _signature(fields: Mapping[str, Any], *, sent: PreparedCall) -> SignatureSta
     try:
         listed, _ = rows_of(fields, field=batch.rows_field if batch else "")
         rows = [texts_of(row) for row in listed]
-        template = sent.operation if is_echo else PAYMENT_REPLY
+        # A batch by its own template: that of a payment covers no row.
+        template = PAYMENT_REPLY if batch is None else sent.operation
         is_right = account.is_signed(given, template, fields=texts_of(fields), rows=rows)
     except UnsignedError:
         return SignatureState.UNCHECKED

@@ -11,9 +11,9 @@ import pytest
 
 from recon.archive import rows_file
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import About, write_step
+from recon.archive.step_folder import About, rows_of, write_step
 from recon.archive.storage import LocalStorage
-from recon.steps.runtime.night_folder import COMPARED, INPUTS, SealedNight, rows_of
+from recon.steps.runtime.night_folder import COMPARED, INPUTS, SealedNight
 from tests.arrow_memory import counted
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -273,7 +273,7 @@ def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:
     for at in range(0, len(totals), 5):
         content = content_of(replace(plain, control_totals=totals[at : at + 5]))
         every = " ".join(word for sheet in SHEETS for word in words_on(content, sheet))
-        assert {*COMMANDS.findall(every)} <= {"`recon reconcile", "`recon file"}
+        assert {*COMMANDS.findall(every)} <= {"`recon reconcile", "`recon order-file check"}
         assert "no command signs it" in every
     every = " ".join(words_on(content_of(night), "Summary"))
     assert "`recon sign-off" in every

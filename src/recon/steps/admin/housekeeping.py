@@ -232,11 +232,13 @@ class _Nights:
         """
         with self.environment.store.reading() as connection:
             gone = runs.all_gone(connection)
+            begun = {each.run_id for each in runs.all_let_go(connection)}  # whatever is kept now
             older = [
                 run
                 for run in sorted(runs.finished(connection), key=lambda run: run.business_date)
-                if run.business_date < self.before.date() and run.started_at < self.before
                 if run.run_id not in gone
+                if run.run_id in begun
+                or (run.business_date < self.before.date() and run.started_at < self.before)
             ]
             problem = _unsafe(connection, environment=self.environment) if older else ""
         sizes: dict[Run, int] = {}

@@ -1,6 +1,7 @@
 """What needs a person: the list of page one and of `recon status`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -10,10 +11,16 @@ from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import NO_QUERY_SHOWS
 from recon.matching.breaks.result import subject_of
 from recon.model.business_date import AHEAD_MAX
-from recon.model.errors import NightHeldError, UsageError
+from recon.model.errors import (
+    ArchiveError,
+    ConfigurationError,
+    NightHeldError,
+    NightLetGoError,
+    UsageError,
+)
 from recon.model.figures import Attention
 from recon.model.money import Money
-from recon.model.nights import Mode
+from recon.model.nights import Account, Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.approvals.verdicts import messages_reported
 from recon.steps.runtime.environment import Environment
@@ -256,9 +263,7 @@ def _write_offs(
     connection: Connection, run: Run, *, environment: Environment
 ) -> Iterator[Attention]:
     """Write-offs of workbooks that no second person has agreed to."""
-    for answer, order in write_offs(connection, environment=environment):
-        if (answer.merchant_id, answer.account_id) != run.account:
-            continue
+    for answer, order in write_offs(connection, environment=environment, account=run.account):
         next_step = (
             f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
             f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
@@ -270,12 +275,19 @@ def _write_offs(
 
 
 def write_offs(
-    connection: Connection, *, environment: Environment
+    connection: Connection, *, environment: Environment, account: Account | None = None
 ) -> Iterator[tuple[WaitingWriteOff, str]]:
-    """Every write-off that waits for a second person, with the order or batch of its break."""
+    """Every write-off that waits for a second person, with the order or batch of its break.
+
+    "" where the folder of its night cannot be read: what waits is said all the same.
+    """
     for answer in resolution_rows.waiting_write_offs(connection):
-        breaks = StoredResult(connection, answer.run_id, environment).open_breaks()
-        rows = [] if breaks is None else rows_of(breaks[breaks["break_id"] == answer.break_id])
+        if account not in {None, (answer.merchant_id, answer.account_id)}:
+            continue
+        rows = []
+        with suppress(ArchiveError, ConfigurationError, NightLetGoError):
+            breaks = StoredResult(connection, answer.run_id, environment).open_breaks()
+            rows = [] if breaks is None else rows_of(breaks[breaks["break_id"] == answer.break_id])
         yield answer, subject_of(rows[0]) if rows else ""
 
 

@@ -23,7 +23,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
 from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import urgency
-from recon.model.errors import NightLetGoError, UsageError
+from recon.model.errors import ArchiveError, ConfigurationError, NightLetGoError, UsageError
 from recon.model.resolutions import StoredAnswer, answered_words, lacking, still_there
 from recon.model.words import DIGITS_READ, SEVERE, Verdict
 from recon.steps.runtime.environment import Environment, account_of
@@ -264,7 +264,7 @@ def to_sign(run_id: str, *, environment: Environment) -> str:
         try:
             _run_of(connection, run_id)
             answers, severities = _refuse_night(connection, run, environment=environment)
-        except (UsageError, NightLetGoError) as error:
+        except (UsageError, NightLetGoError, ArchiveError, ConfigurationError) as error:
             return f"Not to be signed yet: {error}."
     zone = environment.settings.rules.business_calendar.zone
     standing = still_there(severities, answers, night=run.started_at, zone=zone)

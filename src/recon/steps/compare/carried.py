@@ -28,6 +28,7 @@ from recon.archive.step_folder import (
     Part,
     Sealed,
     entry_of,
+    rows_of,
     sealed_step,
     whole_file,
     write_step,
@@ -85,7 +86,6 @@ from recon.proof.night_tables import (
 )
 from recon.steps.compare.result_files import SUMMARY
 from recon.steps.files.bank_files import BankFiles
-from recon.steps.runtime.night_folder import rows_of
 
 NIGHT = "night"
 """The folder of a result that holds its sealed steps."""

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from recon.archive.rows_file import read_rows
-from recon.archive.step_folder import Rows, Sealed, whole_file, write_step
+from recon.archive.step_folder import Rows, Sealed, rows_of, whole_file, write_step
 from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
@@ -71,7 +71,6 @@ from recon.steps.runtime.night_folder import (
     UNREAD,
     SealedNight,
     folder_of,
-    rows_of,
     sealed_night,
     storage_of,
 )

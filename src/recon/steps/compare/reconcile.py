@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from recon.archive.step_folder import Sealed
+from recon.archive.step_folder import Sealed, rows_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import AgreedWriteOffs, Exported, Sources
@@ -30,7 +30,12 @@ from recon.steps.files.incomplete import (
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_end import not_verified
-from recon.steps.runtime.night_folder import RESULTS, before, bind, rows_of, write
+from recon.steps.runtime.night_folder import (
+    RESULTS,
+    before,
+    bind,
+    write,
+)
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
-from recon.archive.step_folder import About, Sealed
+from recon.archive.step_folder import About, Sealed, rows_of
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import KEY_COLUMNS
@@ -43,7 +43,6 @@ from recon.steps.runtime.night_folder import (
     bound_step,
     links,
     newest,
-    rows_of,
     sealed_night,
     storage_of,
     storages_of,

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import ANSWERS, SCHEMAS
-from recon.archive.step_folder import Document, Part, Sealed
+from recon.archive.step_folder import Document, Part, Sealed, rows_of
 from recon.config.fee_contract import FeeContract
 from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.movements import with_reopened
@@ -91,7 +91,6 @@ from recon.steps.runtime.night_folder import (
     newest,
     packed_lines,
     refuse_changed_result,
-    rows_of,
     sealed_night,
     storages_of,
     write,

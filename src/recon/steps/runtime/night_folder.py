@@ -24,7 +24,6 @@ from recon.archive.step_folder import (
     About,
     FileEntry,
     Part,
-    Rows,
     Sealed,
     entry_of,
     find_sealed,
@@ -142,16 +141,6 @@ def storages_of(environment: Environment) -> StorageOf:
 def folder_of(run: Run) -> str:
     """Where a run's steps lie, below the archive."""
     return f"nights/{run.merchant_id}/{run.account_id}/{run.business_date}/{run.run_id}"
-
-
-def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
-    """Tables by the names of their schemas as the files of a step, each made when it is asked."""
-
-    def as_rows(named: tuple[str, pa.Table]) -> Rows:
-        return Rows.of(named[1], schema=SCHEMAS[named[0]])
-
-    # A map holds no table while its rows are written, as a loop would.
-    return map(as_rows, tables)
 
 
 def write(

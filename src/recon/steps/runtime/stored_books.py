@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from recon.archive.rows_file import row_batches
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Sealed, entry_of, opened_file
+from recon.archive.step_folder import Sealed, entry_of, opened_file, rows_of
 from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
@@ -30,7 +30,6 @@ from recon.steps.runtime.night_folder import (
     bound_step,
     links,
     refuse_let_go,
-    rows_of,
     storage_of,
     write,
 )

@@ -37,7 +37,7 @@ from recon.store.schema import (
     order_file,
     run_input,
 )
-from recon.store.schema.columns import in_account
+from recon.store.schema.columns import id_of, in_account
 
 _SUBJECT = case(
     (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION, instruction.c.recurring_id),
@@ -150,7 +150,7 @@ def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] |
     Entry id -> currency and minor units, as the first live night that compared its books found
     them; None when there was no such night yet.
     """
-    for link in links_of(connection, ["/".join(run.account)], entity=WRITE_OFFS):
+    for link in links_of(connection, [id_of(*run.account)], entity=WRITE_OFFS):
         entries = link.data["entries"].items()
         return {key: (str(currency), int(amount)) for key, (currency, amount) in entries}
     return None
@@ -164,5 +164,5 @@ def take_over(
         return
     if taken_over(connection, run) is None:
         details = {"run": run.run_id, "entries": {**agreed.entries}}
-        event = Event(WRITE_OFFS, "/".join(run.account), TAKEN_OVER, details)
+        event = Event(WRITE_OFFS, id_of(*run.account), TAKEN_OVER, details)
         append(connection, [event], at=at)

@@ -4,7 +4,6 @@ There is no table beside it: the newest of these events of a month is its state,
 closes it binds the manifest of its folder. Whoever changes one breaks the chain.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -14,7 +13,7 @@ from sqlalchemy import Connection
 
 from recon.model.nights import Account
 from recon.store.database.history import ChainLink, Event, append, document_of, links_of
-from recon.store.schema.columns import ID_CHARACTERS
+from recon.store.schema.columns import id_of
 
 ENTITY = "period"
 SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
@@ -91,8 +90,7 @@ class MonthState:
 
 def period_of(account: Account, name: str) -> str:
     """By what the history names a month of an account, or what is named alike in every account."""
-    name = "/".join((*account, name))
-    return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
+    return id_of(*account, name)
 
 
 def state_of(connection: Connection, account: Account, *, month: str) -> MonthState:

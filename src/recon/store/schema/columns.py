@@ -1,5 +1,6 @@
 """What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
 
+import hashlib
 import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
@@ -58,6 +59,14 @@ def in_accounts(table: FromClause, owners: Iterable[Owner]) -> ColumnElement[boo
 
 
 ID_CHARACTERS = 64
+
+
+def id_of(*names: str) -> str:
+    """Some names as one id; the hash of what is longer than an id can be."""
+    name = "/".join(names)
+    return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
+
+
 NAME_CHARACTERS = 255
 SENDER_CHARACTERS = 512
 """Merchant, account, and a name or a pattern of names."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recon.archive.step_folder import rows_of
 from recon.config.cluster import ClusterSettings
 from recon.matching.frames.sources import Sources, frame_of
 from recon.model.errors import ArchiveError
@@ -22,7 +23,12 @@ from recon.steps.compare import reconcile as reconciling
 from recon.steps.compare.in_parts import PartDone, PartOfNight, do_part, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
-from recon.steps.runtime.night_folder import IN_PARTS, folder_of, is_attempt, rows_of, storage_of
+from recon.steps.runtime.night_folder import (
+    IN_PARTS,
+    folder_of,
+    is_attempt,
+    storage_of,
+)
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3

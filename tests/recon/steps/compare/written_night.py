@@ -4,14 +4,14 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recon.archive.step_folder import About, write_step
+from recon.archive.step_folder import About, rows_of, write_step
 from recon.archive.storage import LocalStorage
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.night_tables import absent_of, compared_tables, input_tables
 from recon.steps.compare.stored_sources import HandedNight
-from recon.steps.runtime.night_folder import COMPARED, INPUTS, rows_of
+from recon.steps.runtime.night_folder import COMPARED, INPUTS
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.recon.steps.conftest import Merchant

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import rows_of
 from recon.model.errors import ArchiveBrokenError, ConfigurationError, NightHeldError
 from recon.model.nights import Mode
 from recon.steps.admin.sql_questions import answer
@@ -24,7 +25,6 @@ from recon.steps.runtime.night_folder import (
     bind,
     folder_of,
     links,
-    rows_of,
     sealed_night,
     sealed_totals,
     storage_at,
