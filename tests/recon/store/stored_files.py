@@ -39,7 +39,8 @@ def keep(
         return [(frame, frame.iloc[:0]) for frame in frames]
 
     storage = storages(run.account)
-    facts = facts_rows.written(run, frames, schema=ORDER_FACTS, sender=sender, storage=storage)
+    facts = facts_rows.written(run, frames, schema=ORDER_FACTS, storage=storage)
+    facts = facts and facts.by(sender)
     with store.writing() as connection:
         order_rows.save_file(
             connection, run, source=source, facts=facts, parts=parts, rejects=rejects, at=AT

@@ -80,6 +80,7 @@ from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t1
 from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
+from recon.steps.files.newest_export import Export, is_newer, parts_of_name
 
 _OF_AN_ORDER = ("merchant_id", "account_id", "order_no")
 NO_ACCOUNT = ("", "")
@@ -427,25 +428,36 @@ class _Run:
 def _newest_rows(
     tables: Sequence[TableRead], *, layouts: Sequence[FileLayout]
 ) -> tuple[TableRead, ...]:
-    """The order files; where their layout says so, without what one of a later name says anew.
+    """The order files; where their layout says so, without what a newer one says anew.
 
-    A row that says since when it holds is replaced by none that says that it is older.
+    A row that says since when it holds is replaced by none that says that it is older. A file that
+    is not surely newer than the one before it (by name) neither replaces nor is replaced.
     """
     never_older = pd.Timestamp.max.tz_localize("UTC").floor("us")
-    anew: dict[str, pd.Series[Any]] = {}
-    standing = list(tables)
-    by_name = sorted(range(len(tables)), key=lambda at: tables[at].facts.source_file.name)
-    for at in reversed(by_name):
-        pattern, frame = layouts[at].files, tables[at].frame
+    exports = [
+        Export(table.facts.source_file.name, reach=None if times.empty else times.max())
+        for table in tables
+        for times in [table.frame["ordered_at"]]
+    ]
+    chains: dict[str, list[int]] = {}
+    for at in sorted(range(len(tables)), key=lambda at: parts_of_name(exports[at].name)):
         if layouts[at].newest_file_counts:
+            chain = chains.setdefault(layouts[at].files, [])
+            if not chain or is_newer(exports[at], than=exports[chain[-1]]):
+                chain.append(at)
+    standing = list(tables)
+    for chain in chains.values():
+        anew: pd.Series[Any] | None = None
+        for at in reversed(chain):
+            frame = tables[at].frame
             keys = pd.MultiIndex.from_frame(frame[[*_OF_AN_ORDER]].astype(str))
             since = pd.Series(frame["updated_at"].array, index=keys)
             own = since.fillna(never_older)
-            later = anew.get(pattern, own.iloc[:0])
+            later = own.iloc[:0] if anew is None else anew
             stated = later.reindex(keys)
             over = stated.notna() & (since.isna() | (stated >= since))
             standing[at] = without(tables[at], rows=over.to_numpy())
-            anew[pattern] = pd.concat([later, own]).groupby(level=[*_OF_AN_ORDER]).max()
+            anew = pd.concat([later, own]).groupby(level=[*_OF_AN_ORDER]).max()
     return tuple(standing)
 
 

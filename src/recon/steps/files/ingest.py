@@ -48,6 +48,7 @@ from recon.steps.files.arrived_rows import short_files_reported
 from recon.steps.files.file_decisions import dismissed, known_file
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
+from recon.steps.files.newest_export import Export, is_newer
 from recon.steps.files.order_files import refused_actions
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import storage_of, storages_of
@@ -202,20 +203,30 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         if known is None or known.name == name:
             return known is not None, None
         at = self.environment.clock()
-        sender = self.sender_of(name)
+        sender = self.sender_of(name, reach=None, connection=connection)
         copy = order_rows.save_copy(connection, self.run, of=known, name=name, sender=sender, at=at)
         return True, copy
 
-    def sender_of(self, name: str) -> str:
+    def sender_of(self, name: str, *, reach: datetime | None, connection: Connection) -> str:
         """Inbox and name, or the pattern of names whose newest file counts; see `StoredFacts`.
 
         The inbox is the first of the accounts that share it: they have one sender. A mended file
-        speaks as the one whose rows it mends.
+        speaks as the one whose rows it mends. A file that is not surely newer than the newest of
+        its pattern speaks for itself.
         """
         every = self.environment.settings.accounts
         inbox = min(own for own, each in every.items() if each.inbox == self.account.inbox)
-        layout = layout_of(name.removeprefix(MENDED_PREFIX), layouts=self.account.layouts)
-        return f"{inbox}/{layout.files if layout.newest_file_counts else name}"
+        meant = name.removeprefix(MENDED_PREFIX)
+        layout = layout_of(meant, layouts=every[inbox].layouts)
+        if layout.newest_file_counts:
+            pattern = f"{inbox}/{layout.files}"
+            last = facts_rows.newest_of_sender(connection, self.run, sender=pattern)
+            this = Export(meant, reach, self.run.business_date)
+            if last is None or is_newer(
+                this, than=Export(last[0].removeprefix(MENDED_PREFIX), *last[1:])
+            ):
+                return pattern
+        return f"{inbox}/{name}"
 
     def _archive(self, path: Path, source: SourceFile, *, why: str) -> None:
         if unkept := self.keep(path, source, private=why):
@@ -231,7 +242,6 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             run,
             _counted(read),
             schema=ORDER_FACTS,
-            sender=self.sender_of(source.name),
             storage=storage_of(run, environment=self.environment),
         )
         self.environment.crash_point("archived the orders")
@@ -247,6 +257,10 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
             if is_known:
                 return copy
+            if facts is not None:
+                reach = max(each.ordered_to for each in facts.accounts)
+                sender = self.sender_of(source.name, reach=reach, connection=connection)
+                facts = facts.by(sender)
             order_rows.save_file(
                 connection,
                 run,

@@ -161,10 +161,9 @@ def _planned_again(
                     run,
                     (orders for orders, _ in read.parts()),
                     schema=ORDER_FACTS,
-                    sender=stored.sender,
                     storage=storage,
                 )
-                return orders and orders.facts
+                return orders and orders.by(stored.sender).facts
         layouts = account.settlement.layouts if account.settlement else ()
         layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
         lines, _ = settlement_file(source, rules=rules, layout=layout)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, Select, and_, insert, or_, select
+from sqlalchemy import Connection, Select, and_, func, insert, or_, select
 
 from recon.archive.facts_files import (
     FactsFile,
@@ -114,6 +114,10 @@ class Written(NamedTuple):
     facts: StoredFacts
     accounts: Sequence[OfAccountRows]
 
+    def by(self, sender: str) -> "Written":
+        """The same, of a sender (see StoredFacts)."""
+        return self._replace(facts=replace(self.facts, sender=sender))
+
 
 _KINDS: Mapping[str, tuple[str, str, str]] = {
     ORDER_FACTS.name: ("orders", "ordered_at", "the rows of an order file"),
@@ -128,7 +132,6 @@ def written(
     *,
     schema: FileSchema,
     storage: Storage,
-    sender: str = "",
 ) -> Written | None:
     """Write rows as one file of facts, and count what they have of each account; None: no rows.
 
@@ -137,7 +140,6 @@ def written(
         parts: the rows, one frame after another; of orders each is sorted by key.
         schema: of orders, or of settlement lines.
         storage: the archive.
-        sender: see StoredFacts.
 
     Raises:
         ArchiveError: the archive cannot be written.
@@ -184,7 +186,6 @@ def written(
         rows_sha256=file.sha256,
         size_bytes=file.size_bytes,
         row_count=sum(each.row_count for each in accounts.values()),
-        sender=sender,
     )
     return Written(facts, [*accounts.values()])
 
@@ -208,8 +209,28 @@ def save_again(
     of_file = order_facts_account.c.file_id == known
     accounts = read(connection, OfAccountRows, order_facts_account, of_file)
     for facts in of_files(connection, [known]):
-        again = Written(replace(facts, sender=sender), accounts)
-        save(connection, again, file_id=file_id, at=at)
+        save(connection, Written(facts, accounts).by(sender), file_id=file_id, at=at)
+
+
+def newest_of_sender(
+    connection: Connection, run: Run, *, sender: str
+) -> tuple[str, datetime, date] | None:
+    """Of the last file of a sender its name, the time of its newest order, and its night."""
+    query = (
+        select(
+            order_file.c.name,
+            func.max(order_facts_account.c.ordered_to),
+            order_file.c.business_date,
+        )
+        .join(order_facts, order_facts.c.file_id == order_file.c.file_id)
+        .join(order_facts_account, order_facts_account.c.file_id == order_file.c.file_id)
+        .where(order_facts.c.sender == sender, *counting(run))
+        .group_by(order_file.c.file_id, order_file.c.name, order_file.c.business_date)
+        .order_by(order_file.c.file_id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def every(connection: Connection) -> list[StoredFacts]:
