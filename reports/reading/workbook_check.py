@@ -1,6 +1,7 @@
 """Workbooks of ours read back: what their sheets say (T13), and which cell says something else."""
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,7 +37,14 @@ from reports.sheets.breaks_sheet import (
 )
 from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS
-from reports.sheets.page_one import ATTENTION_AT, NEXT, SEVERE_LINE, SIGN_OFF, SIGNED_FILE
+from reports.sheets.page_one import (
+    ATTENTION_AT,
+    NEXT,
+    NO_OWNER,
+    SEVERE_LINE,
+    SIGN_OFF,
+    SIGNED_FILE,
+)
 from reports.sheets.page_one import TITLE as SUMMARY
 from reports.sheets.totals import NOT_VERIFIED, WAITING, beside_of
 from reports.sheets.totals import TITLE as RUN_TITLE
@@ -270,8 +278,14 @@ _ANSWERED = frozenset(
     number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
 )
 
-_OWNED = frozenset({ATTENTION_AT[-1] + 1})
-"""Column of page one whose lines about breaks name who looks after them."""
+_OWNER_AT = next(number for number, column in enumerate(COLUMNS) if column.title == "Owner")
+_AS_SIGNED = re.compile(
+    r"As signed: (no break is high or critical|the one break that is high or critical has an owner "
+    r"and a comment|each of the [0-9,]+ high and critical breaks has an owner and a comment"
+    r"|[0-9,]+ of [0-9,]+ high and critical breaks lack an owner or a comment)"
+    r"; [0-9,]+ of [0-9,]+ breaks are answered\."
+)
+"""What stands in a signed copy where the night names the next step."""
 
 
 def run_of(path: Path) -> str:
@@ -299,6 +313,7 @@ def differences(night: Path, path: Path) -> Iterator[str]:
 
 
 def _differing(book: Any, *, true: Any) -> Iterator[str]:
+    owners, stored_owners = (_owners(each) for each in (book, true))
     for title in true.sheetnames:
         if title not in book.sheetnames:
             yield f"the sheet {title} is missing"
@@ -310,18 +325,38 @@ def _differing(book: Any, *, true: Any) -> Iterator[str]:
         nothing: Cells = ()
         for number, (row, expected) in enumerate(zip_longest(shown, stored, fillvalue=nothing), 1):
             if not _is_left_out(title, expected):
-                own = title == SUMMARY and expected and SEVERE_LINE.match(str(expected[0]))
-                left_out = _OWNED if own else frozenset()
-                yield from _row(title, number=number, sides=(row, expected), left_out=left_out)
+                cells = expected
+                if title == SUMMARY and expected and row:
+                    cells = _as_signed(row, expected, owners=(owners, stored_owners))
+                yield from _row(title, number=number, sides=(row, cells))
 
 
 def _is_left_out(title: str, expected: Cells) -> bool:
     """Lines that a signed copy fills in, and facts that go on after the night."""
-    if title == SUMMARY and expected and str(expected[0]).startswith(NEXT):
-        return True
     if title == SUMMARY:
         return not {*SIGN_OFF.values(), *SIGNED_FILE}.isdisjoint(map(str, expected))
     return title in {RUN_TITLE, ASSURANCE} and bool(expected) and expected[0] in NEWER_LATER
+
+
+def _owners(book: Any) -> frozenset[str]:
+    """Who looks after breaks by the sheet Breaks of a workbook, and nobody."""
+    rows = rows_in(book, BREAKS) if BREAKS in book.sheetnames else ()
+    return frozenset({NO_OWNER, *(str(row[_OWNER_AT]) for row in rows if len(row) > _OWNER_AT)})
+
+
+def _as_signed(
+    shown: Cells, stored: Cells, *, owners: tuple[frozenset[str], frozenset[str]]
+) -> Cells:
+    """What page one of a night says in a signed copy: how much is answered, and by whom."""
+    first, at = str(stored[0]), ATTENTION_AT[-1]
+    if first.startswith(NEXT) and _AS_SIGNED.fullmatch(str(shown[0])):
+        return (shown[0], *stored[1:])
+    if SEVERE_LINE.match(first) and len(shown) > at:
+        to_do = str(stored[at])
+        rest = {to_do.removeprefix(name) for name in owners[1] if name and to_do.startswith(name)}
+        if str(shown[at]) in {f"{name}{ending}" for name in owners[0] for ending in rest}:
+            return (*stored[:at], shown[at], *stored[at + 1 :])
+    return stored
 
 
 def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:

@@ -423,3 +423,12 @@ def test_page_one_of_the_copy_says_the_answers_as_they_were_signed(
     ]
     assert len(other) == 6
     assert list(returned_differences(workbook, copy)) == []
+
+    forged = load_workbook(copy)
+    page = forged["Summary"]
+    to_do = next(row[8] for row in page.iter_rows() if "break: " in str(row[0].value))
+    to_do.value = "Settled: the order was found. Pay 405.37 EUR to DE12 3456."
+    page["A2"].value = "Nothing is left to do: every break was settled by the gateway. Sign."
+    forged.save(tmp_path / "forged.xlsx")
+    named = [*returned_differences(workbook, tmp_path / "forged.xlsx")]
+    assert [each.split(" ")[0] for each in named] == ["Summary!A2", f"Summary!{to_do.coordinate}"]
