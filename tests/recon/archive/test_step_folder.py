@@ -226,9 +226,9 @@ ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1")
 
 def test_a_format_from_the_future_is_refused_by_name() -> None:
     document = json.loads(manifest_bytes(Manifest(about(), (ENTRY,))))
-    later = json.dumps(document | {"format": "recon night/2"}).encode()
+    later = json.dumps(document | {"format": "recon night/3"}).encode()
 
-    with pytest.raises(ArchiveBrokenError, match=r"recon night/2.*knows 'recon night/2'"):
+    with pytest.raises(ArchiveBrokenError, match=r"recon night/3.*knows 'recon night/2'"):
         manifest_of(later, name="inputs/manifest.json")
 
 
@@ -238,8 +238,8 @@ def test_a_format_from_the_future_is_refused_by_name() -> None:
         b"",
         b"[]",
         b"\xff\xfe",
-        b'{"format": "recon night/2"}',
-        b'{"format": "recon night/2", "files": [{"name": "a"}], "absent": []}',
+        b'{"format": "recon night/3"}',
+        b'{"format": "recon night/3", "files": [{"name": "a"}], "absent": []}',
         b"[" * 100_000,
     ],
 )
