@@ -14,12 +14,11 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from flows.serve import PrefectServer
-from recon.gateway_client import OurAccount
 from recon.model.words import End
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.money.approve import approve, waiting
 from recon.steps.runtime.identity import identify
-from tests.conformance.conftest import QUICK, Target, interface_of
+from tests.conformance.conftest import Target, interface_of, place_of
 from tests.conformance.test_card_contract import card_payment
 from tests.flows.flow_in_process import run_nightly
 from tests.flows.leaking_gateway import (
@@ -108,8 +107,8 @@ def banked(folder: Path) -> None:
 
 def instructed(merchant: Merchant) -> None:
     """A file that instructs every kind of movement, with rows that cannot be read beside them."""
-    own = OurAccount(MERCHANT, ACCOUNT, SecretStr(SIGN_KEY), interface_of("base"))
-    target = Target(merchant.sandbox.base_url, own, (), QUICK)
+    own = {"merchant_id": MERCHANT, "account_id": ACCOUNT, "sign_key": SecretStr(SIGN_KEY)}
+    target = Target(place_of(merchant.sandbox.base_url, interface=interface_of("base"), **own))
     risky = target.pay(card_payment(order_no="canary-1", card="4000000000009235")).record
     plan = {"contract_name": "Gold plan", "interval": "day"}
     lasting = target.pay(card_payment(order_no="canary-2", subscription=plan)).record
