@@ -247,36 +247,29 @@ def refund(
     _move("refund", order, (merchant, account), as_json=as_json, **money, **given)
 
 
-@calls.command("cancel")
-def cancel(
-    order: Order,
-    merchant: Merchant,
-    account: Account,
-    *,
-    name: By,
-    transaction: Transaction = "",
-    request_id: RequestId = "",
-    as_json: AsJson = False,
-) -> None:
-    """Cancel (release) an authorised payment, by the journal of the nights."""
-    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
-    _move("cancel", order, (merchant, account), as_json=as_json, **given)
+def _of_a_whole_payment(kind: str, *, help_: str) -> None:
+    def command(
+        order: Order,
+        merchant: Merchant,
+        account: Account,
+        *,
+        name: By,
+        transaction: Transaction = "",
+        request_id: RequestId = "",
+        as_json: AsJson = False,
+    ) -> None:
+        given = {"by": name, "transaction_id": transaction, "request_id": request_id}
+        _move(kind, order, (merchant, account), as_json=as_json, **given)
+
+    calls.command(kind, help=help_)(command)
 
 
-@calls.command("review")
-def review(
-    order: Order,
-    merchant: Merchant,
-    account: Account,
-    *,
-    name: By,
-    transaction: Transaction = "",
-    request_id: RequestId = "",
-    as_json: AsJson = False,
-) -> None:
-    """Set the review flag of a payment, by the journal of the nights."""
-    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
-    _move("review", order, (merchant, account), as_json=as_json, **given)
+_of_a_whole_payment(
+    "cancel", help_="Cancel (release) an authorised payment, by the journal of the nights."
+)
+_of_a_whole_payment(
+    "review", help_="Set the review flag of a payment, by the journal of the nights."
+)
 
 
 def _move(kind: str, order: str, owner: tuple[str, str], *, as_json: bool, **given: str) -> None:
