@@ -324,9 +324,9 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
         night = runs.last_finished(connection, run).get(day)
         files = [file for file, _ in order_rows.files_of_night(connection, run)]
     # A finished live night of this date had an order file; it had this one.
-    has_orders = any(file.kind is SourceKind.ORDERS and file.rows_accepted for file in files)
-    had_file = night is not None and night.mode is Mode.LIVE and has_orders
-    same_name = any(file.name == read.facts.source_file.name for file in files)
+    names = {file.name for file in files if file.kind is SourceKind.ORDERS and file.rows_accepted}
+    had_file = night is not None and night.mode is Mode.LIVE and bool(names)
+    same_name = read.facts.source_file.name in names
     if same_name or not (had_file or calendar.closes_at(following) <= now):
         return ""
     newest = _reach(read)

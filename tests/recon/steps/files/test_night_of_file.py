@@ -77,6 +77,19 @@ def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant: Any) -> N
     assert "1 new order files" in _ingested(merchant)
 
 
+def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant: Any) -> None:
+    """What came too early and could not be read leaves the good file to the night that it is of."""
+    _file(merchant, FRIDAY, number=0)
+    paid = merchant.payments("captured")[1]
+    merchant.drop(f"orders-{MONDAY}.csv", merchant.order(paid, amount="none"))
+    merchant.night(date=FRIDAY)
+    _at(merchant, "2026-11-23T20:00:00+00:00")
+    _file(merchant, MONDAY, number=1)
+    merchant.night(date=FRIDAY)
+
+    assert f"orders-{MONDAY}.csv was left" in _ingested(merchant)
+
+
 @pytest.mark.parametrize("name", ["orders-2026-11-20.csv", "late.csv"])
 def test_a_nights_own_file_that_comes_late_or_again_is_taken(merchant: Any, name: str) -> None:
     """A corrected version with newer rows, or the first file of a night that lacked one."""
