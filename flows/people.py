@@ -323,11 +323,10 @@ def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]
     ran = [night for night in listed if night.run_id]
     waits = sum(night.unsigned_days > 0 for night in ran)
     sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waits} not signed."
-    missing = [to_sign(night.run_id, environment=environment) for night in ran]
     lines = [
         f"- {night.business_date}: {on_a_page(words)}"
-        for night, words in zip(ran, missing, strict=True)
-        if words and night.unsigned_days
+        for night in ran
+        if night.unsigned_days and (words := to_sign(night.run_id, environment=environment))
     ]
     return sentence, [*lines_of_nights(ran), "", *lines]
 

@@ -138,8 +138,8 @@ def command_of(name: str, model: str) -> Any:
         who, code, is_back = given.pop("name"), given.pop("code", ""), given.pop("take_back", False)
         if "night" in given:
             which_of = run_of if is_back else named_night
-            given["run_id"] = which_of(given.pop("night") or given["run"])
-            del given["run"]
+            night, run_id = given.pop("night"), given.pop("run")
+            given["run_id"] = which_of(night or run_id)
         if is_back:
             subject = acts.subject_of(given[act_model.waits_by])
             speak(acts.TakeBack, {"subject": subject}, name=who, code=code)

@@ -281,14 +281,20 @@ def write_offs(
 
     "" where the folder of its night cannot be read: what waits is said all the same.
     """
-    for answer in resolution_rows.waiting_write_offs(connection):
-        if account not in {None, (answer.merchant_id, answer.account_id)}:
-            continue
-        rows = []
+    waiting = [
+        answer
+        for answer in resolution_rows.waiting_write_offs(connection)
+        if account in {None, (answer.merchant_id, answer.account_id)}
+    ]
+    wanted = {answer.break_id for answer in waiting}
+    subjects: dict[tuple[str, str], str] = {}
+    for run_id in {answer.run_id for answer in waiting}:
         with suppress(ArchiveError, ConfigurationError, NightLetGoError):
-            breaks = StoredResult(connection, answer.run_id, environment).open_breaks()
-            rows = [] if breaks is None else rows_of(breaks[breaks["break_id"] == answer.break_id])
-        yield answer, subject_of(rows[0]) if rows else ""
+            breaks = StoredResult(connection, run_id, environment).open_breaks()
+            rows = [] if breaks is None else rows_of(breaks[breaks["break_id"].isin(wanted)])
+            subjects |= {(run_id, str(row["break_id"])): subject_of(row) for row in rows}
+    for answer in waiting:
+        yield answer, subjects.get((answer.run_id, answer.break_id), "")
 
 
 def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:

@@ -30,12 +30,7 @@ from recon.steps.files.incomplete import (
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_end import not_verified
-from recon.steps.runtime.night_folder import (
-    RESULTS,
-    before,
-    bind,
-    write,
-)
+from recon.steps.runtime.night_folder import RESULTS, before, bind, write
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
