@@ -468,6 +468,22 @@ def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
     assert bool(got.findings) is (word == "unknown")
 
 
+@pytest.mark.parametrize(("template", "word"), [("capture", "done"), ("payment_reply", "unknown")])
+def test_a_batch_is_signed_over_its_rows(
+    interface: GatewayInterface, captures: PreparedRequest, template: str, word: str
+) -> None:
+    """The template of a payment covers none: an old signature would do for any rows."""
+    replies = interface.signature.replies | {"capture": "signed"}
+    rules = interface.signature.model_copy(update={"replies": replies})
+    reply = success_of(captures)
+    rows = reply["capture_orders"]
+    fields = {name: value for name, value in reply.items() if isinstance(value, str)}
+    signed = captures.account.sign(template, fields=fields, rows=rows)
+    reader = Reader(interface.model_copy(update={"signature": rules}))
+
+    assert outcomes(reader(captures, reply | {"encryption_data": signed})) == [word, word]
+
+
 @pytest.mark.parametrize("field", ["amount", "refund_amount"])
 def test_a_refund_that_echoes_another_amount_is_unknown(
     read: Reader, refunds: PreparedRequest, field: str

@@ -354,6 +354,17 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
         assert [each.run_id for each in all_let_go(connection)] == [*all_gone(connection)]
 
 
+def test_a_night_that_was_let_go_in_part_goes_on_under_a_longer_retention(aged: Merchant) -> None:
+    """The history says that it went; what is kept now is of nights that are there."""
+    with pytest.raises(EndedError):
+        deleted(aged, crash_point=ending("removed a file of a night", count=1))
+    keep_nights(aged, days=DAYS_STORED * 10)
+
+    assert deleted(aged) == ()
+
+    assert is_what_is_stored(files_of(night_folder(aged)))
+
+
 def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged: Merchant) -> None:
     """An archive that fails after the word stood: the sentence says which of both it is."""
 

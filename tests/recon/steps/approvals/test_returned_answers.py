@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -7,8 +8,10 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.figures import Attention
 from recon.model.resolutions import FROM_CAUSE, THIS_BREAK, WHOLE_CAUSE, Import
 from recon.steps.admin.verify import Verification, verify
+from recon.steps.approvals import people
 from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
 from recon.steps.approvals.sign_off import Night
 from recon.steps.approvals.taken_back import words_taken_back
@@ -18,6 +21,7 @@ from recon.store.nights import runs
 from recon.store.people import resolution_rows
 from reports.handed import form, reading, workbooks
 from reports.reading.workbook_check import run_of
+from tests.recon.steps.conftest import archive_of
 from tests.recon.steps.signing import sign_seen
 
 HEADER_ROW = 4
@@ -156,6 +160,30 @@ def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
     assert "Code is MISSING_IN_LEDGER, was AMOUNT_UNDER" in refusal.reason
     assert f"Orders is {paid.amount}, was " in refusal.reason
     assert "1 cells refused" in sentence_of(done)
+
+
+def test_a_write_off_waits_though_the_folder_of_its_night_is_lost(
+    desk: Any, workbook: Path
+) -> None:
+    """What needs a person is said without its order; no later night is stopped by it."""
+
+    def waiting() -> list[Attention]:
+        with desk.environment() as environment:
+            ((_, entries),) = people.status(environment)
+        return [entry for entry in entries if entry.what == "write-off waits"]
+
+    back = Returned(workbook)
+    back.answer("Written off (approved)")
+    take(desk, back.save("answered.xlsx"))
+    (before,) = waiting()
+    sealed = [*Path(archive_of(desk).shown).glob("nights/**/results/breaks.parquet")]
+    for path in sealed:
+        path.unlink()
+    (after,) = waiting()
+
+    assert before.subject
+    assert sealed
+    assert after == replace(before, order_no="", subject="")
 
 
 def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(

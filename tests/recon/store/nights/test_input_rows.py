@@ -6,6 +6,7 @@ from sqlalchemy import text, update
 
 from recon.matching.frames.sources import (
     ORDER_COLUMNS,
+    AgreedWriteOffs,
     LoadCounts,
     frame_of,
 )
@@ -48,6 +49,22 @@ def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
 
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+
+def test_an_account_of_any_length_takes_write_offs_over_once(store: Store, run: Run) -> None:
+    """Names of fifty characters each, and the word that stands between them."""
+    long = replace(run, merchant_id="M" * 50, account_id="A" * 50)
+    first, later = ({"L1": ("EUR", 100)}, {"L2": ("EUR", 200)})
+    with store.writing() as connection:
+        for entries in (first, later):
+            agreed = AgreedWriteOffs(entries=entries)
+            input_rows.take_over(connection, long, agreed=agreed, at=AT)
+
+    with store.reading() as connection:
+        assert input_rows.taken_over(connection, long) == first
+        assert input_rows.taken_over(connection, run) is None
+
+
 PART = AnswerPart(
     run_id="r1",
     phase=BASELINE,
