@@ -28,7 +28,7 @@ from recon.model.uptime import collect_seldom
 from recon.proof.engine import reconcile
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import environment_of, system_clock
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.injected import RULES, planted
 from tests.injected.injected_files import AS_OF
 
@@ -45,7 +45,7 @@ REPEATS_OF_MANY = 3
 REPEATS_OF_NIGHTS = 5
 
 
-def tell(what: str, run: Callable[[], object], *, repeats: int, calls: bool = True) -> None:
+def report(what: str, run: Callable[[], object], *, repeats: int, calls: bool = True) -> None:
     """Print the median CPU of some runs after a first one, and the calls of one more."""
     run()
     taken = []
@@ -111,10 +111,10 @@ def main() -> None:
     rules = Rules.of(RULES, source="planted")
     print(f"{'CPU s':<58}{'median':>8}{'least':>8}{'calls':>12}")
     agreeing = planted(size=FEW, broken=0, settled=True).sources
-    tell("one order, all of it", lambda: compared(agreeing, rules=rules), repeats=REPEATS)
+    report("one order, all of it", lambda: compared(agreeing, rules=rules), repeats=REPEATS)
     broken = planted(size=SHARE_BROKEN, broken=SHARE_BROKEN, settled=True).sources
     sentence = f"{len(broken.orders)} orders with a break each"
-    tell(sentence, lambda: compared(broken, rules=rules), repeats=REPEATS)
+    report(sentence, lambda: compared(broken, rules=rules), repeats=REPEATS)
     with sandbox(SANDBOX_ORDERS) as base_url:
         one_night(base_url)
         nights = [one_night(base_url) for _ in range(REPEATS_OF_NIGHTS)]
@@ -122,7 +122,7 @@ def main() -> None:
     print(f"{f'a night of {NIGHT_ORDERS} orders':<58}{middle:>8.3f}{least:>8.3f}", flush=True)
     many = planted(size=given.many, broken=given.many // SHARE_BROKEN, settled=False).sources
     sentence = f"{given.many:,} orders, one in {SHARE_BROKEN} with a break"
-    tell(sentence, lambda: compared(many, rules=rules), repeats=REPEATS_OF_MANY, calls=False)
+    report(sentence, lambda: compared(many, rules=rules), repeats=REPEATS_OF_MANY, calls=False)
 
 
 if __name__ == "__main__":

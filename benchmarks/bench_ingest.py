@@ -22,7 +22,7 @@ from peers import figures_of, peer_command
 
 from recon.config.rules import Rules
 from recon.files.typing.table_schema import ORDER_FILE
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.store.database.migrate import upgrade
 from tests.recon.files.whole_read import read_table
 
@@ -125,7 +125,7 @@ def rounds(
     return best
 
 
-def tell(title: str, measured: dict[str, list[Figures]], *, anchor: str) -> None:
+def report(title: str, measured: dict[str, list[Figures]], *, anchor: str) -> None:
     """Print the medians of a table and the ratio to its anchor."""
     base = _median(measured.get(anchor, []), "cpu")
     print(f"\n{title}")
@@ -156,13 +156,13 @@ def files(folder: Path, *, rows: int, repeats: int) -> None:
     if peer:
         table["polars, same validation"] = (peer, "polars_csv", _nothing)
     figures = rounds(table, folder, repeats=repeats)
-    tell(f"CSV, {rows:,} x 15, validated", figures, anchor="polars, same validation")
+    report(f"CSV, {rows:,} x 15, validated", figures, anchor="polars, same validation")
     table = {
         "recon, validated": (own, "recon_xlsx", _nothing),
         "openpyxl, read-only": (own, "openpyxl_xlsx", _nothing),
     }
     figures = rounds(table, folder, repeats=repeats)
-    tell(f"XLSX, {rows // XLSX_SHARE:,} x 15", figures, anchor="recon, validated")
+    report(f"XLSX, {rows // XLSX_SHARE:,} x 15", figures, anchor="recon, validated")
 
 
 def _nothing() -> None:
@@ -203,7 +203,7 @@ def _sqlite(folder: Path, state: str, *, held: object, frame: object, repeats: i
         "raw sqlite3, sorted tuples": ([sys.executable], "raw_sqlite", ready("raw_sqlite")),
     }
     figures = rounds(contenders, folder, repeats=repeats)
-    tell(f"SQLite, {len(frame):,} rows, {state}", figures, anchor="raw sqlite3, sorted tuples")
+    report(f"SQLite, {len(frame):,} rows, {state}", figures, anchor="raw sqlite3, sorted tuples")
 
 
 def _fill(folder: Path, contender: str, *, url: str, held: object, frame: object) -> None:
@@ -253,7 +253,7 @@ def _on_postgresql(
         "raw COPY + ON CONFLICT": ([sys.executable], "raw_postgresql", ready("raw_postgresql")),
     }
     figures = rounds(contenders, folder, repeats=repeats, server=pid)
-    tell(f"PostgreSQL, {len(frame):,} rows, {state}", figures, anchor="raw COPY + ON CONFLICT")
+    report(f"PostgreSQL, {len(frame):,} rows, {state}", figures, anchor="raw COPY + ON CONFLICT")
 
 
 def memory(folder: Path, *, rows: int) -> None:
@@ -270,7 +270,7 @@ def memory(folder: Path, *, rows: int) -> None:
         (folder / "url").write_text(url)
         figures = measured([sys.executable], "recon_ingest", folder)
         peaks[f"{size:,} rows"] = [figures] if figures else []
-    tell("CSV through archive and SQLite (ratio: CPU)", peaks, anchor=f"{rows // 2:,} rows")
+    report("CSV through archive and SQLite (ratio: CPU)", peaks, anchor=f"{rows // 2:,} rows")
     small, large = (_median(runs, "peak_mib") for runs in peaks.values())
     if small:
         print(f"peak memory of ten times as many rows: {large / small:.2f}x")

@@ -175,7 +175,7 @@ def bytes_of_files(folder: Path) -> Counter[str]:
     return sizes
 
 
-def tell(figures: dict[str, Any], *, orders: int) -> None:
+def report(figures: dict[str, Any], *, orders: int) -> None:
     """A table in Markdown: CPU of every stage and its share of the night."""
     whole = figures["cpu_seconds"]
     measured = [*figures["stages"]]
@@ -205,7 +205,7 @@ def main() -> None:
     options.add_argument("--orders", type=int, default=ORDERS)
     orders = options.parse_args().orders
     with sandbox(orders) as base_url, tempfile.TemporaryDirectory() as name:
-        tell(one_night(Path(name), base_url), orders=orders)
+        report(one_night(Path(name), base_url), orders=orders)
 
 
 if __name__ == "__main__":

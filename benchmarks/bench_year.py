@@ -217,7 +217,7 @@ def is_rebuilt(day: date) -> bool:
         return rebuild_night(str(day), out=None, environment=environment).same
 
 
-def tell(played: Sequence[Played], *, orders: int) -> None:
+def report(played: Sequence[Played], *, orders: int) -> None:
     """What the nights took, and what a merchant of the full size takes by that."""
     later, last = played[1:], played[-1]
     size = last.rows + last.documents
@@ -253,7 +253,7 @@ def main() -> None:
         for night in year(Path(name), base_url, nights=given.nights, orders=given.orders):
             print(night, file=sys.stderr, flush=True)
             played.append(night)
-    tell(played, orders=given.orders)
+    report(played, orders=given.orders)
     same = sum(night.is_same for night in played)
     print(f"rebuilt with the same digest: {same} of {len(played)}")
     if same < len(played):

@@ -23,7 +23,7 @@ def ours(folder: Path) -> Run:
     """recon: read, checked, classified; nothing written."""
     from recon.config.settings import load_rules
     from recon.matching.frames.sources import Sources
-    from recon.model.words import SourceKind
+    from recon.model.terms import SourceKind
     from recon.proof.engine import reconcile
     from tests.injected.injected_files import AS_OF
     from tests.recon.files.whole_read import read_table

@@ -38,7 +38,7 @@ def _as_a_night(path: Path) -> Run:
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
     from recon.files.typing.table_schema import ORDER_FILE
-    from recon.model.words import SourceKind
+    from recon.model.terms import SourceKind
     from tests.recon.files.whole_read import read_table
 
     def run() -> dict[str, int]:
@@ -150,7 +150,7 @@ def recon_store(folder: Path) -> Run:
 
     from recon.archive.schemas import ORDER_FACTS
     from recon.model.nights import Mode, NightRequest
-    from recon.model.words import SourceFile, SourceKind
+    from recon.model.terms import SourceFile, SourceKind
     from recon.store.database.engine import open_store
     from recon.store.nights import facts_rows, order_rows, runs
 
@@ -193,7 +193,7 @@ def recon_ingest(folder: Path) -> Run:
     from recon.archive.schemas import ORDER_FACTS
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
-    from recon.files.kinds.archive import keep
+    from recon.files.kinds.archive import save
     from recon.files.reader import order_file
     from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
@@ -209,7 +209,7 @@ def recon_ingest(folder: Path) -> Run:
 
     def load() -> dict[str, int]:
         with order_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
-            keep(
+            save(
                 path,
                 sha256=read.facts.source_file.sha256,
                 private=read.facts.private,

@@ -20,8 +20,8 @@ def write_files(sources: Sources, *, rules: Mapping[str, Any], folder: Path) -> 
     for name in NAMES:
         if (whole := getattr(sources, name)) is None:
             continue
-        untold = [fact for fact in FACTS if fact in whole and whole[fact].eq("").all()]
-        frame = whole.drop(columns=[*NOT_IN_FILES, *untold], errors="ignore")
+        unreported = [fact for fact in FACTS if fact in whole and whole[fact].eq("").all()]
+        frame = whole.drop(columns=[*NOT_IN_FILES, *unreported], errors="ignore")
         cells = {column: _cells(frame[column]) for column in frame.columns}
         pd.DataFrame(cells).to_csv(folder / f"{name}.csv", index=False)
     text = "\n".join(line for name, table in rules.items() for line in _toml([name], table=table))

@@ -27,19 +27,19 @@ from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
 from recon.config.settings import load_file_settings
-from recon.instructions.approval import sums_in_words
+from recon.instructions.approval import sums_text
 from recon.model.nights import NightRequest, StepSummary
 from recon.model.step_progress import StepProgress, heard_by
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
+from recon.notify.night_log import PacedLines, since_start
 from recon.steps.approvals.people import attention, attention_lines
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
 from recon.steps.runtime.stored_results import StoredResult
 from recon.store.money import sending_rows
 from recon.store.nights import results, runs
-from recon.telling.night_log import PacedLines, since_start
+from reports.sheets.labels import QUESTIONS, figure_text, label_of, proof_label
 from reports.sheets.totals import GROUPS
-from reports.sheets.words import QUESTIONS, figure_words, proof_words, words_of
-from tasks.night_tasks import say
+from tasks.night_tasks import echo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ class NightBar:
         self._done = 0
         self._newest: StepProgress | None = None
         self._turn = threading.Lock()
-        self._lines = PacedLines(say, elapsed=since_start)
+        self._lines = PacedLines(echo, elapsed=since_start)
         self._lines.begin(steps[0])
 
     def hear(self, step_progress: StepProgress) -> None:
@@ -130,7 +130,7 @@ ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
 """What the money came to, what needs people first."""
 
 
-def standing_lines(run_id: str, *, environment: "Environment") -> list[str]:
+def status_lines(run_id: str, *, environment: "Environment") -> list[str]:
     """Markdown: the money of a run by kind and outcome, and what needs a person."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
@@ -161,7 +161,7 @@ def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) 
     """What became of one kind of movement; further currencies go on in rows below."""
     ordered = sorted(sums.items())
     pieces = range(0, len(ordered), CURRENCIES_A_ROW)
-    first, *more = [sums_in_words(dict(ordered[at : at + CURRENCIES_A_ROW])) for at in pieces]
+    first, *more = [sums_text(dict(ordered[at : at + CURRENCIES_A_ROW])) for at in pieces]
     return [
         f"| {outcome} | {kind} | {count} | {first} |",
         *(f"|  |  |  | {money} |" for money in more),
@@ -190,7 +190,7 @@ def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
     return [
         {
             "order": row["order"],
-            "what is wrong": words_of(row["code"]).title,
+            "what is wrong": label_of(row["code"]).title,
             "severity": row["severity"],
             "money at risk": f"{row['money at risk']} {row['currency']}".strip(),
             "age in days": row["age in days"],
@@ -211,11 +211,11 @@ def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
     return [
         {
             "ties": "yes" if total.passed else "NO",
-            "what must be equal": proof_words(total.name),
+            "what must be equal": proof_label(total.name),
             "currency": total.currency,
-            "first figure": figure_words(total.left, of=total),
-            "second figure": figure_words(total.right, of=total),
-            "difference": figure_words(total.difference, of=total),
+            "first figure": figure_text(total.left, of=total),
+            "second figure": figure_text(total.right, of=total),
+            "difference": figure_text(total.difference, of=total),
             "ref.": total.id,
             "what was proven": QUESTIONS.get(total.id, ""),
         }
@@ -269,17 +269,17 @@ class Artifacts:
         *,
         verdict: str,
         summaries: Sequence[StepSummary],
-        standing: Sequence[str] = (),
+        status: Sequence[str] = (),
         workbook: Path | None = None,
     ) -> None:
-        """The night in a few lines: whose, its workbook, what to do and the money (`standing`)."""
+        """The night in a few lines: whose, its workbook, what to do and the money (`status`)."""
         lines = [
             f"# {verdict}",
             "",
-            on_a_page(_night_in_words(self._request)),
+            on_a_page(_night_text(self._request)),
             "",
             *([f"Workbook: {self._link(workbook)}", ""] if workbook else []),
-            *standing,
+            *status,
             "## Steps",
             "",
             "| step | what it did |",
@@ -370,7 +370,7 @@ class Artifacts:
         except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the night goes on
             # Who answers with a status can be reached.
             self._unreachable = not isinstance(error, PrefectHTTPStatusError)
-            say(f"an artifact could not be published ({type(error).__name__}); the night goes on")
+            echo(f"an artifact could not be published ({type(error).__name__}); the night goes on")
             return None
 
 
@@ -379,7 +379,7 @@ def artifact_key(kind: str, *, request: NightRequest) -> str:
     return NOT_OF_A_KEY.sub("-", f"{kind}-{request.account_id}".lower()).strip("-")
 
 
-def _night_in_words(request: NightRequest) -> str:
+def _night_text(request: NightRequest) -> str:
     account = f"{request.merchant_id}/{request.account_id}"
     declared = load_file_settings(os.environ).accounts.get(account)
     name = f"{declared.name} ({account})" if declared and declared.name else f"Account {account}"

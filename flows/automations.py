@@ -44,8 +44,8 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
         if rings and not block:
             yield wanted.name, "left as it is: it rings, so say for whom (--block)"
             continue
-        for standing in client.read_automations_by_name(wanted.name):
-            client.delete_automation(standing.id)
+        for status in client.read_automations_by_name(wanted.name):
+            client.delete_automation(status.id)
         client.create_automation(wanted)
         yield wanted.name, "made"
 

@@ -10,10 +10,10 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.night_date import refuse_schedule
-from flows.outcome import in_words
+from flows.outcome import as_text
 from recon.config.retention import NightSchedule, RetentionFile
 from recon.config.settings import config_dir_of, load_file
-from tasks.night_tasks import opened_environment, say, sentences_only
+from tasks.night_tasks import echo, opened_environment, sentences_only
 
 PersonName = Annotated[str, Field(max_length=100)]
 
@@ -29,7 +29,7 @@ def _schedule() -> NightSchedule | None:
     retries=0,
     persist_result=False,
 )
-@in_words()
+@as_text()
 def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     """Show what is older than retention.toml keeps; delete it where that is asked for.
 
@@ -46,9 +46,9 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
 
         spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
         for kind in spared:
-            say(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
+            echo(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
             for note in kind.notes:
-                say(note)
+                echo(note)
         rows = [
             {
                 "kind": kind.kind,

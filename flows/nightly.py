@@ -22,22 +22,22 @@ from flows.artifacts import (
     breaks_of,
     on_a_page,
     rows_of_totals,
-    standing_lines,
+    status_lines,
     totals_of,
 )
 from flows.night_date import business_date_of_run, refuse_schedule, run_name
-from flows.outcome import FAILED, MEANS, end_of, in_words, state_of, state_of_held
+from flows.outcome import FAILED, MEANS, as_text, end_of, state_of, state_of_held
 from recon.config.settings import load_file_settings
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from tasks.night_tasks import (
+    echo,
     ingest,
     keeping_workers,
     opened_environment,
     query,
     reconcile,
     report,
-    say,
     sentences_only,
     settle,
 )
@@ -78,7 +78,7 @@ TASKS: Mapping[str, Callable[[str], StepSummary]] = {
 
 
 @flow(name="nightly", flow_run_name=run_name, retries=0, persist_result=False)
-@in_words(refused=FAILED)
+@as_text(refused=FAILED)
 def nightly(
     merchant_id: GatewayId,
     account_id: GatewayId,
@@ -133,12 +133,12 @@ def _held(request: NightRequest) -> Iterator[str]:
 
     How it ended is told to people when the account is free again.
     """
-    from recon.steps.night.notices import telling
+    from recon.steps.night.notices import notifying
     from recon.steps.night.whole_night import hold
 
     with (
         opened_environment() as environment,
-        telling(environment, say=say) as night,
+        notifying(environment, echo=echo) as night,
         hold(request, environment=environment) as night.run_id,
     ):
         yield night.run_id
@@ -157,10 +157,10 @@ def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[
 def index(request: NightRequest) -> None:
     """One workbook over all accounts, beside the night's own; without it the night stands."""
     from recon.steps.night.monitor import index_after
-    from reports.handed import index as write
+    from reports.workbook_io import index as write
 
     with opened_environment() as environment:
-        index_after(request, environment=environment, write=write, say=say)
+        index_after(request, environment=environment, write=write, echo=echo)
 
 
 def waiting_for_people(environment: "Environment") -> int:
@@ -178,14 +178,14 @@ def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) ->
         breaks, total = breaks_of(run_id, environment=environment)
         totals = rows_of_totals(totals_of(run_id, environment=environment))
         waiting = waiting_for_people(environment)
-        standing = standing_lines(run_id, environment=environment)
+        status = status_lines(run_id, environment=environment)
     to_do = f"To do: {MEANS[end]}. {on_a_page(str(last.figures.get('told', '')))}".strip()
     written = last.figures.get("workbook")
     workbook = Path(str(written)) if written else None
     artifacts.summary(
         verdict=end.value,
         summaries=summaries,
-        standing=[to_do, "", *standing],
+        status=[to_do, "", *status],
         workbook=workbook,
     )
     if waiting:

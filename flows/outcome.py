@@ -15,8 +15,8 @@ from prefect.states import Cancelled, Completed, Failed
 
 from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
 from recon.model.nights import Part, StepSummary
-from recon.model.words import End
-from tasks.night_tasks import say
+from recon.model.terms import End
+from tasks.night_tasks import echo
 
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),
@@ -42,7 +42,7 @@ P = ParamSpec("P")
 Form = Callable[P, State[Any]]
 
 
-def in_words(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
+def as_text(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
     """Let a flow that cannot go on end with its sentence, in state and log, without a traceback.
 
     Args:
@@ -56,7 +56,7 @@ def in_words(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
             try:
                 return run(*args, **kwargs)
             except ReconError as error:
-                say(str(error))
+                echo(str(error))
                 name = refused if isinstance(error, UsageError) else FAILED
                 return Failed(name=name, message=str(error), data=error)
 

@@ -24,13 +24,13 @@ from flows.outcome import (
     FAILED,
     THE_SAME_RESULT,
     WRITTEN_AGAIN,
-    in_words,
+    as_text,
     state_of_held,
     state_of_part,
 )
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from tasks.night_tasks import opened_environment, say, sentences_only
+from tasks.night_tasks import echo, opened_environment, sentences_only
 
 ARGS = """
 
@@ -70,7 +70,7 @@ def _form(
         fields = [each for field, each in signature.parameters.items() if field != "mode"]
         run.__signature__ = signature.replace(parameters=fields)  # type: ignore[attr-defined]  # what Prefect looks at
     named = flow(name=name, flow_run_name=run_name, retries=0, persist_result=False)
-    return named(in_words(refused=FAILED)(run))
+    return named(as_text(refused=FAILED)(run))
 
 
 def _part(part: Part, account: Account, business_date: date | None, mode: Mode) -> State[Any]:
@@ -113,7 +113,7 @@ def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[St
 
 def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[Any]:
     """The stopped night brought to its end, told and shown as a night is; else it is compared."""
-    from recon.steps.night.notices import telling
+    from recon.steps.night.notices import notifying
     from recon.steps.night.whole_night import LAST_STEPS, hold_stopped, is_stopped
 
     request = NightRequest(*account, business_date or business_date_of_run(), Mode.LIVE)
@@ -124,7 +124,7 @@ def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[
     artifacts = Artifacts(request)
     with (
         opened_environment() as environment,
-        telling(environment, say=say) as night,
+        notifying(environment, echo=echo) as night,
         hold_stopped(request, environment=environment) as night.run_id,
     ):
         summaries = walk(LAST_STEPS, night.run_id, artifacts=artifacts)

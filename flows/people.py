@@ -27,23 +27,23 @@ from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 
 from flows.artifacts import on_a_page, table_row
-from flows.outcome import in_words
-from recon.instructions.approval import list_of, sums_in_words
+from flows.outcome import as_text
+from recon.instructions.approval import list_of, sums_text
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.money import Money
-from recon.model.words import DIGITS_READ, InstructionKind
+from recon.model.terms import DIGITS_READ, InstructionKind
 from recon.steps import acts
-from recon.steps.acts import Act, Place, act_of, speak
+from recon.steps.acts import Act, Place, act_of, perform
 from recon.steps.approvals import people, returned_answers
 from recon.steps.approvals.sign_off import Night, nights, to_sign
 from recon.steps.money import gate
 from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, named_accounts
-from reports.handed import drawings
 from reports.reading.months_index import index_of_months
 from reports.shown_close import shown_close
-from tasks.night_tasks import opened_environment, say, sentences_only
+from reports.workbook_io import drawings
+from tasks.night_tasks import echo, opened_environment, sentences_only
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
@@ -137,12 +137,12 @@ def form(
             if wanted == shows:
                 sentence, lines = shown(environment, given)
                 return ended(name, sentence=sentence, ending="Shown", lines=lines)
-            done = speak(
+            done = perform(
                 choices[wanted].act(given),
                 name=who,
                 code=lambda: code,
                 place=Place(environment, drawings),
-                show=say,
+                show=echo,
             )
             return ended(
                 name,
@@ -175,7 +175,7 @@ def form(
         [parameter(each, annotation=kind, default=value) for each, (kind, value) in kinds.items()]
     )
     named = f"{name}: {{{chooses}}} {' '.join(f'{{{each}}}' for each in fields[:1])} {{name}}"
-    return flow(name=name, flow_run_name=named, retries=0, persist_result=False)(in_words()(run))
+    return flow(name=name, flow_run_name=named, retries=0, persist_result=False)(as_text()(run))
 
 
 def ended(
@@ -187,7 +187,7 @@ def ended(
     lines: Sequence[str] = (),
 ) -> State[Any]:
     """The last state of a form's run; what it tells stands on its page, too."""
-    say(sentence)
+    echo(sentence)
     warned = [f"- {on_a_page(each)}" for each in warnings]
     page = "\n".join([f"# {name.capitalize()}", "", on_a_page(sentence), "", *warned, *lines])
     create_markdown_artifact(page, key=KEYS[name], description=on_a_page(sentence))
@@ -220,7 +220,7 @@ def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequen
     wanted = list_of(ticked) if ticked else every
     count, left = len(wanted.items), len(every.items) - len(wanted.items)
     sentence = f"Waits: {count} instructions"
-    sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
+    sentence += f", {sums_text(wanted.sums)}, list {wanted.digest}." if count else "."
     lines = ["", *(f"- {on_a_page(each)}" for each in acts.write_offs_waiting(environment))]
     sentence += f" {left} more are not ticked." if left else ""
     return sentence, [*lines_of_list(wanted), *lines]
@@ -272,7 +272,7 @@ def offer(wanted: "ApprovalList") -> None:
             change = DeploymentUpdate(parameter_openapi_schema=fields)
             client.update_deployment(form_of_people.id, change)
     except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the list is shown
-        say(f"the boxes of the form are those of before ({type(error).__name__})")
+        echo(f"the boxes of the form are those of before ({type(error).__name__})")
 
 
 def _money(item: "Instruction") -> str:
@@ -324,9 +324,9 @@ def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]
     waits = sum(night.unsigned_days > 0 for night in ran)
     sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waits} not signed."
     lines = [
-        f"- {night.business_date}: {on_a_page(words)}"
+        f"- {night.business_date}: {on_a_page(terms)}"
         for night in ran
-        if night.unsigned_days and (words := to_sign(night.run_id, environment=environment))
+        if night.unsigned_days and (terms := to_sign(night.run_id, environment=environment))
     ]
     return sentence, [*lines_of_nights(ran), "", *lines]
 
@@ -338,8 +338,8 @@ def lines_of_nights(shown: Sequence[Night]) -> list[str]:
     for night in shown:
         account = f"{night.merchant_id}/{night.account_id}"
         cells = (
-            *(account, str(night.business_date), night.standing, night.run_id),
-            *(night.workbook_sha256[:DIGITS_READ], night.signed_words, night.void_because),
+            *(account, str(night.business_date), night.status, night.run_id),
+            *(night.workbook_sha256[:DIGITS_READ], night.signed_text, night.void_because),
         )
         lines.append(table_row(*cells))
     return lines
@@ -367,7 +367,7 @@ def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[s
         lines += [f"## {'/'.join(which)}", "", *(f"- {on_a_page(line)}" for line in page), ""]
     pages = index_of_months(indexed, month=month, out=None, settings=settings)
     lines += [f"- {on_a_page(page)}" for page in pages]
-    return f"{month.name}: {', '.join(each.standing for each in indexed)}.", lines
+    return f"{month.name}: {', '.join(each.status for each in indexed)}.", lines
 
 
 def answers_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:

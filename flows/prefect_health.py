@@ -25,7 +25,7 @@ OURS = "flows."
 """How the entrypoint of every deployment of ours begins."""
 
 
-def standing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
+def existing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
     """All that the server has, page by page."""
     offset = 0
     while page := client.read_deployments(limit=DEPLOYMENTS_READ, offset=offset):
@@ -160,13 +160,13 @@ def _deployments() -> str:
     project = project_of(settings.accounts, retention=settings.retention)
     wanted = {entry["name"]: entry for entry in project["deployments"]}
     with _client() as client:
-        standing = {
+        status = {
             deployment.name: deployment
-            for deployment in standing_deployments(client)
+            for deployment in existing_deployments(client)
             if (deployment.entrypoint or "").startswith(OURS)
         }
-    wrong = [f"{name} is missing" for name in sorted({*wanted} - {*standing})]
-    for name, deployment in sorted(standing.items()):
+    wrong = [f"{name} is missing" for name in sorted({*wanted} - {*status})]
+    for name, deployment in sorted(status.items()):
         planned = [
             (
                 getattr(schedule.schedule, "cron", ""),

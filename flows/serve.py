@@ -134,15 +134,15 @@ def _begin(
 
     Of the shell that says `make serve` it gets nothing that may be a secret of other work.
     """
-    with open(log, "wb", opener=for_owner) as words:
+    with open(log, "wb", opener=for_owner) as terms:
         # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
         return subprocess.Popen(  # noqa: S603 - programs of this environment
             command,
             cwd=folder,
             env={**program_variables(os.environ), **variables},
             stdin=subprocess.DEVNULL,
-            stdout=words,
-            stderr=words,
+            stdout=terms,
+            stderr=terms,
             start_new_session=True,
             umask=STRANGERS,
         )

@@ -14,8 +14,8 @@ from prefect.states import Completed
 
 from flows.artifacts import on_a_page, table_row
 from flows.nightly import GatewayId
-from flows.outcome import in_words
-from tasks.night_tasks import opened_environment, say, sentences_only
+from flows.outcome import as_text
+from tasks.night_tasks import echo, opened_environment, sentences_only
 
 if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
@@ -30,7 +30,7 @@ KINDS_SHOWN_MAX = 50
     retries=0,
     persist_result=False,
 )
-@in_words()
+@as_text()
 def what_if(
     merchant_id: GatewayId, account_id: GatewayId, rules: Path, *, first: date, last: date
 ) -> State[Any]:
@@ -50,7 +50,7 @@ def what_if(
         from recon.config.settings import load_rules
         from recon.steps.compare.what_if import note_answer
         from recon.steps.compare.what_if import what_if as ask
-        from reports.handed import write_what_if
+        from reports.workbook_io import write_what_if
 
         account = (merchant_id, account_id)
         with opened_environment() as environment:
@@ -63,7 +63,7 @@ def what_if(
                 first=first,
                 last=last,
                 environment=environment,
-                progress=say,
+                progress=echo,
             )
             note_answer(answer, rules=candidate, account=account, environment=environment)
             reports = settings.account(merchant_id, account_id=account_id).reports

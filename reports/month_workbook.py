@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.breaks.result import subject_of
-from recon.matching.judging.severity import risk_of_break
+from recon.matching.classifying.severity import risk_of_break
 from recon.model.figures import ListFile
 from recon.model.resolutions import with_answers
 from recon.steps.month.close import (
@@ -53,7 +53,7 @@ from reports.drawing.blocks import (
 from reports.drawing.look import NAVY, CellLink, Tone
 from reports.sheets.assurance import TITLE as ASSURANCE
 from reports.sheets.assurance import added_up
-from reports.sheets.words import TABLES, in_words, words_of
+from reports.sheets.labels import TABLES, as_text, label_of
 
 Files = Mapping[str, str]
 """Name -> content of the files beside the workbook."""
@@ -83,7 +83,7 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
     sheets.append(movements(statement.facts).sheet(files=files))
     sheets.append(assurance_sheet(stated))
     rows = [
-        {"word": word, "meaning": meaning} for word, meaning in TABLES["guide_of_month"].items()
+        {"word": label, "meaning": meaning} for label, meaning in TABLES["guide_of_month"].items()
     ]
     about = "How to read this workbook."
     sheets.append(Sheet("Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about))
@@ -228,7 +228,7 @@ JOURNAL_COLUMNS = (
     Column("Journal", 34, "journal_id"),
 )
 BREAK_COLUMNS = (
-    Column("What is wrong", 32, lambda row: words_of(row["code"]).title),
+    Column("What is wrong", 32, lambda row: label_of(row["code"]).title),
     Column("Code", 30, "code"),
     Column("Order or batch", 22, subject_of),
     Column("Payment", 24, "transaction_id"),
@@ -360,14 +360,14 @@ def _closings(close: PreparedClose) -> Iterator[dict[str, Any]]:
 def _blockers(close: PreparedClose) -> Iterator[dict[str, Any]]:
     """What stands against closing, with its owner and where to go."""
     for each in close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),):
-        what = in_words(each.what, code=each.code)
+        what = as_text(each.what, code=each.code)
         yield {"what": what, "owner": each.owner, "where": each.where}
 
 
 def _open_items(close: PreparedClose) -> Iterator[dict[str, Any]]:
     for each in close.open_items or (OpenItem("Nothing.", 0, "", 0, ""),):
         yield {
-            "what": in_words(each.what, code=each.code),
+            "what": as_text(each.what, code=each.code),
             "count": each.count or None,
             "amount": each.amount if each.currency else None,
             "currency": each.currency,
@@ -448,7 +448,7 @@ PRIOR_COLUMNS = (
 ASSURANCE_WIDTHS = (16, 26, 34, 10, 10, 20, 20, 10)
 NIGHTS = (
     Column("Business date", 16, "business_date", "date"),
-    Column("Night", 26, "standing"),
+    Column("Night", 26, "status"),
     Column("Run", 34, "run_id"),
     Column("What is wrong", 70, "trouble", span=5, wrap=True),
 )
@@ -487,9 +487,9 @@ class MonthList:
             about = added_up(f"{len(frame):,} rows", named=named, where="below")
             sums = Listing(self._sum_columns(), self._sums())
             blocks = [sums, TextLine(), *map(_file, named)]
-            name, word = self.first
+            name, label = self.first
             if name:
-                frame = pd.concat([frame[frame[name].eq(word)], frame[frame[name].ne(word)]])
+                frame = pd.concat([frame[frame[name].eq(label)], frame[frame[name].ne(label)]])
             frame = frame.iloc[:LIST_ROWS_SHOWN]
         title = f"The first {len(frame):,}" if blocks else ""
         blocks.append(Listing(self.columns, rows_of(frame), title=title, is_list=True))
@@ -497,10 +497,10 @@ class MonthList:
         return Sheet(self.title, blocks, heading=self.title, about=about, widths=widths)
 
     def _sum_columns(self) -> list[Column]:
-        words = [Column(title, 20, name) for name, title in self.by.items()]
+        labels = [Column(title, 20, name) for name, title in self.by.items()]
         known = {column.value: column.title for column in self.columns}
         money = [Column(known[name], 20, name, "money") for name in self.amounts]
-        return [*words, Column(ROWS, 20, ROWS, "count"), *money]
+        return [*labels, Column(ROWS, 20, ROWS, "count"), *money]
 
     def _sums(self) -> list[dict[str, Any]]:
         """By what the list is added up: how many rows, and what they come to."""
@@ -580,7 +580,7 @@ def prior_periods(stated: StatedMonth) -> MonthList:
 def movements(facts: pd.DataFrame) -> MonthList:
     """Every movement of the month."""
     outside = facts["is_outside"].astype(bool) | facts["kind"].eq("reserve")
-    yes, blank = (pd.Series(word, facts.index, dtype="str") for word in ("yes", ""))
+    yes, blank = (pd.Series(label, facts.index, dtype="str") for label in ("yes", ""))
     return MonthList(
         "Facts",
         FACT_COLUMNS,
@@ -599,9 +599,9 @@ def _movements(facts: pd.DataFrame) -> pd.DataFrame:
     return facts.drop(columns=["is_outside", "is_late", "told"]).assign(label=labels)
 
 
-def _labels(names: "pd.Series[str]", words: Mapping[str, str]) -> "pd.Series[str]":
+def _labels(names: "pd.Series[str]", labels: Mapping[str, str]) -> "pd.Series[str]":
     """The words of each; a name without any is a defect."""
-    return names.map({name: words[str(name)] for name in names.unique()}).astype("str")
+    return names.map({name: labels[str(name)] for name in names.unique()}).astype("str")
 
 
 def assurance_sheet(stated: StatedMonth) -> Sheet:

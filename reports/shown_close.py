@@ -24,7 +24,7 @@ from recon.steps.runtime.environment import Environment
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import close_workbook
 from reports.reading.months_index import AccountMonth
-from reports.sheets.words import in_words
+from reports.sheets.labels import as_text
 
 BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
 """Lines of each on a terminal or a page; the workbook has them all."""
@@ -79,7 +79,7 @@ def shown_close(
         ],
         blocked(prepared),
         {**close_document(prepared), "digest": seen.digest},
-        AccountMonth.of_stated(prepared.stated, standing=prepared.verdict.value, workbook=workbook),
+        AccountMonth.of_stated(prepared.stated, status=prepared.verdict.value, workbook=workbook),
         prepared.verdict.exit_code,
         prepared.stated,
     )
@@ -92,7 +92,7 @@ def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
     name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
     workbook = put_in_place(view.workbook, path=folder / name)
     lines = [
-        f"Close of {'/'.join(closed.account)} for {closed.month}: {closed.in_words}",
+        f"Close of {'/'.join(closed.account)} for {closed.month}: {closed.as_text}",
         f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.",
         *(
             "The gateway owes at the close, as sealed: "
@@ -127,10 +127,10 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
     for currency in statement.currencies:
         owed = statement.sum_of(currency, of="gateway", at="closing")
         shown = format_minor_units(owed, currency=currency)
-        yield f"The gateway owes {statement.closing_words}: {shown} {currency}"
+        yield f"The gateway owes {statement.closing_text}: {shown} {currency}"
     for each in prepared.open_items[:OPEN_SHOWN_MAX]:
         amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
-        what = in_words(each.what, code=each.code)
+        what = as_text(each.what, code=each.code)
         yield f"Open: {what}, {each.count}, {amount} {each.currency}".rstrip(", ")
     left = len(prepared.open_items) - OPEN_SHOWN_MAX
     if left > 0:
@@ -145,7 +145,7 @@ def blocked(prepared: PreparedClose) -> list[str]:
     lines = []
     for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
         owner = f" Owner: {each.owner}." if each.owner else ""
-        lines.append(f"Blocked: {in_words(each.what, code=each.code)}.{owner} Next: {each.where}")
+        lines.append(f"Blocked: {as_text(each.what, code=each.code)}.{owner} Next: {each.where}")
     if (left := len(prepared.blockers) - BLOCKERS_SHOWN_MAX) > 0:
         lines.append(f"and {left} more: see the sheet Close")
     return lines

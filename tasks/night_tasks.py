@@ -53,7 +53,7 @@ def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> 
     with sentences_only(step.__name__), opened_environment() as environment:
         do = partial(step, run_id, environment=environment, **options)
         summary = measured(stage or step.__name__, do, run_id=run_id, environment=environment)
-    say(summary.sentence)
+    echo(summary.sentence)
     return summary
 
 
@@ -94,7 +94,7 @@ def sentences_only(doing: str) -> Iterator[None]:
         raise Defect(msg) from None
 
 
-def say(sentence: str) -> None:
+def echo(sentence: str) -> None:
     """Put a sentence into the run's log, which the UI and a terminal show."""
     try:
         run_log = get_run_logger()

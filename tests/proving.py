@@ -8,7 +8,7 @@ from typing import Any
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from recon.proof.engine import reconcile
 from recon.proof.proven import proven
 

@@ -188,7 +188,7 @@ class TextLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SideBySide:
     """Two lists side by side; the second begins `at` columns from the left."""
 
     left: Listing
@@ -196,7 +196,7 @@ class Beside:
     at: int
 
 
-Part = Listing | TextLine | Beside
+Part = Listing | TextLine | SideBySide
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +363,7 @@ class _Drawn:
         if isinstance(block, TextLine):
             yield from self._sentence(block, grid)
             return
-        if isinstance(block, Beside):
+        if isinstance(block, SideBySide):
             pairs = zip_longest(self._lines(block.left, grid), self._lines(block.right, grid))
             for left, right in pairs:
                 moved = [(at + block.at, *rest) for at, *rest in right.cells] if right else []
@@ -589,8 +589,8 @@ def _room(column: Column, grid: Sequence[int], at: int) -> int:
 def _lines_in(text: str, room: int) -> int:
     """Lines that words take in so many characters."""
     lines, left = 1, room
-    for word in text.split(" "):
-        width = text_width(word)
+    for label in text.split(" "):
+        width = text_width(label)
         if width > left:
             lines, left = lines + max(1, -(-width // room) if width > room else 1), room
         left -= width + 1

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from recon.steps.admin.evidence import EvidenceIndex, NightOfEvidence
 from reports.drawing.blocks import Column, Workbook, list_sheet
 from reports.drawing.look import CellLink
-from reports.sheets.words import figure_words
+from reports.sheets.labels import figure_text
 
 SIDES_OF_T4 = "T4"
 """The totals that every item and its money is in."""
@@ -66,7 +66,7 @@ PEOPLE = (
     Column("Limits", 34, "limits"),
     Column("Known by", 18, "known_by"),
 )
-WORDS = (
+LABELS = (
     Column("Link", 10, "sequence", "count"),
     Column("At", 34, "at"),
     Column("Who", 40, "by"),
@@ -133,8 +133,8 @@ def evidence_index(index: EvidenceIndex) -> bytes:
         ),
         list_sheet(
             "Words",
-            WORDS,
-            index.words,
+            LABELS,
+            index.statements,
             about="What people said, by the links of the history in history.jsonl.",
         ),
     ]
@@ -167,7 +167,7 @@ def _link(target: str) -> CellLink:
 def _sums(night: NightOfEvidence) -> str:
     """The money of T4, by what it is of, in every currency."""
     return "; ".join(
-        f"{total.name} {figure_words(total.left, of=total)} {total.currency}"
+        f"{total.name} {figure_text(total.left, of=total)} {total.currency}"
         for total in night.totals
         if total.id == SIDES_OF_T4 and total.measure != "count" and total.left
     )
@@ -177,7 +177,7 @@ def _totals(night: NightOfEvidence) -> list[dict[str, Any]]:
     return [
         {"business_date": night.run.business_date, "run_id": night.run.run_id}
         | asdict(total)
-        | {"left": figure_words(total.left, of=total), "right": figure_words(total.right, of=total)}
+        | {"left": figure_text(total.left, of=total), "right": figure_text(total.right, of=total)}
         | {"agrees": "yes" if total.passed else "NO"}
         for total in night.totals
     ]

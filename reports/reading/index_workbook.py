@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from recon.model.errors import OutputError
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.night.monitor import IndexLine
 from reports.drawing.blocks import Column, Listing, Sheet, Workbook, put_in_place
 from reports.drawing.look import CellLink, Tone
@@ -37,7 +37,7 @@ def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
     Raises:
         OutputError: the folder cannot be written.
     """
-    proven = sum(line.night.standing == Verdict.RECONCILED for line in lines)
+    proven = sum(line.night.status == Verdict.RECONCILED for line in lines)
     sheet = Sheet(
         "Nights",
         [Listing(COLUMNS, [_row(line, folder=folder) for line in lines])],
@@ -64,7 +64,7 @@ def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:
     return {
         "merchant": night.merchant_id,
         "account": night.account_id,
-        "standing": night.standing,
+        "standing": night.status,
         "breaks": line.breaks,
         "severe": line.severe_breaks,
         "waiting": line.waiting,
@@ -79,7 +79,5 @@ def file_link(path: Path, *, folder: Path) -> CellLink:
     return CellLink(path.name, quote(Path(os.path.relpath(path, folder)).as_posix()), is_file=True)
 
 
-def _tone(standing: str) -> Tone:
-    return {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}.get(
-        standing, "bad"
-    )
+def _tone(status: str) -> Tone:
+    return {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}.get(status, "bad")

@@ -34,8 +34,8 @@ FAIR = {CloseVerdict.WITH_OPEN_ITEMS}
 
 
 def _tone(row: Any) -> Tone:
-    standing = row["standing"]
-    return "good" if standing in FINE else "warn" if standing in FAIR else "bad" if standing else ""
+    status = row["standing"]
+    return "good" if status in FINE else "warn" if status in FAIR else "bad" if status else ""
 
 
 MONEY = ("before", "moved", "owed", "booked", "apart")
@@ -58,7 +58,7 @@ class AccountMonth:
     """A month of one account, as it is stated or as it was sealed."""
 
     account: tuple[str, str]
-    standing: str
+    status: str
     """PROVEN, NOT_PROVEN, or the verdict of its close."""
     figures: Sequence[MonthFigure]
     has_books: bool
@@ -66,18 +66,18 @@ class AccountMonth:
     workbook: Path
 
     @classmethod
-    def of_stated(cls, stated: StatedMonth, *, standing: str, workbook: Path) -> "AccountMonth":
+    def of_stated(cls, stated: StatedMonth, *, status: str, workbook: Path) -> "AccountMonth":
         """A month as it is known now."""
         statement = stated.statement
         has_books = statement.books is not None
-        return cls(statement.account, standing, statement.figures, has_books, workbook)
+        return cls(statement.account, status, statement.figures, has_books, workbook)
 
     @classmethod
     def of_closed(cls, view: ClosedView, *, workbook: Path) -> "AccountMonth":
         """A closed month as it was sealed."""
         has_books = bool(view.document["statement"]["books_covered"])
-        standing = CloseVerdict.CLOSED.value
-        return cls(view.closed.account, standing, view.figures, has_books, workbook)
+        status = CloseVerdict.CLOSED.value
+        return cls(view.closed.account, status, view.figures, has_books, workbook)
 
 
 def index_of_months(
@@ -165,7 +165,7 @@ def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
         booked = before + sums[currency, "books", OPENING] + sums[currency, "books", MOVED]
         yield {
             "account": of.account[1],
-            "standing": of.standing,
+            "standing": of.status,
             "currency": currency,
             "before": before,
             "moved": moved,

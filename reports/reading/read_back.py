@@ -53,13 +53,13 @@ WRITTEN = datetime(2000, 1, 1)  # noqa: DTZ001 - the same import gives the same 
 """In place of the moment of writing."""
 
 
-def write_import(done: Import, *, beside: Path) -> Path:
-    """Write the result beside the returned file; the path that was written.
+def write_import(done: Import, *, next_to: Path) -> Path:
+    """Write the result next_to the returned file; the path that was written.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    name = f"{beside.stem}-result-{done.sha256[:DIGEST_SHOWN]}.xlsx"
+    name = f"{next_to.stem}-result-{done.sha256[:DIGEST_SHOWN]}.xlsx"
     taken = [{name: getattr(each, name) for name in each.__slots__} for each in done.taken]
     refused = [{name: getattr(each, name) for name in each.__slots__} for each in done.refusals]
     sheets = [
@@ -67,7 +67,7 @@ def write_import(done: Import, *, beside: Path) -> Path:
         _sheet("Taken", TAKEN, taken, done=done),
     ]
     book = Workbook(f"Import of {done.name}", sheets, WRITTEN, footer=f"Run {done.run_id}")
-    return put_in_place(book.content(), path=beside.with_name(name))
+    return put_in_place(book.content(), path=next_to.with_name(name))
 
 
 def _sheet(title: str, columns: Sequence[Column], rows: Sequence[Row], *, done: Import) -> Sheet:

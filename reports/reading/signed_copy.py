@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 from openpyxl.utils import get_column_letter
 
 from recon.model.errors import OutputError
-from recon.model.resolutions import StoredAnswer, answered_words
+from recon.model.resolutions import StoredAnswer, answered_text
 from recon.store.nights.sign_off_rows import Signature
 from reports.drawing.blocks import put_in_place
 from reports.drawing.look import cell_text, local_instant
@@ -31,6 +31,7 @@ from reports.sheets.breaks_sheet import (
     break_of,
 )
 from reports.sheets.breaks_sheet import TITLE as BREAKS
+from reports.sheets.labels import label_of
 from reports.sheets.page_one import (
     ATTENTION_AT,
     NEXT,
@@ -41,7 +42,6 @@ from reports.sheets.page_one import (
     SIGNED_FILE,
 )
 from reports.sheets.page_one import TITLE as SUMMARY
-from reports.sheets.words import words_of
 
 PAGES = {SUMMARY: "xl/worksheets/sheet1.xml", BREAKS: "xl/worksheets/sheet2.xml"}
 ENDINGS = {
@@ -161,9 +161,9 @@ def _page_one(
     if not answers:
         return {}
     codes = {break_of(row): str(row[CODE_AT]).split(" · ") for row in breaks[HEADER_ROW:]}
-    severities = {key: words[1] for key, words in codes.items() if key}
+    severities = {key: labels[1] for key, labels in codes.items() if key}
     owners = {
-        (row[0], words_of(codes[key][0]).title.lower()): (answers[key].answer.owner, codes[key][0])
+        (row[0], label_of(codes[key][0]).title.lower()): (answers[key].answer.owner, codes[key][0])
         for row in breaks
         if (key := break_of(row)) in answers
     }
@@ -171,11 +171,11 @@ def _page_one(
     for number, cells in enumerate(rows_in(book, SUMMARY), 1):
         what, about, to_do = (str(cells[column]) for column in ATTENTION_AT)
         if what.startswith(NEXT):
-            texts[_place(1, number)] = f"As signed: {answered_words(severities, answers)}."
+            texts[_place(1, number)] = f"As signed: {answered_text(severities, answers)}."
         if SEVERE_LINE.match(what) and (known := owners.get((about, what.partition(": ")[2]))):
             owner, code = known
             due = _DUE.search(to_do)
-            whose = f"{owner or NO_OWNER}{due[1] if due else ''}: {words_of(code).to_do}"
+            whose = f"{owner or NO_OWNER}{due[1] if due else ''}: {label_of(code).to_do}"
             texts[_place(ATTENTION_AT[-1] + 1, number)] = whose
     return texts
 

@@ -8,7 +8,7 @@ from typing import Any
 from recon.model.errors import OutputError
 from recon.steps.compare.what_if import WhatIf, moved
 from reports.drawing.blocks import Column, Workbook, list_sheet, put_in_place
-from reports.sheets.words import words_of
+from reports.sheets.labels import label_of
 
 SETS_SHOWN_MAX = 50_000
 """Rows of one sheet; the digest covers all."""
@@ -46,7 +46,7 @@ SETS = (
 NEVER = (
     Column("Night", 12, "business_date", "date"),
     Column("Break", 20, "break_id"),
-    Column("What was wrong", 34, lambda row: words_of(row["code"]).title),
+    Column("What was wrong", 34, lambda row: label_of(row["code"]).title),
     Column("Order no", 24, "order_no"),
     Column("Currency", 10, "currency"),
     Column("Money", 18, "exposure", "money"),

@@ -36,6 +36,7 @@ from reports.sheets.breaks_sheet import (
     break_of,
 )
 from reports.sheets.breaks_sheet import TITLE as BREAKS
+from reports.sheets.labels import rule_of
 from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS
 from reports.sheets.page_one import (
     ATTENTION_AT,
@@ -46,9 +47,8 @@ from reports.sheets.page_one import (
     SIGNED_FILE,
 )
 from reports.sheets.page_one import TITLE as SUMMARY
-from reports.sheets.totals import NOT_VERIFIED, WAITING, beside_of
+from reports.sheets.totals import NOT_VERIFIED, WAITING, companions_of
 from reports.sheets.totals import TITLE as RUN_TITLE
-from reports.sheets.words import rule_of
 
 MATCHES = "match"
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
@@ -79,20 +79,20 @@ def rows_in(book: Any, title: str) -> Iterator[Cells]:
         yield ["" if c is None else read_text(c) if isinstance(c, str) else c for c in cells]
 
 
-def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> SheetTotals:
+def sheet_totals(path: Path, *, companions: Mapping[str, Path] | None = None) -> SheetTotals:
     """Rows and sums of each list as they stand in the file.
 
     Args:
         path: The workbook.
-        beside: Where files lie that it names and that have not their names yet.
+        companions: Where files lie that it names and that have not their names yet.
 
     Raises:
         OutputError: the file cannot be read, or a list is not where it should be.
     """
     try:
         with opened(path) as book:
-            named = beside_of(workbook_facts(book))
-            files = {name: path.with_name(name) for _, _, name in named} | dict(beside or {})
+            named = companions_of(workbook_facts(book))
+            files = {name: path.with_name(name) for _, _, name in named} | dict(companions or {})
             totals = {
                 "break": _summed(list_rows(book, "Breaks", (KEY, CURRENCY)), summed=EFFECT),
                 "instruction": _summed(
@@ -103,7 +103,7 @@ def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> She
                 **_named_totals(book),
             }
             for _, _, name in named:
-                totals |= _unlike(totals, beside=files[name])
+                totals |= _unlike(totals, companions=files[name])
             # How many checks fail: what page one calls NOT PROVEN.
             failing = sum(cell == CHECK for cells in rows_in(book, ASSURANCE) for cell in cells)
             return {**totals, CHECKS: (failing, {})}
@@ -168,16 +168,16 @@ def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Map
     return {section: (count, dict(sums[section])) for section, count in counts.items()}
 
 
-def _unlike(totals: SheetTotals, *, beside: Path) -> SheetTotals:
+def _unlike(totals: SheetTotals, *, companions: Path) -> SheetTotals:
     """What a file of all matches comes to, where that is not what the sheet says."""
-    rows, majors = totals_in(beside)
+    rows, majors = totals_in(companions)
     minor_units = {
         currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
     }
     return {} if (rows, minor_units) == totals[MATCHES] else {MATCHES: (rows, minor_units)}
 
 
-def beside_problems(path: Path) -> Iterator[str]:
+def companion_problems(path: Path) -> Iterator[str]:
     """What is the matter with the files that a workbook names beside itself, in words.
 
     Raises:
@@ -189,7 +189,7 @@ def beside_problems(path: Path) -> Iterator[str]:
     except UNREADABLE as error:
         msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
         raise OutputError(msg) from error
-    for rows, digest, name in beside_of(facts):
+    for rows, digest, name in companions_of(facts):
         file = path.with_name(name)
         again = "`recon workbook` writes it again"
         if not file.is_file():

@@ -13,10 +13,11 @@ from typing import Any
 
 from recon.model.figures import ListFile, NightFigures
 from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
-from recon.model.words import ControlTotal, SetState, SourceKind
+from recon.model.terms import ControlTotal, SetState, SourceKind
 from recon.proof.books_bridge import BOOK_STEPS, STEPS
 from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of
 from reports.drawing.look import CHECK, NAVY, NOT_COVERED, REPLACEMENT
+from reports.sheets.labels import QUESTIONS, TABLES, measure_label, proof_label
 from reports.sheets.totals import (
     CLOSED,
     NOT_VERIFIED,
@@ -26,7 +27,6 @@ from reports.sheets.totals import (
     Rows,
     sum_of,
 )
-from reports.sheets.words import QUESTIONS, TABLES, measure_words, proof_words
 
 TITLE = "Assurance"
 ASSURANCE_AT = f"'{TITLE}'!A4"
@@ -54,8 +54,8 @@ STATES = {
     SetState.BREAK.value: "Breaks",
     SetState.UNVERIFIED.value: NOT_VERIFIED,
 }
-BRIDGE_WORDS = {SourceKind.ORDERS: "Orders", SourceKind.LEDGER: "Ledger"}
-SIDE_WORDS = {"settlement": "settlement files"}
+BRIDGE_LABELS = {SourceKind.ORDERS: "Orders", SourceKind.LEDGER: "Ledger"}
+SIDE_LABELS = {"settlement": "settlement files"}
 KINDS: Mapping[str, str] = {
     "match": "matched",
     "unverified": "not verified",
@@ -137,11 +137,11 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     yield from _scope(figures)
     yield from _holds(figures)
     sides = (
-        Column("Source", WIDTH, lambda row: SIDE_WORDS.get(row["source"], row["source"])),
+        Column("Source", WIDTH, lambda row: SIDE_LABELS.get(row["source"], row["source"])),
         Column("Account", WIDTH, "account_id"),
         Column("Currency", WIDTH, "currency"),
         *_counts(("Records", "records")),
-        *_amounts(*((word, state) for state, word in STATES.items()), ("All", "every")),
+        *_amounts(*((label, state) for state, label in STATES.items()), ("All", "every")),
     )
     title = "What each source says (net of refunds)"
     yield Listing(sides, _side_rows(rows.sides), title=title, name=SOURCES_AT)
@@ -154,15 +154,15 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     )
     title = "Elsewhere: effects of a break in a second currency or account"
     yield Listing(elsewhere, rows.elsewhere, title=title)
-    judged_by = [
+    classified_by = [
         {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},
         {"name": "History", "digest": f"Head: {figures.history_head or 'not given'}"},
     ]
     named = (Column("Judged by", WIDTH, "name"), Column("Which", WIDTH, "digest", span=5))
-    yield Listing(named, judged_by)
+    yield Listing(named, classified_by)
     yield TextLine(_replaced, "note")
     single = (
-        Column("What must be equal", WIDTH, lambda row: proof_words(row["name"]), span=5),
+        Column("What must be equal", WIDTH, lambda row: proof_label(row["name"]), span=5),
         Column("Account", WIDTH, "account_id"),
         Column("Currency", WIDTH, "currency"),
         *_amounts(
@@ -170,7 +170,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
             currency="of",
         ),
         CHECKED,
-        Column("Counted in", WIDTH, lambda row: measure_words(row["measure"])),
+        Column("Counted in", WIDTH, lambda row: measure_label(row["measure"])),
         Column("Ref.", WIDTH, "id", tone="muted"),
     )
     title = "Every single check, per account and currency, what fails first"
@@ -266,7 +266,7 @@ def _questions(
         own = asked.get(reference, [])
         failed = sum(not proof.passed for proof in own)
         yield {
-            "question": QUESTIONS.get(reference) or proof_words(own[0].name),
+            "question": QUESTIONS.get(reference) or proof_label(own[0].name),
             "count": len(own),
             "failing": failed,
             "id": reference,
@@ -352,7 +352,7 @@ def _files(figures: NightFigures) -> Iterator[dict[str, Any]]:
 
 def _bridge(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
     """From the rows of the files to the records compared."""
-    for kind, name in BRIDGE_WORDS.items():
+    for kind, name in BRIDGE_LABELS.items():
         if kind in figures.bridge:
             steps = figures.bridge[kind]
             accepted = sum(file.rows_accepted for file in figures.files if file.kind == kind)
@@ -428,11 +428,16 @@ def _ways(figures: NightFigures, checks: Checks) -> Iterator[Part]:
 def _roll_forward(rows: Rows) -> Iterator[dict[str, Any]]:
     """Open last night, new, open again, ended, open now: by count, then in each currency."""
     counted = {
-        word: sum(row["counts_as"] == word for row in rows.movements)
-        for word in (*OPENED, STILL_OPEN, *CLOSED)
+        label: sum(row["counts_as"] == label for row in rows.movements)
+        for label in (*OPENED, STILL_OPEN, *CLOSED)
     }
-    before = len(rows.movements) - sum(counted[word] for word in OPENED)
-    came = [before, *(counted[word] for word in OPENED), 0, *(-counted[word] for word in CLOSED)]
+    before = len(rows.movements) - sum(counted[label] for label in OPENED)
+    came = [
+        before,
+        *(counted[label] for label in OPENED),
+        0,
+        *(-counted[label] for label in CLOSED),
+    ]
     yield _rolled({"currency": "", "measure": "breaks"}, came, len(rows.breaks))
     names = {row[name] for row in rows.movements for name in ("currency", "currency_before")}
     for currency in sorted((names | {row["currency"] for row in rows.breaks}) - {"", None}):
@@ -451,16 +456,16 @@ def _rolled_money(rows: Rows, *, currency: str) -> list[int]:
     """Whole amounts of one currency; a break that changed its currency leaves one for another."""
     before = [{**movement, "currency": movement["currency_before"]} for movement in rows.movements]
 
-    def was(word: str) -> int:
-        chosen = [movement for movement in before if word in {"", movement["counts_as"]}]
+    def was(label: str) -> int:
+        chosen = [movement for movement in before if label in {"", movement["counts_as"]}]
         return sum_of(chosen, name="exposure_before", currency=currency)
 
-    def now(word: str) -> int:
-        chosen = [movement for movement in rows.movements if movement["counts_as"] == word]
+    def now(label: str) -> int:
+        chosen = [movement for movement in rows.movements if movement["counts_as"] == label]
         return sum_of(chosen, name="exposure", currency=currency)
 
     changed = now(STILL_OPEN) - was(STILL_OPEN)
-    return [was(""), *map(now, OPENED), changed, *(-was(word) for word in CLOSED)]
+    return [was(""), *map(now, OPENED), changed, *(-was(label) for label in CLOSED)]
 
 
 def _holds(figures: NightFigures) -> Iterator[Part]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
 from reports.drawing.blocks import Column, Listing, Row, Sheet, check_of, rows_of
-from reports.sheets.words import flag_words, title_of, worded
+from reports.sheets.labels import flag_labels, title_of, worded
 
 TITLE, PAYOUTS_AT = "Bank", "payouts"
 """`PAYOUTS_AT`: name of the list, for links."""
@@ -51,7 +51,7 @@ PAYOUTS = (
     Column("Difference", 14, "difference", "money"),
     Column("State", 22, "shown"),
     Column("What it is", 24, worded("code", title_of)),
-    Column("Beside", 20, worded("flags", flag_words)),
+    Column("Beside", 20, worded("flags", flag_labels)),
 )
 BOOKED = Column("Booked", 14, "booked", "money")
 """Where the books are held against the bank."""

@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from recon.matching.breaks.result import alike_by, subject_of
-from recon.matching.judging.severity import owed_in_words, risk_of_break
+from recon.matching.classifying.severity import owed_text, risk_of_break
 from recon.model.figures import NightFigures
 from recon.model.resolutions import (
     COMMENT_CHARACTERS_MAX,
@@ -20,11 +20,11 @@ from recon.model.resolutions import (
     SCOPES,
     StoredAnswer,
 )
-from recon.model.words import SEVERE
+from recon.model.terms import SEVERE
 from reports.drawing.blocks import Column, Listing, Row, Sheet
 from reports.drawing.look import NOT_COVERED, Tone, grouped_amount
+from reports.sheets.labels import OWED_LABELS, flag_labels, label_of, state_label
 from reports.sheets.totals import Rows
-from reports.sheets.words import OWED_WORDS, flag_words, state_words, words_of
 
 TITLE, KEY = "Breaks", "Key"
 HEADER_ROW = 4
@@ -62,16 +62,18 @@ def what_is_wrong(row: Row) -> str:
     """Its title, with how grave it is and how many are alike."""
     marks = [str(row["severity"]).lower()] if is_severe(row) else []
     marks += [f"{row['alike']:,} alike"] if row["alike"] > 1 else []
-    title = words_of(row["code"]).title
+    title = label_of(row["code"]).title
     return f"{title} ({', '.join(marks)})" if marks else title
 
 
 def _why(row: Row) -> str:
-    words = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
+    labels = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
     if older := row.get("reopens"):
-        words = f"Open again, it was closed as break {older}. {words}"
+        labels = f"Open again, it was closed as break {older}. {labels}"
     return (
-        f"{row['answered'][0].upper()}{row['answered'][1:]}. {words}" if row["answered"] else words
+        f"{row['answered'][0].upper()}{row['answered'][1:]}. {labels}"
+        if row["answered"]
+        else labels
     )
 
 
@@ -110,7 +112,7 @@ def _sides(row: Row) -> str:
             parts.append(f"ledger {NOT_COVERED}")
             continue
         known = row.get(amount)
-        text = state_words(str(row[state] or "")) if state else ""
+        text = state_label(str(row[state] or "")) if state else ""
         if known is not None or (state and row[state] not in {"", "none", None}):
             shown = grouped_amount(known, currency) if known is not None else ""
             parts.append(" ".join(filter(None, (name, text, shown))))
@@ -128,11 +130,11 @@ def _sides(row: Row) -> str:
 
 def _code(row: Row) -> str:
     """Such as "AMOUNT_OVER · HIGH · owed to shopper · 3 days old · Orders and gateway differ"."""
-    owed_to = OWED_WORDS[owed_in_words(row)]
+    owed_to = OWED_LABELS[owed_text(row)]
     parts = [row["code"], row["severity"], f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
-    parts += [AREAS[words_of(row["code"]).area]]
+    parts += [AREAS[label_of(row["code"]).area]]
     parts += [f"first seen {row['first_seen']}", f"account {row['account_id']}"]
-    return " · ".join([*parts, *([flag_words(row["flags"])] if row["flags"] else [])])
+    return " · ".join([*parts, *([flag_labels(row["flags"])] if row["flags"] else [])])
 
 
 COLUMNS = (
@@ -141,7 +143,7 @@ COLUMNS = (
     Column("Money at risk", 13, risk_of_break, "money", tone=_tone),
     Column("What is wrong", 19, what_is_wrong, wrap=True, tone=_tone),
     Column("Why", 40, _why, wrap=True),
-    Column("What to do", 27, lambda row: words_of(row["code"]).to_do, wrap=True),
+    Column("What to do", 27, lambda row: label_of(row["code"]).to_do, wrap=True),
     Column("Resolution", 15, _answered("resolution"), "input", choices=RESOLUTIONS),
     Column("Owner", 12, _answered("owner"), "input", characters_max=OWNER_CHARACTERS_MAX),
     Column("Comment", 18, _answered("comment"), "input", characters_max=COMMENT_CHARACTERS_MAX),

@@ -12,20 +12,20 @@ from typing import Any
 from recon.matching.codes import CODES
 from recon.model.figures import MATCHES, NightFigures
 from recon.model.gateway_holds import ChargedFees
-from recon.model.words import UnverifiedReason
+from recon.model.terms import UnverifiedReason
 from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of, rows_of
 from reports.sheets.assurance import added_up
-from reports.sheets.totals import GROUP_ORDER, NOT_VERIFIED, RISK, Rows, sum_of
-from reports.sheets.words import (
+from reports.sheets.labels import (
     TABLES,
-    UNVERIFIED_WORDS,
-    VERDICT_WORDS,
-    flag_words,
-    rule_words,
-    state_words,
+    UNVERIFIED_LABELS,
+    VERDICT_LABELS,
+    flag_labels,
+    rule_label,
+    state_label,
     title_of,
     worded,
 )
+from reports.sheets.totals import GROUP_ORDER, NOT_VERIFIED, RISK, Rows, sum_of
 
 SETS, MATCHED_ROWS = "Sets", "Matched rows"
 RULE, RESULT, CURRENCY = "How it was matched", "Result", "Ccy"
@@ -47,13 +47,13 @@ def amounts(*, covered: bool) -> tuple[Column, ...]:
 def _why(row: Row) -> str:
     if row["result"] == NOT_VERIFIED:
         unread = row.get("told") if row["reason"] == UnverifiedReason.ROW_QUARANTINED else ""
-        return str(unread or UNVERIFIED_WORDS.get(row["reason"], str(row["reason"])))
+        return str(unread or UNVERIFIED_LABELS.get(row["reason"], str(row["reason"])))
     return str(row["told"] or _comes(row)) if row["order_no"] else ""
 
 
 def _why_all(row: Row) -> str:
     if row["result"] == NOT_VERIFIED:
-        return UNVERIFIED_WORDS.get(row["reason"], str(row["reason"]))
+        return UNVERIFIED_LABELS.get(row["reason"], str(row["reason"]))
     return _comes(row)
 
 
@@ -77,8 +77,8 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     single = (
         Column(RESULT, 14, "result"),
         Column("Order no", 24, "order_no"),
-        Column("Order says", 17, worded("state_orders", state_words)),
-        Column("Gateway says", 17, worded("state_gateway", state_words)),
+        Column("Order says", 17, worded("state_orders", state_label)),
+        Column("Gateway says", 17, worded("state_gateway", state_label)),
         Column(CURRENCY, 6, "currency"),
         *money,
         Column("Late from", 17, "due_at", "instant"),
@@ -86,7 +86,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         Column("Payment", 24, "transaction_id"),
         Column("Ledger entry", 20, "entry_id"),
         Column("Reason code", 26, "reason"),
-        Column("Flags", 24, worded("flags", flag_words)),
+        Column("Flags", 24, worded("flags", flag_labels)),
         Column("Account", 14, "account_id"),
     )
     about = (
@@ -111,17 +111,17 @@ def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     """What every match comes to, by states, rule and flags, then the first of them."""
     money = amounts(covered=figures.ledger_covered)
     states = (
-        Column("Order says", 22, worded("state_orders", state_words)),
-        Column("Gateway says", 22, worded("state_gateway", state_words)),
+        Column("Order says", 22, worded("state_orders", state_label)),
+        Column("Gateway says", 22, worded("state_gateway", state_label)),
     )
     sums = (
         *states,
-        Column(RULE, 27, worded("rule", rule_words)),
+        Column(RULE, 27, worded("rule", rule_label)),
         Column("Account", 17, "account_id"),
         Column(MATCHED_ROWS, 17, "rows", "count"),
         Column(CURRENCY, 6, "currency"),
         *money,
-        Column("What explains it", 28, worded("flags", flag_words)),
+        Column("What explains it", 28, worded("flags", flag_labels)),
     )
     single = (
         Column("Order no", 22, "order_no"),
@@ -130,8 +130,8 @@ def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         *states,
         Column(CURRENCY, 6, "currency"),
         *money,
-        Column("What explains it", 28, worded("flags", flag_words)),
-        Column(RULE, 20, worded("rule", rule_words)),
+        Column("What explains it", 28, worded("flags", flag_labels)),
+        Column(RULE, 20, worded("rule", rule_label)),
         Column("Account", 14, "account_id"),
         Column("Match key", 20, "match_id"),
     )
@@ -169,7 +169,7 @@ REJECTS = (
     Column("Value", 32, "value", span=2),
     Column("Reason", 65, "reason", span=2, wrap=True),
 )
-STANDING = (
+STATUS = (
     Column("Row", 14, "reject_id", "count"),
     *REJECTS[1:4],
     Column("Order no", 62, "order_no", span=4),
@@ -195,7 +195,7 @@ def _unread(figures: NightFigures) -> Iterator[Part]:
     left = [each for each in figures.quarantined if (each.source, each.line) not in tonight]
     if left:
         title = f"Rejected on earlier nights, and not delivered again since ({len(left)})"
-        yield Listing(STANDING, [asdict(each) for each in left[:REJECTS_MAX]], title=title)
+        yield Listing(STATUS, [asdict(each) for each in left[:REJECTS_MAX]], title=title)
         yield TextLine(DISMISS, "note")
     if figures.unmapped_codes:
         sampled = ("sample order_no", "order_no", "sample")
@@ -215,7 +215,7 @@ INSTRUCTIONS = (
     Column("Payment", 24, "transaction_id"),
     Column("Ccy", 9, "currency"),
     Column("Amount", 16, "amount", "money"),
-    Column("State", 20, worded("state", state_words)),
+    Column("State", 20, worded("state", state_label)),
     Column("Outcome", 11, "outcome"),
     Column("Code", 10, "code"),
     Column("Message", 40, "message", wrap=True),
@@ -519,14 +519,14 @@ def guide_sheet(figures: NightFigures) -> Sheet:
         "timezone": figures.timezone,
         "signing": _OF_PLAIN_FILES if figures.of_plain_files else _OF_A_NIGHT,
     }
-    verdicts = [(verdict.value, words) for verdict, words in VERDICT_WORDS.items()]
+    verdicts = [(verdict.value, labels) for verdict, labels in VERDICT_LABELS.items()]
     return Sheet(
         "Guide",
         [
-            pairs((word, words.format(**facts)) for word, words in TABLES["guide"].items()),
+            pairs((label, labels.format(**facts)) for label, labels in TABLES["guide"].items()),
             pairs(verdicts, title="Verdicts, worst first"),
             Listing(CODES_COLUMNS, codes, title="Break codes, first found first named"),
-            pairs(UNVERIFIED_WORDS.items(), title="Why a set is not verified"),
+            pairs(UNVERIFIED_LABELS.items(), title="Why a set is not verified"),
         ],
         heading="Guide",
         about="How to read this workbook, and what each code asks.",
@@ -534,7 +534,7 @@ def guide_sheet(figures: NightFigures) -> Sheet:
     )
 
 
-def pairs(words: Iterable[tuple[Any, str]], *, title: str = "") -> Listing:
+def pairs(labels: Iterable[tuple[Any, str]], *, title: str = "") -> Listing:
     """Words and what they mean."""
-    rows = [{"word": str(word), "meaning": meaning} for word, meaning in words]
+    rows = [{"word": str(label), "meaning": meaning} for label, meaning in labels]
     return Listing(RULES, rows, title=title)

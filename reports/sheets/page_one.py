@@ -16,12 +16,12 @@ from operator import itemgetter
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from recon.matching.judging.severity import risk_of_break
+from recon.matching.classifying.severity import risk_of_break
 from recon.model.figures import Attention, NightFigures
 from recon.model.gateway_holds import Holding
-from recon.model.resolutions import answered_words, lacking, still_there
-from recon.model.words import SEVERE, ControlTotal, SetState, Verdict
-from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, rows_of
+from recon.model.resolutions import answered_text, lacking, still_there
+from recon.model.terms import SEVERE, ControlTotal, SetState, Verdict
+from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, SideBySide, TextLine, rows_of
 from reports.drawing.look import (
     NAVY,
     CellLink,
@@ -32,8 +32,8 @@ from reports.drawing.look import (
 from reports.sheets.assurance import ASSURANCE_AT, HOLDS_AT, SOURCES_AT, Checks, failing
 from reports.sheets.bank_sheet import PAYOUTS_AT, in_transit, payout_rows, to_be_taken
 from reports.sheets.breaks_sheet import AREAS, place_of
+from reports.sheets.labels import TABLES, VERDICT_LABELS, label_of, proof_label
 from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
-from reports.sheets.words import TABLES, VERDICT_WORDS, proof_words, words_of
 
 TITLE = "Summary"
 LAST = 16
@@ -134,8 +134,8 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
         yield TextLine(CellLink(step, place_of(0)), "heading", LAST)
     keys, zone = [row["break_id"] for row in page.rows.breaks], ZoneInfo(figures.timezone)
     if stand := still_there(keys, figures.answers, night=figures.generated_at, zone=zone):
-        words = f"{stand}: Why on Breaks says when, and by whom."
-        yield TextLine(CellLink(words, place_of(0)), "amber", LAST)
+        labels = f"{stand}: Why on Breaks says when, and by whom."
+        yield TextLine(CellLink(labels, place_of(0)), "amber", LAST)
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""
     yield TextLine(
@@ -152,8 +152,8 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     yield money
     if left:
         yield TextLine(CellLink(f"and {left} more currencies on Assurance", ASSURANCE_AT))
-    yield TextLine(ADDS_UP_WORDS, "note", LAST)
-    yield Beside(_areas(page.rows.breaks), _sign_off(figures), at=12)
+    yield TextLine(ADDS_UP_LABELS, "note", LAST)
+    yield SideBySide(_areas(page.rows.breaks), _sign_off(figures), at=12)
     for sentence in OF_PLAIN_FILES if figures.of_plain_files else SIGNED_FILE:
         yield TextLine(sentence, "note")
     yield from _causes(page.rows.breaks)
@@ -169,9 +169,9 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
 
 def verdict_sentence(page: Page) -> str:
     """What the verdict means, how much of what is due is matched, and what needs a person."""
-    words = VERDICT_WORDS[page.verdict]
+    labels = VERDICT_LABELS[page.verdict]
     if not page.is_proven:
-        return words
+        return labels
     due = dict.fromkeys(DUE, 0)
     for row in _of_gateway(page):
         if row["state"] in due:
@@ -181,9 +181,9 @@ def verdict_sentence(page: Page) -> str:
         # Rounded down: 99.99 % must not read as 100.
         share = Decimal(matched * 1_000 // count).scaleb(-1)
         due_ones = f"{count:,} payments due are" if count > 1 else "one payment due is"
-        words += f" {share} % of the {due_ones} matched"
+        labels += f" {share} % of the {due_ones} matched"
     else:
-        words += " No payment is due"
+        labels += " No payment is due"
     breaks, unjudged = len(page.rows.breaks), page.rows.open.count(NOT_VERIFIED)
     open_ones = []
     if breaks:
@@ -192,17 +192,17 @@ def verdict_sentence(page: Page) -> str:
     if unjudged:
         open_ones.append(f"{unjudged:,} not verified")
     if not open_ones:
-        return f"{words}."
+        return f"{labels}."
     are = "needs" if breaks + unjudged == 1 else "need"
-    return f"{words}; {' and '.join(open_ones)} {are} a person."
+    return f"{labels}; {' and '.join(open_ones)} {are} a person."
 
 
 def _since_yesterday(figures: NightFigures) -> str:
     if figures.opening_breaks is None:
         return ""
     change = len(figures.breaks) - figures.opening_breaks
-    words = f"{abs(change):,} {'more' if change > 0 else 'fewer'} than" if change else "as many as"
-    return f" ({words} the night before)"
+    labels = f"{abs(change):,} {'more' if change > 0 else 'fewer'} than" if change else "as many as"
+    return f" ({labels} the night before)"
 
 
 def _next_step(page: Page) -> str:
@@ -220,7 +220,7 @@ def _next_step(page: Page) -> str:
     if left == severe:
         return f"{NEXT}give {each} an owner and a comment on Breaks{then}. {answered}"
     step = "complete Breaks, then sign" if left else "sign"
-    return f"{NEXT}{step}; {answered_words(breaks, answers)}."
+    return f"{NEXT}{step}; {answered_text(breaks, answers)}."
 
 
 def _of_gateway(page: Page) -> Iterator[Row]:
@@ -268,7 +268,7 @@ def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
     elif proof.measure == "amount":
         to_do = f"{to_do} No single record is of exactly this money."
     return {
-        "what": proof_words(proof.name),
+        "what": proof_label(proof.name),
         "currency": proof.currency,
         "to_do": to_do,
         "left": proof.left,
@@ -395,7 +395,7 @@ def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
     entry = replace(alike[0], since=min(each.since for each in alike))
     kinds = Counter(each.what for each in alike).most_common()
     since = local_instant(entry.since, timezone=timezone)
-    to_do = f"{_whose(entry)}{words_of(entry.code).to_do}" if entry.code else entry.next_step
+    to_do = f"{_whose(entry)}{label_of(entry.code).to_do}" if entry.code else entry.next_step
     known = {
         "what": _what(entry, kinds),
         "since": f"{entry.since:%d %b %Y}" if entry.code else f"{since:%d %b %H:%M}",
@@ -421,7 +421,7 @@ def _what(entry: Attention, kinds: Sequence[tuple[str, int]]) -> str:
     if len(kinds) > 1:
         parts = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in kinds)
         return ", ".join(parts) + NOT_SENT
-    what = f"{entry.what}: {words_of(entry.code).title.lower()}" if entry.code else entry.what
+    what = f"{entry.what}: {label_of(entry.code).title.lower()}" if entry.code else entry.what
     count = kinds[0][1]
     return what if count == 1 else f"{count:,} × {what}"  # noqa: RUF001 - times
 
@@ -466,7 +466,7 @@ _ON = {
 ADDS_UP = {"currency": "Adds up on", "share": None} | {
     name: link for link, names in _ON.items() for name in names
 }
-ADDS_UP_WORDS = (
+ADDS_UP_LABELS = (
     "Due is matched, breaks and not verified of the row gateway under What each source says; "
     "Waiting stands there, too. Not verified: the money at risk by reason. At risk: filtered by "
     "Ccy, an area by Code, severity, since. Owed: payable less held back. Bank: payouts by state."
@@ -535,7 +535,7 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
     on_its_way, taken = in_transit(payouts), to_be_taken(payouts)
     overdue: Counter[str] = Counter()
     for payout in payouts:
-        if words_of(payout["code"]).overdue:
+        if label_of(payout["code"]).overdue:
             overdue[payout["currency"]] += payout["amount"]
     late_from, at_risk = _late_from(figures), _at_risk(breaks)
     not_verified: Counter[str] = Counter()
@@ -602,7 +602,7 @@ def _areas(breaks: Sequence[Row]) -> Listing:
     """The breaks by what they are about, with their money; each area leads to its first break."""
     counts = Counter(str(row["currency"]) for row in breaks if row["currency"])
     shown = sorted(currency for currency, _ in counts.most_common(CURRENCIES_ACROSS))
-    areas: list[str] = [words_of(str(row["code"])).area for row in breaks]
+    areas: list[str] = [label_of(str(row["code"])).area for row in breaks]
     lines = []
     for area in filter(areas.__contains__, AREAS):
         own = [row for row, its in zip(breaks, areas, strict=True) if its == area]

@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.breaks import movements as moves
+from recon.matching.classifying.severity import urgency
 from recon.matching.frames.coding import placed
 from recon.matching.frames.grouping import Ints, amounts_of, total
 from recon.matching.frames.grouping import Rows as Places
-from recon.matching.judging.severity import urgency
 from recon.model.errors import OutputError
 from recon.model.figures import MATCHES, MatchedRows, NightFigures
 from recon.model.money import Money
 from recon.model.step_progress import on_the_way
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 
 Place = tuple[str, str]
@@ -49,7 +49,7 @@ _WAITS_FOR: Mapping[str, str] = {
 }
 _HALF = 10**9
 """Amounts are added up in two halves: each half's sum fits in 64 bits for any batch."""
-Told = Callable[[Mapping[str, Any]], str | None]
+Formatter = Callable[[Mapping[str, Any]], str | None]
 """What is known of a row beside its codes, in words."""
 
 
@@ -110,7 +110,7 @@ COUNTS_AS: Mapping[str, str] = {
     moves.NEW: moves.NEW,
     **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),
     **dict.fromkeys(moves.STILL_OPEN, STILL_OPEN),
-    **{word: word for word in moves.FOR_GOOD},
+    **{label: label for label in moves.FOR_GOOD},
     **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NOT_SEEN), ELSEWHERE),
 }
 """Movement of the engine -> the column of the roll-forward that it stands in, for every word."""
@@ -180,13 +180,13 @@ def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
         for reject in figures.rejects
         if reject.order_no
     }
-    standing = {
+    status = {
         (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
         + f" Row {reject.reject_id} of `recon file`."
         for reject in figures.quarantined
         if reject.order_no
     }
-    return tonight | standing
+    return tonight | status
 
 
 def _sentence(source: str, line: int, column: str) -> str:
@@ -245,7 +245,7 @@ def _open(figures: NightFigures) -> Summed:
     """
     frames = {NOT_VERIFIED: figures.unverified, WAITING: figures.pending}
     unread, ours = unread_rows(figures), _waiting(figures.instructions)
-    words_of: Mapping[str, Told] = {
+    label_of: Mapping[str, Formatter] = {
         NOT_VERIFIED: lambda row: (
             unread.get((row["account_id"], row["order_no"])) or unread.get(("", row["order_no"]))
         ),
@@ -259,7 +259,7 @@ def _open(figures: NightFigures) -> Summed:
     for result, frame in frames.items():
         if not len(frame):
             continue
-        risk = _risk(frame, is_judged=result == WAITING)
+        risk = _risk(frame, is_classified=result == WAITING)
         every = frame.assign(risk=risk, result=result)
         absent = [name for name in OPEN_BY if name not in every.columns]
         every[absent] = ""
@@ -268,7 +268,7 @@ def _open(figures: NightFigures) -> Summed:
             every["nth"] = every.groupby("currency")[RISK].rank(method="first", ascending=False)
             every = every.sort_values(["nth", "currency"])[: figures.open_rows_shown]
         shown += sorted(
-            ({**_BLANK, **row, "told": words_of[result](row)} for row in rows_of(every)),
+            ({**_BLANK, **row, "told": label_of[result](row)} for row in rows_of(every)),
             key=lambda row: (row["account_id"], row["order_no"] or "", row["transaction_id"] or ""),
         )
     if is_cut:
@@ -291,13 +291,13 @@ def _waiting(instructions: pd.DataFrame) -> dict[str, str]:
     return {order: " ".join(each) for order, each in sentences.items()}
 
 
-def _risk(frame: pd.DataFrame, *, is_judged: bool) -> Ints:
+def _risk(frame: pd.DataFrame, *, is_classified: bool) -> Ints:
     """RISK of each row."""
     effect, whole = (
         np.maximum.reduce([np.abs(amounts_of(frame[name])) for name in names])
         for names in (_EFFECTS, _SIDES)
     )
-    risk: Ints = np.where(is_judged & (effect > 0), effect, whole)
+    risk: Ints = np.where(is_classified & (effect > 0), effect, whole)
     return risk
 
 
@@ -321,15 +321,15 @@ def _sums(column: "pd.Series[int]", *, groups: Places, size: int) -> list[int]:
 
 
 TITLE = "_run"
-BESIDE = "matched_file_"
-_BESIDE = re.compile(r"([0-9]{1,12}) ([0-9a-f]{64}) ((?!\.)[^/\\\x00]+)")
+COMPANION = "matched_file_"
+_COMPANION = re.compile(r"([0-9]{1,12}) ([0-9a-f]{64}) ((?!\.)[^/\\\x00]+)")
 SCHEMA_VERSION = 4
 COLUMNS = (Column("Fact", 20, "name"), Column("Value", 70, "value"))
 
 
 def run_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     """Facts of the run, among them the verdict."""
-    facts = {**facts_of(figures, rows=rows), **beside_facts(figures)}
+    facts = {**facts_of(figures, rows=rows), **companion_facts(figures)}
     listed = [{"name": name, "value": value} for name, value in facts.items()]
     return Sheet(TITLE, [Listing(COLUMNS, listed)], frozen=(1, 0), is_hidden=True)
 
@@ -350,22 +350,22 @@ def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
     }
 
 
-def beside_facts(figures: NightFigures) -> dict[str, str]:
+def companion_facts(figures: NightFigures) -> dict[str, str]:
     """The file of matches beside a workbook of plain files: BESIDE1 -> rows, SHA-256 and name."""
     file = figures.files_named().get(MATCHES)
     if file is None or "/" in file.name:
         return {}
-    return {f"{BESIDE}1": f"{file.rows} {file.sha256} {file.name}"}
+    return {f"{COMPANION}1": f"{file.rows} {file.sha256} {file.name}"}
 
 
-def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
+def companions_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
     """Rows, SHA-256 and name of every file that stands beside a workbook.
 
     Raises:
         OutputError: what stands there is no name of a file of the same folder.
     """
-    values = [value for name, value in facts.items() if name.startswith(BESIDE)]
-    named = [_BESIDE.fullmatch(value) for value in values]
+    values = [value for name, value in facts.items() if name.startswith(COMPANION)]
+    named = [_COMPANION.fullmatch(value) for value in values]
     if None in named:
         msg = "the workbook's hidden sheet does not name files beside it: it is not one of ours"
         raise OutputError(msg)

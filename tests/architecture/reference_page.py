@@ -43,7 +43,7 @@ from recon.files.typing.table_schema import (
 )
 from recon.files.typing.typed_table import _RULES
 from recon.matching.codes import CODES
-from recon.model.words import REVERSAL_SUFFIX, InstructionKind, InstructionState, SourceKind
+from recon.model.terms import REVERSAL_SUFFIX, InstructionKind, InstructionState, SourceKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "REFERENCE.md"
 _PROSE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

@@ -20,7 +20,7 @@ from recon.config.rules import Rules, SeverityRules, Tolerance
 from recon.config.settings import AccountSettings, GatewaySettings
 from recon.gateway_client import ReplyOutcome
 from recon.model import errors, nights
-from recon.model import words as model
+from recon.model import terms as model
 from tests.campaigns import CAMPAIGNS
 
 ROOT = Path(__file__).parents[2]
@@ -117,7 +117,7 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def words_of(text: str) -> int:
+def label_of(text: str) -> int:
     """How many words people read: marks of lists and tables alone are none."""
     return len([word for word in text.split() if re.search(r"\w", word)])
 
@@ -394,12 +394,12 @@ def test_what_is_read_whole_is_short(name: str) -> None:
     text = text_of(name)
 
     assert end in text
-    assert words_of(text.split(end)[0] if end else text) <= words_max
+    assert label_of(text.split(end)[0] if end else text) <= words_max
 
 
 def test_all_pages_together_are_short() -> None:
     """Whoever adds to the documents takes something away."""
-    assert sum(words_of(path.read_text("utf-8")) for path in DOCUMENTS) <= ALL_WORDS_MAX
+    assert sum(label_of(path.read_text("utf-8")) for path in DOCUMENTS) <= ALL_WORDS_MAX
     assert len(DOCUMENTS) <= PAGES_MAX
 
 
@@ -434,7 +434,7 @@ def test_a_missing_word_and_a_broken_link_are_found(tmp_path: Path) -> None:
     links = "[dead](nowhere.md) [alive](a.md#a-part) [gone](a.md#part) [here](#a-part)"
     (tmp_path / "a.md").write_text(f"## A part!\n{links}")
 
-    assert words_of("- one | two\n|---|\n`three`") == 3
+    assert label_of("- one | two\n|---|\n`three`") == 3
     assert missing_words(["CAPTURE_DUE", "recon db upgrade"], "CAPTURE_DUE_X `recon db`") == [
         "CAPTURE_DUE",
         "recon db upgrade",

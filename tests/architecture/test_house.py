@@ -30,7 +30,7 @@ ARROWS_TOO_MANY = {
     "rooms": ("recon.instructions.sender", "recon.store.money.journal"),
     "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.queries"),
     "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
-    "matching": ("recon.matching.frames.sources", "recon.matching.judging.outcomes"),
+    "matching": ("recon.matching.frames.sources", "recon.matching.classifying.outcomes"),
     "store": ("recon.store.database.engine", "recon.store.nights.runs"),
     "steps": ("recon.steps.money.settle", "recon.steps.night.report"),
     "month": ("recon.steps.month.statement", "recon.steps.month.close"),
@@ -53,7 +53,7 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph(*OPTIONS["root_packages"], include_external_packages=True)
 
 
-def is_kept(number: str, graph: grimp.ImportGraph) -> bool:
+def is_stored(number: str, graph: grimp.ImportGraph) -> bool:
     """Whether the graph keeps a contract of pyproject.toml."""
     configure()
     told = CONTRACTS[number]
@@ -73,7 +73,7 @@ def test_the_linter_would_find_an_arrow_too_many(number: str, graph: grimp.Impor
     """Each contract holds as the house stands, and breaks by one import against it."""
     importer, imported = ARROWS_TOO_MANY[number]
     assert not graph.direct_import_exists(importer=importer, imported=imported)
-    assert is_kept(number, graph)
+    assert is_stored(number, graph)
 
     was_known = imported in graph.modules
     if not was_known:
@@ -81,7 +81,7 @@ def test_the_linter_would_find_an_arrow_too_many(number: str, graph: grimp.Impor
     graph.add_import(importer=importer, imported=imported)
     try:
         assert importer in graph.modules
-        assert not is_kept(number, graph)
+        assert not is_stored(number, graph)
     finally:
         graph.remove_import(importer=importer, imported=imported)
         if not was_known:

@@ -11,7 +11,7 @@ import psycopg
 
 from recon.model.money import parse_minor_units
 
-JUDGED = ("instruction", "attempt", "batch", "history", "contradiction")
+CLASSIFIED = ("instruction", "attempt", "batch", "history", "contradiction")
 ENDED_WITHOUT_EFFECT = frozenset({"rejected", "withdrawn", "resolved_not_applied"})
 MOVING = frozenset({"capture", "cancel", "refund"})
 NOBODY = "nobody wrote it down"
@@ -99,7 +99,7 @@ def journal_of(database_url: str) -> sqlite3.Connection:
         return sqlite3.connect(database_url.removeprefix("sqlite:///"))
     journal = sqlite3.connect(":memory:")
     with psycopg.connect(database_url) as connection:
-        for table in JUDGED:
+        for table in CLASSIFIED:
             found = connection.execute(f"SELECT * FROM {table}")  # type: ignore[arg-type]  # noqa: S608
             names = [column.name for column in found.description or ()]
             marks = ", ".join("?" * len(names))

@@ -20,7 +20,7 @@ from flows.deployments import pool_text
 from flows.serve import PrefectServer, prefect_variables
 from recon.model.errors import ReconError
 from recon.model.nights import NightRequest, Part, StepSummary
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from tests.flows.prefect_api import prefect_server
 
 ON_REQUEST = {
@@ -115,7 +115,7 @@ class PlayedNight:
     stopped: bool = False
     indexed: list[NightRequest] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
-    untold: str = ""
+    unreported: str = ""
     waiting: int = 0
 
     @contextmanager
@@ -148,8 +148,8 @@ class PlayedNight:
             yield ended
         finally:
             self.told.append(ended.run_id)
-            if self.untold:
-                say(self.untold)
+            if self.unreported:
+                say(self.unreported)
 
     def breaks_of(self, run_id: str, *, environment: object) -> tuple[list[dict[str, str]], int]:
         """Stands for flows.artifacts.breaks_of: what the store has of the run."""
@@ -232,14 +232,14 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.night.whole_night", hold=played.hold, STEP_NAMES=STEPS)
     for module, names in _by_themselves(played).items():
         put(module, **names)
-    put("recon.steps.night.notices", telling=played.telling)
+    put("recon.steps.night.notices", notifying=played.telling)
     put("recon.steps.runtime.stages", measured=lambda _name, do, **_: do())
     put("recon.steps.night.query", query=query)
     put("recon.steps.night.report", report=report, Workbooks=dict)
     for module, name in SIMPLE_STEPS.items():
         put(f"recon.steps.{module}", **{name: simple(name)})
     put("recon.steps.night.monitor", index_after=played.index_after)
-    put("reports.handed", index="index writer", drawings=None)
+    put("reports.workbook_io", index="index writer", drawings=None)
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")
     _show(played, monkeypatch)

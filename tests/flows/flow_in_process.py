@@ -13,7 +13,7 @@ from typing import Any
 from flows.serve import PrefectServer, prefect_variables
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import NightRequest
-from recon.model.words import End
+from recon.model.terms import End
 
 Progress = Callable[[str], None]
 """Takes one sentence after each step of the night."""

@@ -10,7 +10,7 @@ import pytest
 from flows.artifacts import Artifacts, artifact_key, link_of
 from flows.serve import PrefectServer
 from recon.model.nights import Mode, NightRequest, StepSummary
-from recon.model.words import ControlTotal, End
+from recon.model.terms import ControlTotal, End
 from tests.flows.flow_in_process import run_nightly
 
 REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)

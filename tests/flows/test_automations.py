@@ -17,7 +17,7 @@ from flows.outcome import ANOTHER_RESULT, DONE, NAMES_AGAIN, NAMES_OF_PARTS
 from flows.serve import PrefectServer
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import End
+from recon.model.terms import End
 from tests.flows.flow_in_process import run_nightly
 
 pytestmark = pytest.mark.flow

@@ -9,7 +9,7 @@ import pytest
 from flows.serve import PrefectServer
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import End
+from recon.model.terms import End
 from tests.flows.flow_in_process import run_nightly
 
 pytestmark = pytest.mark.flow
@@ -49,14 +49,14 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     """The steps run once each in recon's order; the caller gets the verdict and each sentence."""
     sentences: list[str] = []
     night.verdict = "BREAKS OPEN"
-    night.untold = "notice finance did not arrive"
+    night.unreported = "notice finance did not arrive"
 
     verdict = run_nightly(REQUEST, server=server, progress=sentences.append)
 
     assert verdict is End.BREAKS_OPEN
     assert night.done == ["ingest", "query", "settle", "query again", "reconcile", "report"]
     assert night.requests == [REQUEST]
-    assert sentences == [*(f"{name} did its work." for name in night.done), night.untold]
+    assert sentences == [*(f"{name} did its work." for name in night.done), night.unreported]
     assert night.told == ["run-1"]
     assert night.indexed == [REQUEST]
     run = last_run(server)

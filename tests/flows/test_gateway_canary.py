@@ -14,7 +14,7 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from flows.serve import PrefectServer
-from recon.model.words import End
+from recon.model.terms import End
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.money.approve import approve, waiting
 from recon.steps.runtime.identity import identify

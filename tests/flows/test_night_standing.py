@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from flows.artifacts import money_rows, standing_lines
+from flows.artifacts import money_rows, status_lines
 from recon.store.schema import run
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
@@ -16,7 +16,7 @@ def shown(night: Any) -> list[str]:
         with environment.store.reading() as connection:
             newest = select(run.c.run_id).order_by(run.c.started_at.desc()).limit(1)
             run_id = str(connection.execute(newest).scalar_one())
-        return standing_lines(run_id, environment=environment)
+        return status_lines(run_id, environment=environment)
 
 
 def shown_in_doubt(night: Any) -> list[str]:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from flows.outcome import MEANS, end_of, in_words, state_of, state_of_held, state_of_part
+from flows.outcome import MEANS, as_text, end_of, state_of, state_of_held, state_of_part
 from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
 from recon.model.nights import Part, StepSummary
-from recon.model.words import ALARMS, End
+from recon.model.terms import ALARMS, End
 
 REPORT = StepSummary("report", "The workbook has 3 breaks.", {"verdict": "BREAKS OPEN"})
 
@@ -78,7 +78,7 @@ def test_a_part_says_what_it_did_and_that_it_is_no_night(
 def test_what_cannot_go_on_ends_with_its_sentence(error: ReconError, name: str) -> None:
     """Nothing is raised, so Prefect writes no traceback; a defect is still called Failed."""
 
-    @in_words()
+    @as_text()
     def form() -> Any:
         raise error
 

@@ -17,7 +17,7 @@ from recon.instructions.approval import list_of
 from recon.model.errors import UsageError
 from recon.model.figures import Attention
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.steps.approvals.sign_off import Night
 from recon.steps.approvals.verdicts import STATES
 from recon.store.nights.runs import Run

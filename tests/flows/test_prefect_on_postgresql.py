@@ -14,7 +14,7 @@ import pytest
 
 from flows.serve import free_port
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import End
+from recon.model.terms import End
 from tests.flows.flow_in_process import run_nightly
 from tests.flows.prefect_api import prefect_server
 

@@ -130,7 +130,7 @@ class Walk:
 def program_of(line: bytes) -> str:
     """What a process is, by its command line."""
     words = line.replace(b"\0", b" ").decode(errors="replace")
-    return next((name for name, words_of in PROGRAMS.items() if words_of in words), words[:80])
+    return next((name for name, label_of in PROGRAMS.items() if label_of in words), words[:80])
 
 
 @dataclass

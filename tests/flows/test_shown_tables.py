@@ -4,7 +4,7 @@ import pandas as pd
 
 from flows.artifacts import rows_of_totals, rows_on_the_page
 from recon.matching.breaks.result import BREAK_COLUMNS
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 
 PLACE = ("100042", "100042001")
 ROWS = ControlTotal("T6", "orders: places = items", *PLACE, "", "count", 12, 12)

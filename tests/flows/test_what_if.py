@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from flows.what_if import page_of, what_if
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.compare.rules_change import Change, ChangedRule
-from recon.steps.compare.what_if import JudgedAgain, WhatIf
+from recon.steps.compare.what_if import ComparedAgain, WhatIf
 
 
 def answer() -> WhatIf:
     """One night on which a tolerance takes a break away."""
     change = Change(("m", "a", "SO-1", "EUR"), "AMOUNT_OVER", "matched", "", 7)
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
-    night = JudgedAgain(
+    night = ComparedAgain(
         "run", "2026-11-20", *verdicts, 1, 0, 0, 0, (change,), "d" * 64, is_same=False
     )
     rule = ChangedRule("tolerance.EUR.absolute_minor_units", "not set", "7")

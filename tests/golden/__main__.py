@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from recon.cli.speaking import say
+from recon.cli.output import echo
 from tests.golden.figures import FROZEN, differences, freeze, frozen, told
 from tests.golden.plays import PLAYS, Played, of_play, play_all
 
@@ -27,10 +27,10 @@ def main() -> int:
     found = differences(before, merged)
     if asked.freeze:
         freeze(merged)
-        say(f"{len(found)} figures are frozen anew in {FROZEN.name}; look at its diff.")
+        echo(f"{len(found)} figures are frozen anew in {FROZEN.name}; look at its diff.")
         return 0
     seconds = time.monotonic() - started
-    say(told(found) if found else f"Nothing differs: {len(names)} plays in {seconds:.0f} s.")
+    echo(told(found) if found else f"Nothing differs: {len(names)} plays in {seconds:.0f} s.")
     return int(bool(found))
 
 

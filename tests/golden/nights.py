@@ -30,7 +30,7 @@ from recon.steps.runtime.environment import Environment, environment_of
 from recon.steps.runtime.stored_results import StoredResult
 from recon.store.database.migrate import upgrade
 from recon.store.nights import runs
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.golden.figures import Figure
 from tests.golden.workbooks import digest, digests_of
 

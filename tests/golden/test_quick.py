@@ -2,7 +2,7 @@
 
 import pytest
 
-from recon.model.words import End
+from recon.model.terms import End
 from tests.golden.figures import Figure, differences, frozen, told
 from tests.golden.nights import DATABASES, SIZES
 from tests.golden.plays import PLAYS, QUICK, of_play, play

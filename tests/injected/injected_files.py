@@ -22,7 +22,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 from tests.injected.recipes import LONG_AGO, RECIPES, RULES, SETTLED_FROM, Scene
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 
 Row = Mapping[str, Any]
 AMOUNT = 10_000

@@ -20,7 +20,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 from tests.injected.injected_files import AS_OF, MERCHANT, Injected
 from tests.injected.recipes import AMOUNT, RULES, Scene
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.model.words import BreakCode, Verdict
+from recon.model.terms import BreakCode, Verdict
 from recon.proof.engine import reconcile
 from tests.injected import RECIPES, Injected, planted
 from tests.injected.word_groups import BANK_CODES, CASH_CODES

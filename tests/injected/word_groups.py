@@ -1,6 +1,6 @@
 """Codes and flags that no set of order, payment and entry has: of banks, and of cash."""
 
-from recon.model.words import BreakCode, Flag
+from recon.model.terms import BreakCode, Flag
 
 BANK_CODES = frozenset(
     {

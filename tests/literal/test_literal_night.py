@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest, StepSummary
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.approvals import people
 from recon.steps.approvals.verdicts import resolve
 from recon.steps.money.approve import approve, waiting
@@ -23,7 +23,7 @@ from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment, environment_of
 from recon.steps.runtime.identity import identify
 from recon.store.schema import instruction
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
 from tests.literal.tables import QUERY_ROW
 from tests.reports.drawn_sheets import values_of

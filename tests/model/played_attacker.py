@@ -19,7 +19,7 @@ from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_di
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.instructions.instruction import Instruction, terms_of
 from recon.model.errors import ReconError
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.money import approve, gate
 from recon.steps.runtime.environment import Environment
 from recon.store.database.history import Event, append
@@ -195,7 +195,7 @@ def _bring_words(world: "World", wanted: str) -> None:
                 nonce=f"{sequence:032x}",
                 database=ELSEWHERE,
             )
-            endorsement_rows.save(connection, endorse(word, key=key), word=word, at=at)
+            endorsement_rows.save(connection, endorse(word, key=key), statement=word, at=at)
     _call_approved(world, wanted)
 
 

@@ -11,7 +11,7 @@ from deliveries import Intention
 from recon.config.approvers import Approver
 from recon.instructions.instruction import Instruction
 from recon.model.errors import UsageError
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.approvals import people, verdicts
 from recon.steps.money import approve, gate
 from recon.steps.money.approve import Narrowing

@@ -44,8 +44,8 @@ from recon.files.reader import reader_process
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
 from recon.model.nights import Mode, NightRequest
+from recon.model.terms import ControlTotal, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
-from recon.model.words import ControlTotal, InstructionKind, InstructionState
 from recon.steps.files import ingest as ingest_step
 from recon.steps.money import settle as settle_step
 from recon.steps.money.settle import MoneyOfRun

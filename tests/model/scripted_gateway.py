@@ -22,7 +22,7 @@ from recon.gateway_client import (
 from recon.instructions.eligibility import Eligible
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.queries import AnswersTo, KeyAnswers
-from recon.model.words import KeyAnswer
+from recon.model.terms import KeyAnswer
 
 EFFECTS = ("now", "none", "late", "half")
 """`half`: every other row takes effect, the rest are refused."""

@@ -12,7 +12,7 @@ from protocol_world import BEGAN, CAPTURED, RUNNING, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, ROWS, SCRIPTS, Script
 
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.steps.approvals.verdicts import UNDECIDED
 
 NIGHTS_MAX = 5

@@ -12,7 +12,7 @@ from protocol_world import World
 from recon.config.limits import Limits
 from recon.model.errors import ReconError
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 
 CHANGES = (
     "amount = 900",

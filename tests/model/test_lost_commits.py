@@ -8,7 +8,7 @@ import pytest
 from protocol_world import AUTHORISED, CAPTURED, World
 from scripted_gateway import GOOD, Script
 
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 
 POINTS = 50
 AWAY = (0, 1, 99)

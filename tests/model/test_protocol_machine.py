@@ -17,7 +17,7 @@ from protocol_world import BEGAN, CAPTURED, RUNNING, World
 from scripted_gateway import BEYOND, BY_HAND, MISCOUNTED, SCRIPTS, Script
 
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.steps.approvals.verdicts import UNDECIDED
 
 EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "50"))

@@ -12,7 +12,7 @@ from played_people import look, person_of, stop_sending, withdraw_any
 from protocol_world import World
 
 from recon.model.errors import ReconError
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.steps.money import gate
 from recon.steps.money.gate import accept_restore
 

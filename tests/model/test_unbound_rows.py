@@ -18,7 +18,7 @@ from protocol_world import World, settle_step
 from scripted_gateway import Script
 
 from recon.model.errors import ReconError
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 
 World_of = Callable[[int], World]
 TABLES = ("order_file", "reject", "answer_part", "batch", "attempt")

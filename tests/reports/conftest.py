@@ -27,7 +27,7 @@ from recon.model.figures import (
     TrendPoint,
     matched_of,
 )
-from recon.model.words import ControlTotal, Reject, SourceFile, SourceKind, Verdict
+from recon.model.terms import ControlTotal, Reject, SourceFile, SourceKind, Verdict
 from tests.reports.drawn_sheets import content_of
 
 MERCHANT, ACCOUNT = "100042", "100042001"

@@ -8,8 +8,8 @@ import openpyxl
 import pytest
 
 from recon.model.resolutions import BreakAnswer
-from reports.handed import returned_differences
 from reports.reading.read_back import read_back
+from reports.workbook_io import returned_differences
 from tests.reports.conftest import example_night
 from tests.reports.drawn_sheets import SHEETS
 from tests.reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
@@ -29,8 +29,8 @@ def test_pages_are_whole(workbook: Path, tmp_path: Path) -> None:
 
     assert list(pictures) == list(SHEETS[:-1])
     assert len(pictures["Summary"]) == len(pictures["Breaks"]) == 1
-    for word in ("###", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "Err:"):
-        assert [sheet_of(text) for text in texts if word in text] == [], word
+    for label in ("###", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "Err:"):
+        assert [sheet_of(text) for text in texts if label in text] == [], label
 
 
 def test_a_workbook_that_another_program_saved_is_still_read(

@@ -24,7 +24,7 @@ from recon.steps.month.statement import MonthFrame
 from reports import month_workbook
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import close_workbook
-from reports.sheets.words import words_of
+from reports.sheets.labels import label_of
 from tests.recon.steps.month.month_folders import due_of, nights_of
 from tests.recon.steps.month.month_truth import PLACE, MonthTruth
 from tests.recon.steps.month.test_truth_of_months import ACCOUNTS
@@ -91,7 +91,7 @@ def test_a_close_is_the_statement_with_verdict_journals_and_breaks(
     assert tuple(book.sheetnames) == SHEETS
     assert first[2][0] == "NOT READY"
     assert ["2026-11-03: no night ran", "Anna Berg", None, None, "recon nights"] in first
-    assert [f"{words_of(CODE).title} ({CODE})", 2, 5, "EUR", "Open breaks"] in first
+    assert [f"{label_of(CODE).title} ({CODE})", 2, 5, "EUR", "Open breaks"] in first
     assert any(str(row[0]).startswith("ESTIMATE") for row in first)
     journals = [row[0].value for row in book["Journals"].iter_rows(min_row=TOP + 1)]
     lines = month.statement.journals

@@ -19,11 +19,11 @@ import duckdb
 import openpyxl
 import pytest
 
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 from reports.sheets.breaks_sheet import AREAS
-from reports.sheets.words import words_of
+from reports.sheets.labels import label_of
 
-STANDING = """
+STATUS = """
 import os
 from flows.artifacts import standing_lines
 from recon.steps.runtime.environment import environment_of, system_clock
@@ -78,7 +78,7 @@ class Night:
         self._view("instructions", sealed / "compared" / "instructions.parquet")
         self._view("replies", sealed / "answers-*" / "replies-*.parquet")
         run = json.loads((sealed / "results" / "manifest.json").read_text())
-        areas = [(code.value, AREAS[words_of(code).area]) for code in BreakCode]
+        areas = [(code.value, AREAS[label_of(code).area]) for code in BreakCode]
         self._tables.execute("CREATE TABLE run (merchant_id INT, account_id INT, day DATE)")
         ids = [run["merchant_id"], run["account_id"], run["business_date"]]
         self._tables.execute("INSERT INTO run VALUES (?, ?, ?)", ids)
@@ -175,9 +175,9 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     env = {name.removeprefix("export "): value.strip("'\"") for name, _, value in given}
     status, standing = (
         subprocess.run(
-            words, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}, check=False
+            labels, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}, check=False
         ).stdout
-        for words in ([*recon, "status"], [sys.executable, "-c", STANDING])
+        for labels in ([*recon, "status"], [sys.executable, "-c", STATUS])
     )
     return Night(folder, told=told, status=status, standing=standing)
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from recon.model.figures import NightFigures, matched_of
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from reports.sheets.page_one import Page, verdict_sentence
 from reports.sheets.totals import rows_on_sheets
 from reports.workbook import write_workbook
@@ -74,7 +74,7 @@ def test_foreign_text_is_never_a_formula_nor_an_error(content: bytes) -> None:
     assert {cell.data_type for cell in texts} == {"s"}
     assert all(cell.quotePrefix for cell in texts)
     assert [cell.coordinate for cell in cells_of(workbook) if cell.data_type == "e"] == []
-    assert any(word.endswith(" · #N/A") for word in words_on(content, "Breaks"))
+    assert any(label.endswith(" · #N/A") for label in words_on(content, "Breaks"))
 
 
 def test_a_total_is_what_its_column_adds_up_to(content: bytes) -> None:
@@ -89,9 +89,9 @@ def test_a_total_is_what_its_column_adds_up_to(content: bytes) -> None:
             ["Breaks", "EUR", "JPY"],
         ),
     }
-    for (sheet, title, key), (word, titles) in sums.items():
+    for (sheet, title, key), (label, titles) in sums.items():
         *rows, total = [row for row in list_on(content, sheet, title, key) if row[titles[0]] != ""]
-        assert total[key] == word
+        assert total[key] == label
         for name in titles:
             assert sum(row[name] for row in rows) == total[name], (sheet, name)
 
@@ -129,28 +129,28 @@ def test_a_night_without_a_ledger_says_so_and_never_zero(build: Build) -> None:
         assert {row["Ledger"] for row in list_on(content, "Matched", key, "Ledger")} == {
             "not covered"
         }
-    words = words_on(content, "Summary")
-    assert any(word.endswith("no ledger: the ledger is not covered") for word in words)
-    assert words[0].startswith("INCOMPLETE · ")
+    labels = words_on(content, "Summary")
+    assert any(label.endswith("no ledger: the ledger is not covered") for label in labels)
+    assert labels[0].startswith("INCOMPLETE · ")
 
 
 def test_money_in_doubt_stands_on_page_one(content: bytes) -> None:
     """Who reads only the first page reads what is in doubt, and what to do."""
-    words = words_on(content, "Summary")
+    labels = words_on(content, "Summary")
 
-    assert "refund in doubt" in words
-    assert any(word.startswith("No answer within 30 s.") for word in words)
+    assert "refund in doubt" in labels
+    assert any(label.startswith("No answer within 30 s.") for label in labels)
     moved = (
         "Captures: 1 rejected, 2 confirmed · Refunds: 1 in doubt, 1 confirmed · Cancels: 1 waiting"
     )
-    assert moved in words
+    assert moved in labels
 
 
 def test_doubt_without_a_named_person_is_not_called_calm(build: Build) -> None:
     """A missing list of people does not turn a doubt into good news."""
-    words = words_on(content_of(build(attention=())), "Summary")
+    labels = words_on(content_of(build(attention=())), "Summary")
 
-    assert "Instructions are in doubt: see the sheet Instructions." in words
+    assert "Instructions are in doubt: see the sheet Instructions." in labels
 
 
 def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
@@ -158,10 +158,10 @@ def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
     night = build(verdict=Verdict.RECONCILED)
     sides = night.sides.copy()
     sides.loc[0, "amount"] += 1
-    words = words_on(content_of(replace(night, sides=sides)), "Summary")
+    labels = words_on(content_of(replace(night, sides=sides)), "Summary")
 
-    assert words[0].startswith("NOT PROVEN · ")
-    assert not any("RECONCILED" in word for word in words)
+    assert labels[0].startswith("NOT PROVEN · ")
+    assert not any("RECONCILED" in label for label in labels)
 
 
 def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
@@ -239,15 +239,15 @@ def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
             verdict=Verdict.RECONCILED,
         )
     )
-    words = words_on(content, "Summary")
+    labels = words_on(content, "Summary")
 
-    assert words[0].startswith("RECONCILED · ")
-    assert "No open breaks." in words
-    assert "No break is open, no instruction is in doubt, and none waits for a person." in words
+    assert labels[0].startswith("RECONCILED · ")
+    assert "No open breaks." in labels
+    assert "No break is open, no instruction is in doubt, and none waits for a person." in labels
 
 
 @pytest.mark.parametrize(
-    ("matched", "broken", "words"),
+    ("matched", "broken", "labels"),
     [
         (999, 1, "99.9 % of the 1,000 payments due are matched"),
         (9_999, 1, "99.9 % of the 10,000 payments due are matched"),
@@ -257,7 +257,7 @@ def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
     ],
 )
 def test_the_share_of_what_is_due_is_rounded_down(
-    build: Build, matched: int, broken: int, words: str
+    build: Build, matched: int, broken: int, labels: str
 ) -> None:
     """What waits is not due; and nothing reads as all that is not all."""
     night = build()
@@ -266,19 +266,19 @@ def test_the_share_of_what_is_due_is_rounded_down(
     sides = [gateway.assign(state=state, count=count) for state, count in counts.items()]
     figures = replace(night, sides=pd.concat(sides))
 
-    assert words in page_one_sentence(figures)
+    assert labels in page_one_sentence(figures)
 
 
 def test_the_verdict_says_how_many_more_breaks_than_the_night_before(build: Build) -> None:
     """Ten now; eight, ten and twelve on the night before; no word of a night that was not."""
-    words = {
+    labels = {
         before: page_one_sentence(build(opening_breaks=before)) for before in (8, 10, 12, None)
     }
 
-    assert "10 breaks (2 more than the night before)" in words[8]
-    assert "10 breaks (as many as the night before)" in words[10]
-    assert "10 breaks (2 fewer than the night before)" in words[12]
-    assert "the night before" not in words[None]
+    assert "10 breaks (2 more than the night before)" in labels[8]
+    assert "10 breaks (as many as the night before)" in labels[10]
+    assert "10 breaks (2 fewer than the night before)" in labels[12]
+    assert "the night before" not in labels[None]
 
 
 def test_one_thing_needs_a_person_and_its_currency_has_a_line(build: Build) -> None:
@@ -300,7 +300,7 @@ def page_one_sentence(figures: NightFigures) -> str:
 
 def test_a_shared_cause_is_told_once_on_page_one(content: bytes) -> None:
     """Breaks with one cause are one line of page one, with their number."""
-    told = [word for word in words_on(content, "Summary") if "orders-2.csv" in word]
+    told = [label for label in words_on(content, "Summary") if "orders-2.csv" in label]
 
     assert told == [
         "2 breaks: The gateway knows nearly no order of orders-2.csv: is it of another account?"
@@ -317,7 +317,7 @@ def test_instants_stand_in_the_reports_zone(content: bytes) -> None:
     ]
 
     assert set(instants) == {datetime(2026, 11, 21, 2, 5)}  # noqa: DTZ001 - Excel has no zones
-    assert any("Europe/Copenhagen" in word for word in words_on(content, "Instructions"))
+    assert any("Europe/Copenhagen" in label for label in words_on(content, "Instructions"))
 
 
 def test_an_equal_workbook_is_left_as_it_is(figures: NightFigures, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recon.cli.speaking import say
+from recon.cli.output import echo
 from recon.store.database.migrate import upgrade
 from tests.scenarios.runner.folder import scenario_of
 from tests.scenarios.runner.gateway import PlayedGateway
@@ -37,10 +37,10 @@ def _played(path: Path) -> int:
             gateway.stop()
     (left / "seen.toml").write_text("\n".join(played.seen) + "\n", encoding="utf-8")
     right = not played.differences and not played.known
-    say(f"{scenario.name}: {scenario.rule}" if right else str(played))
+    echo(f"{scenario.name}: {scenario.rule}" if right else str(played))
     for reason in played.known:
-        say(f"Known to be wrong yet: {reason}")
-    say(f"Workbook and files: {left}; what was seen, as an expect.toml: {left / 'seen.toml'}")
+        echo(f"Known to be wrong yet: {reason}")
+    echo(f"Workbook and files: {left}; what was seen, as an expect.toml: {left / 'seen.toml'}")
     return int(bool(played.differences))
 
 

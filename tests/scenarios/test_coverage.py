@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from recon.model.words import BreakCode, Flag, UnverifiedReason
+from recon.model.terms import BreakCode, Flag, UnverifiedReason
 
 HERE = Path(__file__).parent
 NEVER_GIVEN = {UnverifiedReason.SIGNATURE_INVALID, UnverifiedReason.ECHO_MISMATCH}

@@ -10,7 +10,7 @@ from prefect.states import Failed
 
 from recon.model.errors import Defect, GateClosedError, StoreLockedError
 from tasks import night_tasks
-from tasks.night_tasks import say, sentences_only, worth_another_try
+from tasks.night_tasks import echo, sentences_only, worth_another_try
 
 STEPS = ("ingest", "query", "settle", "reconcile", "report")
 
@@ -76,7 +76,7 @@ def test_without_prefect_a_sentence_goes_to_the_ordinary_log(
 ) -> None:
     """Tasks called outside a run still say what they did."""
     with caplog.at_level(logging.INFO, logger="recon.night"):
-        say("3 orders were read.")
+        echo("3 orders were read.")
 
     assert [(one.name, one.getMessage()) for one in caplog.records] == [
         ("recon.night", "3 orders were read.")

@@ -53,7 +53,7 @@ class Ordered(NamedTuple):
 
 
 ROWS_PER_GROUP = 250_000
-FEW_WORDS_MAX = 2**16 - 1
+DICTIONARY_MAX = 2**16 - 1
 """Different words of a column whose ranks fit into two bytes each."""
 ROWS_PER_BATCH = 50_000
 """So many are held at once where rows are only counted, added up or chosen from."""
@@ -96,7 +96,7 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     words = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     ranks = pc.rank(words.dictionary, tiebreaker="dense")
     # Of a million rows each column of words would take 8 MB more.
-    kind = pa.uint16() if len(ranks) <= FEW_WORDS_MAX else pa.uint32()
+    kind = pa.uint16() if len(ranks) <= DICTIONARY_MAX else pa.uint32()
     return ranks.cast(kind).take(words.indices)
 
 

@@ -193,15 +193,15 @@ def write_step(
     """
     folder = f"{night}/{about.step}"
     try:
-        kept = sealed_step(storage, folder=folder)
+        saved = sealed_step(storage, folder=folder)
     except ArchiveBrokenError:
         set_aside(storage, folder=folder)
-        kept = None
-    if kept is not None:
+        saved = None
+    if saved is not None:
         parts = [*parts]
         wanted = Manifest(about, tuple(map(expected_entry, parts)))
-        if kept.manifest.same_content(wanted) and not step_problems(storage, kept):
-            return kept
+        if saved.manifest.same_content(wanted) and not step_problems(storage, saved):
+            return saved
         set_aside(storage, folder=folder)
     for name in storage.names(folder):
         storage.remove(name)  # of an attempt that never had a manifest

@@ -184,8 +184,8 @@ class LocalStorage:
     @contextmanager
     def reading(self, name: str) -> Iterator[Opened]:
         with self._opened(name) as file:
-            kept = os.fstat(file.fileno())
-            yield Opened(file, f"{kept.st_dev}/{kept.st_ino}/{kept.st_size}/{kept.st_ctime_ns}")
+            saved = os.fstat(file.fileno())
+            yield Opened(file, f"{saved.st_dev}/{saved.st_ino}/{saved.st_size}/{saved.st_ctime_ns}")
 
     def _opened(self, name: str) -> BinaryIO:
         try:
@@ -240,7 +240,7 @@ CHECKED_BYTES = 4 * 2**20
 Answer = TypeVar("Answer")
 
 
-class Patience:
+class RetryDeadline:
     """How long a storage that is busy or fails is waited for, by whoever asks it for anything."""
 
     def __init__(
@@ -283,12 +283,12 @@ class Patience:
 class RemoteStorage:
     """See `recon.archive.storage.Storage`."""
 
-    def __init__(self, storage: Any, *, root: str, shown: str, patience: Patience) -> None:
+    def __init__(self, storage: Any, *, root: str, shown: str, deadline: RetryDeadline) -> None:
         """Work below `root` (`bucket/prefix`) of a file system of fsspec."""
         self._storage = storage
         self._root = root.strip("/")
         self._shown = shown
-        self._patience = patience
+        self._patience = deadline
 
     def _ask(self, call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
         return self._patience.ask(partial(call, *arguments, **options), shown=self._shown)
@@ -315,11 +315,11 @@ class RemoteStorage:
 
     def _has(self, name: str, wanted: BinaryIO) -> bool:
         try:
-            with self.reading(name) as (kept, _):
+            with self.reading(name) as (saved, _):
                 while block := wanted.read(CHECKED_BYTES):
-                    if kept.read(CHECKED_BYTES) != block:
+                    if saved.read(CHECKED_BYTES) != block:
                         return False
-                return not kept.read(1)
+                return not saved.read(1)
         except FileNotFoundError:
             return False
 
@@ -387,7 +387,7 @@ class RemoteStorage:
 
 
 def s3_storage(
-    settings: ArchiveSettings, *, keys: Mapping[str, str], patience: Patience
+    settings: ArchiveSettings, *, keys: Mapping[str, str], deadline: RetryDeadline
 ) -> RemoteStorage:
     """The storage that the settings name; `keys` are the environment's variables.
 
@@ -415,7 +415,7 @@ def s3_storage(
     )
     storage.retries = TRIES_AT_ONCE
     root = settings.path.removeprefix("s3://")
-    return RemoteStorage(storage, root=root, shown=settings.path, patience=patience)
+    return RemoteStorage(storage, root=root, shown=settings.path, deadline=deadline)
 
 
 @contextmanager
@@ -433,18 +433,18 @@ def _translated() -> Iterator[None]:
 
 
 def open_storage(
-    settings: ArchiveSettings, *, variables: Mapping[str, str], patience: Patience
+    settings: ArchiveSettings, *, variables: Mapping[str, str], deadline: RetryDeadline
 ) -> Storage:
     """The archive of an account's nights.
 
     Args:
         settings: What archive.toml says, with a path.
         variables: The environment's, for keys.
-        patience: How long a remote storage that fails is waited for.
+        deadline: How long a remote storage that fails is waited for.
 
     Raises:
         ConfigurationError: a key of a remote storage is missing.
     """
     if settings.is_remote:
-        return s3_storage(settings, keys=variables, patience=patience)
+        return s3_storage(settings, keys=variables, deadline=deadline)
     return LocalStorage(Path(settings.path))

@@ -27,12 +27,12 @@ from recon.cli import (
     reconcile_commands,
     upkeep,
 )
+from recon.cli.output import echo, echo_error, print_any_name
 from recon.cli.people_commands import ActGroup, act
-from recon.cli.speaking import echo_error, say, speak_any_name
 from recon.model.errors import ReconError
 from recon.model.uptime import collect_seldom, pool_of
 from recon.privacy.card_numbers import holds_card
-from recon.privacy.own_files import WITHOUT_PLUGINS, keep_strangers_out
+from recon.privacy.own_files import WITHOUT_PLUGINS, refuse_other_users
 from recon.privacy.shown_text import for_people
 
 UNEXPECTED_EXIT_CODE = 1
@@ -186,7 +186,7 @@ for _group, _commands in GROUPS.items():
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(f"recon {__version__}")
+        echo(f"recon {__version__}")
         raise typer.Exit
 
 
@@ -208,21 +208,21 @@ def _recon(
     del version, debug
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(terms: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code of the process."""
     collect_seldom()
     os.environ.update(pool_of(os.environ))
-    keep_strangers_out()
+    refuse_other_users()
     os.environ.update(WITHOUT_PLUGINS)
-    speak_any_name()
-    words = sys.argv[1:] if words is None else list(words)
-    debug = DEBUG_OPTION in words
-    words = [word for word in words if word != DEBUG_OPTION]
+    print_any_name()
+    terms = sys.argv[1:] if terms is None else list(terms)
+    debug = DEBUG_OPTION in terms
+    terms = [term for term in terms if term != DEBUG_OPTION]
     try:
-        _refuse_cards(words)
+        _refuse_cards(terms)
         _take_variables()
-        code = _exit_code_of(words)
-        night_commands.notify_missed(words[0] if words else "")
+        code = _exit_code_of(terms)
+        night_commands.notify_missed(terms[0] if terms else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         echo_error(ending.sentence)
@@ -257,7 +257,7 @@ def _take_variables() -> None:
         os.environ.setdefault(name, text or "")
 
 
-def _refuse_cards(words: Sequence[str]) -> None:
+def _refuse_cards(terms: Sequence[str]) -> None:
     """A reason is kept for ever and shown to many: no card number may stand in one.
 
     Raises:
@@ -265,17 +265,17 @@ def _refuse_cards(words: Sequence[str]) -> None:
     """
     from recon.model.errors import UsageError
 
-    for word, following in zip(words, [*words[1:], ""], strict=False):
-        option, equals, value = word.partition("=")
+    for term, following in zip(terms, [*terms[1:], ""], strict=False):
+        option, equals, value = term.partition("=")
         if option in FREE_TEXT_OPTIONS and holds_card(value if equals else following):
             msg = f"{option} holds a card number; say it without the number: nothing was done"
             raise UsageError(msg)
 
 
-def _exit_code_of(words: Sequence[str]) -> int:
+def _exit_code_of(terms: Sequence[str]) -> int:
     """Run typer, which ends by SystemExit and has told wrong usage itself by then."""
     try:
-        app(args=list(words), prog_name="recon")
+        app(args=list(terms), prog_name="recon")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.speaking import say, telling
+from recon.cli.output import echo, progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,16 +69,16 @@ def demo(
         from recon.cli.demo_work import deliver_until_stopped
         from recon.steps.runtime.environment import system_clock
 
-        deliver_until_stopped(demo_folder, clock=system_clock, sleep=time.sleep, tell=say)
+        deliver_until_stopped(demo_folder, clock=system_clock, sleep=time.sleep, report=echo)
     memory = agree(recall(demo_folder), orders=orders, seed=seed)
     with _or_fresh():
         if prepare_only:
             _prepare(demo_folder, memory)
             return
         figures = _nights(demo_folder, memory, to=to)
-    say(f"{figures['end']} in {time.monotonic() - started:.1f} seconds.")
+    echo(f"{figures['end']} in {time.monotonic() - started:.1f} seconds.")
     for sentence in _look_first(demo_folder, workbook=str(figures.get("workbook", "none"))):
-        say(sentence)
+        echo(sentence)
     if figures["exit_code"] not in FOUND_ON_PURPOSE:
         raise typer.Exit(int(figures["exit_code"]))
 
@@ -102,9 +102,9 @@ def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:
 
     with prepared(folder, memory) as ready:
         port = ready.port
-    say(f"Prepared: {folder.root}")
-    say(f"Gateway: recon sandbox --state {folder.sandbox_state} --port {port}")
-    say(f"Night: cd {folder.root} && {_program()} nightly")
+    echo(f"Prepared: {folder.root}")
+    echo(f"Gateway: recon sandbox --state {folder.sandbox_state} --port {port}")
+    echo(f"Night: cd {folder.root} && {_program()} nightly")
 
 
 def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[str, int | str]":
@@ -115,12 +115,12 @@ def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[
 
     *before, newest = days_after(memory, to=date_of(to)) if to else [None]
     for day in before:
-        with telling(["prepare", *STEP_NAMES]) as tell:
-            end = whole_night(folder, memory, tell=tell, day=day)["end"]
-        say(f"{end}: night of {day}")
+        with progress_of(["prepare", *STEP_NAMES]) as report:
+            end = whole_night(folder, memory, report=report, day=day)["end"]
+        echo(f"{end}: night of {day}")
         memory = recall(folder) or memory
-    with telling(["prepare", *STEP_NAMES]) as tell:
-        return whole_night(folder, memory, tell=tell, day=newest)
+    with progress_of(["prepare", *STEP_NAMES]) as report:
+        return whole_night(folder, memory, report=report, day=newest)
 
 
 def _program() -> str:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from recon.cli.night_commands import played
-from recon.cli.speaking import Tell
+from recon.cli.output import Echo
 from recon.config.settings import load_tables
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Clock
+from recon.model.terms import Clock
 from recon.privacy.own_files import for_group, for_owner, make_folder
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.sandbox.world.cash import (
@@ -425,15 +425,15 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
 
 
 def whole_night(
-    demo: DemoFolder, memory: DemoMemory, *, tell: Tell, day: date | None = None
+    demo: DemoFolder, memory: DemoMemory, *, report: Echo, day: date | None = None
 ) -> Mapping[str, int | str]:
     """Prepare, then one live night, as `recon nightly` runs it; its figures."""
     with prepared(demo, memory, day=day) as ready:
-        tell(f"The sandbox gateway answers at port {ready.port}, the sample night lies ready.")
+        report(f"The sandbox gateway answers at port {ready.port}, the sample night lies ready.")
         request = NightRequest(
             ACCOUNT.merchant_id, ACCOUNT.account_id, ready.business_date, Mode.LIVE
         )
-        figures = played(request, variables={**_of_others(), **ready.variables}, tell=tell)
+        figures = played(request, variables={**_of_others(), **ready.variables}, report=report)
     remember(demo, replace(recall(demo) or memory, played=ready.business_date.isoformat()))
     return figures
 
@@ -506,7 +506,7 @@ UNANSWERED_MAX = 60
 
 
 def deliver_until_stopped(
-    demo: DemoFolder, *, clock: Clock, sleep: Callable[[float], None], tell: Callable[[str], None]
+    demo: DemoFolder, *, clock: Clock, sleep: Callable[[float], None], report: Callable[[str], None]
 ) -> NoReturn:
     """Look every LOOK_SECONDS; the first look must be answered.
 
@@ -517,13 +517,13 @@ def deliver_until_stopped(
     while True:
         try:
             for day in deliver_due(demo, now=clock()):
-                tell(f"Delivered: the files of {day}")
+                report(f"Delivered: the files of {day}")
             unanswered = 0
         except ConfigurationError as error:
             unanswered += 1
             if unanswered > UNANSWERED_MAX:
                 raise
-            tell(f"{error}; nothing was delivered, the next look is in {LOOK_SECONDS} s")
+            report(f"{error}; nothing was delivered, the next look is in {LOOK_SECONDS} s")
         sleep(LOOK_SECONDS)
 
 

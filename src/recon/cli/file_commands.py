@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.night_choices import OneAccount, OneMerchant, date_of, opened
-from recon.cli.people_commands import NAME_HELP, Code, speak
-from recon.cli.speaking import echo_error, say
+from recon.cli.output import echo, echo_error
+from recon.cli.people_commands import NAME_HELP, Code, perform
 from recon.model.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _check(
         echo_error(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
     if checked.refused_actions:
         echo_error(INSTRUCTIONS_REFUSED)
-    say("Nothing was stored.")
+    echo("Nothing was stored.")
     if checked.rejects or checked.refused_actions or left:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
@@ -143,27 +143,27 @@ def _write_mendable(
 
     written = write_mendable(file, out=out, account=declared, settings=settings)
     if written is None:
-        say(f"{file.name} has no refused row; nothing was written.")
+        echo(f"{file.name} has no refused row; nothing was written.")
         return
     path, rows = written
-    say(f"{rows} refused rows: {path}")
+    echo(f"{rows} refused rows: {path}")
 
 
 def _notify(checked: "CheckedFile") -> None:
     source = checked.source
     layout = f'the layout "{checked.layout}"' if checked.layout else "the columns of the contract"
-    say(f"{source.name}: {source.size_bytes} bytes, SHA-256 {source.sha256}, read by {layout}.")
+    echo(f"{source.name}: {source.size_bytes} bytes, SHA-256 {source.sha256}, read by {layout}.")
     skipped = f", {source.rows_skipped} skipped ({source.skipped_by})" if source.skipped_by else ""
-    say(
+    echo(
         f"{source.rows_read} rows: {source.rows_accepted} would be accepted, "
         f"{source.rows_rejected} refused{skipped}."
     )
     for currency, total in checked.sums.items():
-        say(f"Accepted: {total} {currency}")
+        echo(f"Accepted: {total} {currency}")
     for kind, rows in sorted(checked.actions.items()):
-        say(f"Instructions: {rows} {kind}")
+        echo(f"Instructions: {rows} {kind}")
     if checked.ignored_columns:
-        say(f"Not read, because recon does not know them: {', '.join(checked.ignored_columns)}")
+        echo(f"Not read, because recon does not know them: {', '.join(checked.ignored_columns)}")
     for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
         shown = f" ({reject.value!r})" if reject.value else ""
         echo_error(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
@@ -180,24 +180,24 @@ def _notify(checked: "CheckedFile") -> None:
 def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) -> None:
     """Say what statements prove before a night counts them; nothing is stored."""
     from recon.config.settings import config_dir_of, load_rules
-    from recon.matching.bank.statements import judge_statements
+    from recon.matching.bank.statements import classify_statements
     from recon.steps.files.bank_files import read_bank_files
 
     read_rules = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     day = date_of(as_of) if as_of else datetime.now(UTC).date()
     source = read_bank_files(files, rules=read_rules).source
-    judged = judge_statements(source, rules=read_rules, day=day)
+    judged = classify_statements(source, rules=read_rules, day=day)
     for number, statement in enumerate(source.statements):
         counts = number in judged.counted
-        say(f"{_reported_of(statement)} {'It counts.' if counts else 'It does not count.'}")
+        echo(f"{_reported_of(statement)} {'It counts.' if counts else 'It does not count.'}")
     for note in source.notes:
-        say(note)
+        echo(note)
     for name, cover in judged.covers.items():
         days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"
-        say(f"{name}: covered {days}.")
+        echo(f"{name}: covered {days}.")
     for problem in judged.problems:
         echo_error(problem)
-    say("Nothing was stored.")
+    echo("Nothing was stored.")
     if judged.problems:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
@@ -262,11 +262,11 @@ def file(
     from recon.steps import acts
 
     if row is not None:
-        speak(acts.DismissRow, {"row": row, "reason": dismiss}, name=by, code=code)
+        perform(acts.DismissRow, {"row": row, "reason": dismiss}, name=by, code=code)
         return
     of_file = {"file": name, "merchant_id": merchant, "account_id": account}
     model = acts.ReadAgain if again else acts.DismissFile
-    speak(model, of_file | {"reason": again or dismiss}, name=by, code=code)
+    perform(model, of_file | {"reason": again or dismiss}, name=by, code=code)
 
 
 def _list(merchant: str, account: str) -> None:
@@ -277,32 +277,31 @@ def _list(merchant: str, account: str) -> None:
     with opened() as environment:
         accounts = named_accounts(environment.settings, merchant=merchant, account=account)
         known = [(which, files_of(which, environment=environment)) for which in accounts]
-        standing = [
-            (run.account, row) for run, rows in outstanding_rows(environment) for row in rows
-        ]
+        status = [(run.account, row) for run, rows in outstanding_rows(environment) for row in rows]
     for which, met in known:
         for file in met:
-            say(f"{'/'.join(which)} {_line_of(file)}")
+            echo(f"{'/'.join(which)} {_line_of(file)}")
         if not met:
-            say(f"{'/'.join(which)}: no night has met a file yet.")
+            echo(f"{'/'.join(which)}: no night has met a file yet.")
     is_all = not (merchant or account)
-    refused = [(which, row) for which, row in standing if is_all or which in accounts]
+    refused = [(which, row) for which, row in status if is_all or which in accounts]
     for which, row in refused:
         order = row.order_no or "an order whose number could not be read"
         where = f"{row.source} line {row.line}, {row.column}: {row.reason}"
-        say(f"{row.reject_id}  {'/'.join(which)}  {order}  {where}")
-    say(f"{len(refused)} rejected rows stand for orders that are not verified.")
+        echo(f"{row.reject_id}  {'/'.join(which)}  {order}  {where}")
+    echo(f"{len(refused)} rejected rows stand for orders that are not verified.")
 
 
 def _line_of(file: "KnownFile") -> str:
     """Its night, name and version, then what became of it."""
-    source, word = file.source, file.word
+    source, decision = file.source, file.decision
     text = (
         f"{source.rows_accepted} of {source.rows_read} rows taken, {source.rows_rejected} refused"
     )
     if file.refused:
         text = f"refused whole: {file.refused}"
-    if word is not None:
-        at = f"{word.at:%Y-%m-%d %H:%M} UTC"
-        text = f"{text}; {word.event}, said {word.data['by']} at {at}: {word.data['reason']}"
+    if decision is not None:
+        at = f"{decision.at:%Y-%m-%d %H:%M} UTC"
+        by, reason = decision.data["by"], decision.data["reason"]
+        text = f"{text}; {decision.event}, said {by} at {at}: {reason}"
     return f"{file.business_date} {source.name} (version {file.version}, run {file.run_id}): {text}"

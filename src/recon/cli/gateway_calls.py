@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from recon.cli.night_choices import Account, Merchant, opened
-from recon.cli.speaking import AsJson, say, show, show_checks, show_json
+from recon.cli.output import AsJson, echo, show, show_checks, show_json
 from recon.model.errors import ConfigurationError, UsageError
 from recon.privacy.own_files import for_owner
 
@@ -274,7 +274,7 @@ _of_a_whole_payment(
 
 def _move(kind: str, order: str, owner: tuple[str, str], *, as_json: bool, **given: str) -> None:
     from recon.model.money import Money
-    from recon.model.words import InstructionKind
+    from recon.model.terms import InstructionKind
     from recon.steps.money.by_hand import HandRequest, carry_out
 
     request = HandRequest(InstructionKind(kind), *owner, order_no=order, **given)
@@ -288,7 +288,7 @@ def _move(kind: str, order: str, owner: tuple[str, str], *, as_json: bool, **giv
         show_json(row)
     else:
         show([row], columns=MOVED_COLUMNS)
-        say(f"{message or 'Done.'} [{result.instruction_id}]")
+        echo(f"{message or 'Done.'} [{result.instruction_id}]")
     if code := EXIT_CODES_OF_MOVES.get(result.state.value, NOT_KNOWN_EXIT_CODE):
         raise typer.Exit(code)
 
@@ -521,9 +521,9 @@ def _notify(
     else:
         for name, value in row.items():
             if value:
-                say(f"{name}: {value}")
+                echo(f"{name}: {value}")
     if outcome == "unknown" and not as_json:
-        say(f"Do not send it again. {where}")
+        echo(f"Do not send it again. {where}")
     if code := EXIT_CODES.get(outcome, NOT_KNOWN_EXIT_CODE):
         raise typer.Exit(code)
 

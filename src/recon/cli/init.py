@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, get_args
 import typer
 
 from recon.cli.night_choices import Account, Merchant
+from recon.cli.output import echo, echo_error, show
 from recon.cli.reconcile_commands import AsOf, reconcile
-from recon.cli.speaking import echo_error, say, show
 from recon.model.errors import SourceUnreadableError
 from recon.privacy.own_files import OWNER, folder_for_now, for_owner, make_folder
 from recon.privacy.shown_text import redacted
@@ -78,7 +78,7 @@ class _Answers:
         full = f"{name}:{key}" if name else key
         given = self._given.get(full, self._given.get(key))
         if given is None and sys.stdin is not None and sys.stdin.isatty():
-            say(f"{full}: {question}")
+            echo(f"{full}: {question}")
             given = typer.prompt(key, default=self._last.get(key))
             self._last[key] = given
         if given is None:
@@ -168,7 +168,7 @@ def init(
         _lay_down(written, folder=drafts, force=True)
         settings = load_file_settings({"RECON_CONFIG_DIR": f"{drafts}/config"})
         for sentence in _lay_down(written | {".env": dotenv}, folder=folder, force=force):
-            say(sentence)
+            echo(sentence)
         (own,) = settings.accounts.values()
         for inbox in (*own.inboxes, own.reports, *(folder / bank for bank in settings.rules.bank)):
             make_folder(inbox)
@@ -235,7 +235,7 @@ def _print_layout(
     answers.refuse_open()
     if proposed is None:
         raise typer.Exit(REFUSED_EXIT_CODE)
-    say(proposed.text.rstrip("\n") or "# written as ours: it needs no layout")
+    echo(proposed.text.rstrip("\n") or "# written as ours: it needs no layout")
     for path, checked in zip(files, proposed.checked, strict=True):
         _notify(path, checked)
     if not proposed.usable:
@@ -257,7 +257,7 @@ def _understood(
     proposed = _proposed(paths, kind=kind, account=account, answers=answers)
     if proposed is None:
         return None
-    say(f"{paths[0].name}: {kind}{f', and {len(paths) - 1} more like it' * (len(paths) > 1)}")
+    echo(f"{paths[0].name}: {kind}{f', and {len(paths) - 1} more like it' * (len(paths) > 1)}")
     rows = proposed.checked[0].rows
     if rows is not None and kind in SHOWN:
         shown = rows.head(SHOWN_ROWS).to_dict("records")
@@ -401,21 +401,21 @@ def _states(groups: Sequence[_Group], *, answers: _Answers) -> dict[str, str]:
     """What each state of the gateway's list means that the rules do not know yet."""
     from recon.config.rules import MappedState
     from recon.config.settings import load_rules
-    from recon.files.proposing.vocabulary import MEANINGS, plain_words
-    from recon.model.words import GatewayState
+    from recon.files.proposing.vocabulary import MEANINGS, plain_text
+    from recon.model.terms import GatewayState
 
     rules, known = load_rules(config_dir=None), get_args(MappedState)
     states: dict[str, str] = {}
     for group in (each for each in groups if each.kind == "gateway"):
         rows = [each.rows["payment_status"] for each in group.checked if each.rows is not None]
-        for word in dict.fromkeys(chain.from_iterable(rows)):
-            if not word or rules.state_of(word) is not GatewayState.UNMAPPED:
+        for term in dict.fromkeys(chain.from_iterable(rows)):
+            if not term or rules.state_of(term) is not GatewayState.UNMAPPED:
                 continue
-            meant = MEANINGS["status"].get(plain_words(word), "")
+            meant = MEANINGS["status"].get(plain_text(term), "")
             if meant not in known:
                 ask = f"which of {', '.join(known)} is it?"
-                meant = answers.ask(f"payment_status.{word}", ask, name=group.paths[0].name) or ""
-            states[word] = meant
+                meant = answers.ask(f"payment_status.{term}", ask, name=group.paths[0].name) or ""
+            states[term] = meant
     return states
 
 
@@ -476,5 +476,5 @@ def _not_asked(groups: Sequence[_Group], *, folder: Path) -> Path:
     path = folder / "gateway-not-asked.csv"
     keys = pd.concat(frames).drop_duplicates()
     keys.assign(**{name: blank[name] for name in blank.keys() - key}).to_csv(path, index=False)
-    say("No list of the gateway's payments is among these files: every order is UNVERIFIED.")
+    echo("No list of the gateway's payments is among these files: every order is UNVERIFIED.")
     return path

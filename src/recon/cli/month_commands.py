@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from recon.cli.night_choices import Night, OneAccount, OneMerchant, opened, run_of
-from recon.cli.people_commands import NAME_HELP, Code, refuse_typed, speak
-from recon.cli.speaking import AsJson, echo_error, say, show_json
+from recon.cli.output import AsJson, echo, echo_error, show_json
+from recon.cli.people_commands import NAME_HELP, Code, perform, refuse_typed
 
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessMonth
@@ -82,20 +82,20 @@ def close(
             digest = digest or _to_sign(wanted, which, environment=environment)
     if take_back:
         subject = acts.subject_of(acts.CLOSED if sign else acts.REOPENED)
-        speak(acts.TakeBack, {"subject": subject}, name=name, code=code)
+        perform(acts.TakeBack, {"subject": subject}, name=name, code=code)
         return
     fields = {"month": month, "merchant_id": which[0], "account_id": which[1]}
     if reopen:
-        speak(acts.ReopenMonth, {**fields, "reason": reopen}, name=name, code=code)
+        perform(acts.ReopenMonth, {**fields, "reason": reopen}, name=name, code=code)
         return
-    done = speak(acts.SignClose, {**fields, "role": sign, "digest": digest}, name=name, code=code)
+    done = perform(acts.SignClose, {**fields, "role": sign, "digest": digest}, name=name, code=code)
     if done is None or done.ending != CloseVerdict.CLOSED:
         return
     with opened(signs=False) as environment:
         sealed = shown_close(
             wanted, account=which, folder=out, environment=environment, is_compared=False
         )
-    say("\n".join(sealed.lines))
+    echo("\n".join(sealed.lines))
 
 
 def _show(
@@ -123,16 +123,16 @@ def _show(
     if as_json:
         show_json([each.document for each in shown])
     for each in () if as_json else shown:
-        say("\n".join(each.lines))
+        echo("\n".join(each.lines))
         is_closed = "closed" in each.document
         if each.stated is not None:
-            say("\n".join(_statement_lines(each.stated, is_closed=is_closed)))
+            echo("\n".join(_statement_lines(each.stated, is_closed=is_closed)))
         if is_closed:
-            say(f"To open it again: recon close {wanted.name} --reopen WHY --as NAME, two people")
+            echo(f"To open it again: recon close {wanted.name} --reopen WHY --as NAME, two people")
     for line in chain.from_iterable(each.blocked for each in shown):
         echo_error(line)
     for page in () if as_json else pages:
-        say(page)
+        echo(page)
     raise typer.Exit(max(each.exit_code for each in shown))
 
 
@@ -156,7 +156,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
             f"`recon close {wanted.name}` says it again, and writes the workbook"
         )
         raise UsageError(msg)
-    say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
+    echo(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
     return digest
 
 
@@ -229,28 +229,28 @@ def journals(
         if period:
             month = BusinessMonth.named(period)
             own = one_account(environment.settings, merchant=merchant, account=account)
-            handed = export_month(month, account=own, wanted=wanted, environment=environment)
+            export = export_month(month, account=own, wanted=wanted, environment=environment)
         else:
-            handed = export_of_night(named, wanted=wanted, environment=environment)
-    _echo_stored_back(handed.kept_back)
-    if not handed.paths:
+            export = export_of_night(named, wanted=wanted, environment=environment)
+    _echo_stored_back(export.held_back_journals)
+    if not export.paths:
         what = f"journals of {period}" if period else "proposed journals"
-        say(nothing_left(f"{handed.handed_before} {what}", before=handed.handed_before))
+        echo(nothing_left(f"{export.handed_before} {what}", before=export.handed_before))
         return
-    of = f" of {period}, close {handed.close}" if period else ""
-    say(f"{handed.journals} journals{of}:")
-    for path in handed.paths:
-        say(f"  {path}")
+    of = f" of {period}, close {export.close}" if period else ""
+    echo(f"{export.journals} journals{of}:")
+    for path in export.paths:
+        echo(f"  {path}")
 
 
-def _echo_stored_back(kept_back: Mapping[str, str]) -> None:
+def _echo_stored_back(held_back_journals: Mapping[str, str]) -> None:
     """Each with its reason; one that many share is said once a line of them."""
     by_reason: dict[str, list[str]] = {}
-    for name, why in kept_back.items():
+    for name, why in held_back_journals.items():
         by_reason.setdefault(why, []).append(name)
     for why, names in by_reason.items():
         for first in range(0, len(names), STORED_A_LINE):
-            say(f"Kept back: {', '.join(names[first : first + STORED_A_LINE])}; {why}.")
+            echo(f"Kept back: {', '.join(names[first : first + STORED_A_LINE])}; {why}.")
 
 
 def nothing_left(what: str, *, before: int) -> str:
@@ -261,7 +261,7 @@ def nothing_left(what: str, *, before: int) -> str:
 def _list_out() -> None:
     """The journals that were handed out and that no night's ledger shows yet."""
     from recon.model.money import Money
-    from recon.model.words import PERMANENT
+    from recon.model.terms import PERMANENT
     from recon.steps.month.books import journals_out
 
     with opened() as environment:
@@ -270,12 +270,12 @@ def _list_out() -> None:
         amount = Money.of_minor_units(out.amount, currency=out.currency)
         what = f"for order {out.order_no or '-'}" if out.kind == PERMANENT else out.kind
         source = "run" if out.kind == PERMANENT else "the close of"
-        say(
+        echo(
             f"{out.journal_id}: {amount} {what} of {out.merchant_id}/{out.account_id}, dated "
             f"{out.day or 'by a night that is not kept'}, handed out as {out.format} "
             f"{out.handed_out_at:%Y-%m-%d %H:%M} UTC of {source} {out.handed_out_of}"
         )
-    say(f"{len(handed_out)} journals are out and not yet seen in the books.")
+    echo(f"{len(handed_out)} journals are out and not yet seen in the books.")
 
 
 def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]:
@@ -291,7 +291,7 @@ def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]
             since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
             yield f"The rules changed: {since}. Dates are those of the newest."
         unknown = unreported_refunds(stated.statement.unknown_refunds)
-        yield from (f"{untold.sentence}." for untold in unknown)
+        yield from (f"{unreported.sentence}." for unreported in unknown)
     for currency in stated.statement.currencies:
         yield ""
         for row in chain.from_iterable(blocks_of(stated.statement, currency=currency)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.speaking import say
+from recon.cli.output import echo
 from recon.model.nights import Mode
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def mode_of(live: bool | None) -> Mode:
 
         live = load_settings(os.environ).is_sandbox
         if not live:
-            say("A dry run, for the gateway is not the sandbox: nothing is sent without --live.")
+            echo("A dry run, for the gateway is not the sandbox: nothing is sent without --live.")
     return Mode.LIVE if live else Mode.DRY_RUN
 
 

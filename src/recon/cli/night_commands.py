@@ -22,9 +22,9 @@ from recon.cli.night_choices import (
     opened,
     run_of,
 )
-from recon.cli.speaking import AsJson, Tell, echo_error, say, show, show_json, telling
+from recon.cli.output import AsJson, Echo, echo, echo_error, progress_of, show, show_json
 from recon.model.nights import Mode, NightRequest, Part
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 
 if TYPE_CHECKING:
     from recon.model.nights import StepSummary
@@ -88,12 +88,12 @@ def nights(
         accounts = watched(environment)
     listed = [night for night in night_rows if night.due]
     for night in () if as_json else listed:
-        say(line_of(night))
+        echo(line_of(night))
     shown = {night.run_id for night in listed} - {""}
     newest = [account for account in accounts if account.newest and account.newest.run_id in shown]
     for line in newest:
         for trouble in () if as_json else line.troubles:
-            say(f"{line.account}: {trouble}")
+            echo(f"{line.account}: {trouble}")
     if as_json:
         troubles = {line.account: list(line.troubles) for line in newest if line.troubles}
         show_json({"nights": [document_of(night) for night in listed], "troubles": troubles})
@@ -116,7 +116,7 @@ def _list_runs(count: int, *, as_json: bool) -> None:
     elif rows:
         show(rows, columns=RUNS)
     else:
-        say("No night has run yet.")
+        echo("No night has run yet.")
 
 
 def _run_row(run: "Run") -> dict[str, str]:
@@ -140,7 +140,7 @@ def document_of(night: "Night") -> dict[str, object]:
         "account": night.account_id,
         "night": night.business_date.isoformat(),
         "run": night.run_id,
-        "standing": night.standing,
+        "standing": night.status,
         "exit_code": night.exit_code,
         "signed": [{"role": each.role, "by": each.by} for each in night.signed],
         "void_because": night.void_because,
@@ -154,14 +154,14 @@ def line_of(night: "Night") -> str:
     void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
     run = f" ({night.run_id})" if night.run_id else ""
     which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-    return f"{which}: {night.standing}{run}, {night.signed_words}{void}"
+    return f"{which}: {night.status}{run}, {night.signed_text}{void}"
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def notify_missed(command: str, *, tell: Callable[[str], None] = echo_error) -> None:
+def notify_missed(command: str, *, report: Callable[[str], None] = echo_error) -> None:
     """After a command: say which nights never ran, so that cron's mail of the next one says it."""
     if command not in REPORTED_BY:
         return
@@ -175,7 +175,7 @@ def notify_missed(command: str, *, tell: Callable[[str], None] = echo_error) -> 
     except ReconError:
         return  # the command itself said what is wrong with the settings or the database
     for sentence in missed_reported(accounts):
-        tell(sentence)
+        report(sentence)
 
 
 def _check() -> None:
@@ -192,7 +192,7 @@ def _check() -> None:
         with opened(workers=IN_PROCESS) as environment:
             accounts = watched(environment)
     except ReconError as error:
-        say(_one_line(Plugin.UNKNOWN, str(error)))
+        echo(_one_line(Plugin.UNKNOWN, str(error)))
         raise typer.Exit(Plugin.UNKNOWN) from None
     sentences = [
         f"{account.account}: {trouble}" for account in accounts for trouble in account.troubles
@@ -204,7 +204,7 @@ def _check() -> None:
     dates = [account.newest.business_date for account in accounts if account.newest]
     fine = f"{len(accounts)} accounts, newest night {max(dates, default='none')}"
     figures = " ".join(f"{name}={count}" for name, count in counted(accounts).items())
-    say(f"{_one_line(code, ' '.join(sentences) or fine)} | {figures}")
+    echo(f"{_one_line(code, ' '.join(sentences) or fine)} | {figures}")
     raise typer.Exit(code)
 
 
@@ -254,8 +254,8 @@ def nightly(
     mode = Mode.LIVE if only else mode_of(live)
     request = NightRequest(merchant, account, day, mode, opening=opening, skip=skip.strip())
     run, steps = (night.finish, night.LAST_STEPS) if only else (night.run, night.STEP_NAMES)
-    with telling(steps) as tell:
-        figures = played(request, variables=os.environ, tell=tell, run=run)
+    with progress_of(steps) as report:
+        figures = played(request, variables=os.environ, report=report, run=run)
     dry = " (dry run, nothing was sent)" * (mode is Mode.DRY_RUN)
     end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
 
@@ -264,7 +264,7 @@ def played(
     request: NightRequest,
     *,
     variables: Mapping[str, str],
-    tell: Tell,
+    report: Echo,
     run: Callable[..., object] | None = None,
 ) -> dict[str, int | str]:
     """One whole night in this process, and the workbook over all accounts; its figures.
@@ -272,14 +272,14 @@ def played(
     Args:
         request: which night.
         variables: of the environment.
-        tell: takes the sentence of each step.
+        report: takes the sentence of each step.
         run: what plays it; without it the night from its beginning.
     """
     from recon.model.uptime import look_past_loaded
     from recon.steps.night.monitor import index_after
     from recon.steps.night.whole_night import run as whole_night
     from recon.steps.runtime.environment import environment_of, system_clock
-    from reports.handed import index, workbooks
+    from reports.workbook_io import index, workbooks
 
     look_past_loaded()
     figures: dict[str, int | str] = {}
@@ -288,19 +288,19 @@ def played(
             request,
             environment=environment,
             workbooks=workbooks(),
-            progress=_progress(figures, tell=tell),
+            progress=_progress(figures, report=report),
             echo_error=echo_error,
         )
-        index_after(request, environment=environment, write=index, say=say)
+        index_after(request, environment=environment, write=index, echo=echo)
     return figures
 
 
-def _progress(figures: dict[str, int | str], *, tell: Tell) -> "Callable[[StepSummary], None]":
+def _progress(figures: dict[str, int | str], *, report: Echo) -> "Callable[[StepSummary], None]":
     """What hears of each step that is done: its figures are kept, its sentence is told."""
 
     def progress(summary: "StepSummary") -> None:
         figures.update(summary.figures)
-        tell(summary.sentence)
+        report(summary.sentence)
 
     return progress
 
@@ -311,19 +311,19 @@ def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     Raises:
         typer.Exit: always.
     """
-    say(f"Workbook: {figures.get('workbook', 'none')}")
+    echo(f"Workbook: {figures.get('workbook', 'none')}")
     end, verdict = figures["end"], figures["verdict"]
     beside = f", and the workbook says {verdict}" if end != verdict else ""
-    say(f"{end}: {account}{beside}")
+    echo(f"{end}: {account}{beside}")
     if sentence := figures["told"]:
-        say(str(sentence))
+        echo(str(sentence))
     raise typer.Exit(int(figures["exit_code"]))
 
 
 def status(
     *,
     as_json: AsJson = False,
-    tell: Annotated[
+    report: Annotated[
         str,
         typer.Option(
             help="A run or a business date: tell the people of notices.toml how it ended who have "
@@ -336,34 +336,34 @@ def status(
     Ends with the code of the worst night: 5 money, 4 not proven, incomplete, stopped or missing, 3
     breaks open, 0.
     """
-    if tell:
-        _notify_again(tell)
+    if report:
+        _notify_again(report)
         return
     from recon.steps.approvals import people
     from recon.steps.approvals.sign_off import nights
     from recon.steps.money.gate import sending_stopped
     from recon.steps.night import monitor
-    from recon.steps.runtime.identity import waiting_words
+    from recon.steps.runtime.identity import waiting_decisions
 
     with opened() as environment:
         accounts = [
-            (_standing(run, environment=environment), attention)
+            (_status(run, environment=environment), attention)
             for run, attention in people.status(environment)
         ]
         days = {str(account["night"]) for account, _ in accounts}
         signed = {
-            night.run_id: night.signed_words
+            night.run_id: night.signed_text
             for day in sorted(map(date.fromisoformat, days))
             for night in nights(day, last=day, environment=environment)
         }
-        words, stopped = waiting_words(environment), str(sending_stopped(environment) or "")
+        terms, stopped = waiting_decisions(environment), str(sending_stopped(environment) or "")
         watched, now = monitor.watched(environment), environment.clock()
     missed, code = [*monitor.missed_reported(watched)], int(monitor.worst(watched))
     if as_json:
         show_json(
             {
                 "sending_stopped": stopped,
-                "words_that_wait": [word.what for word in words],
+                "words_that_wait": [term.what for term in terms],
                 "accounts": [
                     {
                         **account,
@@ -378,59 +378,59 @@ def status(
         )
         raise typer.Exit(code)
     if stopped:
-        say(f"{stopped[:1].upper()}{stopped[1:]}.")
-    for word in words:
-        at = f"{word.by.at:%Y-%m-%d %H:%M} UTC"
-        say(f"{word.by.in_words} said at {at}: {word.what} ({word.reason}).")
-        say(f"  A second person must say the same until {word.valid_until:%Y-%m-%d %H:%M} UTC.")
+        echo(f"{stopped[:1].upper()}{stopped[1:]}.")
+    for term in terms:
+        at = f"{term.by.at:%Y-%m-%d %H:%M} UTC"
+        echo(f"{term.by.as_text} said at {at}: {term.what} ({term.reason}).")
+        echo(f"  A second person must say the same until {term.valid_until:%Y-%m-%d %H:%M} UTC.")
     if not accounts:
-        say("No night has run yet.")
+        echo("No night has run yet.")
     for account, attention in accounts:
-        _echo_standing(account, signed=signed)
+        _echo_status(account, signed=signed)
         for is_below, line in people.attention_lines(attention, now=now):
-            say(f"{'    ' if is_below else '  '}{line}")
+            echo(f"{'    ' if is_below else '  '}{line}")
         if not attention:
-            say("  No instruction needs a person.")
+            echo("  No instruction needs a person.")
     for sentence in missed:
-        say(sentence)
+        echo(sentence)
     raise typer.Exit(code)
 
 
-def _standing(run: "Run", *, environment: "Environment") -> dict[str, Any]:
+def _status(run: "Run", *, environment: "Environment") -> dict[str, Any]:
     """The newest night of an account, as programs read it; `not_reported`: who -> why."""
     from recon.steps.approvals import people
     from recon.steps.approvals.sign_off import to_sign
     from recon.steps.night import monitor
-    from recon.steps.night.notices import untold
+    from recon.steps.night.notices import unreported
 
     return {
         "merchant": run.merchant_id,
         "account": run.account_id,
         "night": run.business_date.isoformat(),
         "run": run.run_id,
-        "standing": people.standing_of(run, environment=environment),
+        "standing": people.status_of(run, environment=environment),
         "breaks": monitor.breaks_of(run, environment=environment),
         "to_sign": to_sign(run.run_id, environment=environment),
         "workbook": run.workbook,
-        "not_reported": untold(run, environment=environment),
+        "not_reported": unreported(run, environment=environment),
     }
 
 
-def _echo_standing(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> None:
+def _echo_status(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> None:
     """The same for people; `signed`: run of a live night -> who signed its workbook."""
     run = account["run"]
-    say(f"{account['merchant']}/{account['account']}: night of {account['night']}, run {run}")
-    say(f"  {account['standing']}")
+    echo(f"{account['merchant']}/{account['account']}: night of {account['night']}, run {run}")
+    echo(f"  {account['standing']}")
     if breaks := account["breaks"]:
-        words = signed.get(run, "nobody signs a dry run")
+        terms = signed.get(run, "nobody signs a dry run")
         severe = f"{breaks['high_or_critical']} of them high or critical"
-        say(f"  {_counted(breaks['open'], 'break')} open, {severe}; {words}.")
+        echo(f"  {_counted(breaks['open'], 'break')} open, {severe}; {terms}.")
     if account["to_sign"]:
-        say(f"  {account['to_sign']}")
+        echo(f"  {account['to_sign']}")
     if account["workbook"]:
-        say(f"  Workbook: {account['workbook']}")
+        echo(f"  Workbook: {account['workbook']}")
     for name, problem in account["not_reported"].items():
-        say(f"  Not told: {name} ({problem}); `recon status --tell {run}` tries again.")
+        echo(f"  Not told: {name} ({problem}); `recon status --tell {run}` tries again.")
 
 
 def _notify_again(night: str) -> None:
@@ -440,7 +440,7 @@ def _notify_again(night: str) -> None:
     named = run_of(night)
     with opened() as environment:
         again = notices.notify_again(named, environment=environment)
-    say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
+    echo(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
 
 
 CHANGES_SHOWN_MAX = 100
@@ -464,7 +464,7 @@ def _run_part(
     )
     from recon.steps.runtime.night_end import undone_by
     from recon.store.nights import runs
-    from reports.handed import workbooks
+    from reports.workbook_io import workbooks
 
     day = closed_day(business_date)
     mode = mode_of(live) if part in SENDS else Mode.DRY_RUN
@@ -472,28 +472,30 @@ def _run_part(
     with opened() as environment:
         if part is Part.INGEST and not business_date:
             day = next_night(account, last_closed=day, environment=environment)
-        with telling(STEPS_OF_PARTS[part]) as tell:
+        with progress_of(STEPS_OF_PARTS[part]) as report:
             run_id = run_part(
                 NightRequest(*account, day, mode),
                 part=part,
                 environment=environment,
                 workbooks=workbooks(),
-                progress=_progress(figures, tell=tell),
+                progress=_progress(figures, report=report),
             )
         moved = moved_since(run_id, environment=environment) if part is Part.QUERY else ()
         with environment.store.reading() as connection:
             run = runs.get(connection, run_id)
         undone = undone_by(run, environment=environment)
-    say(f"Done: {part} of {'/'.join(account)} for {day}, run {run_id}. The night is not run by it.")
+    echo(
+        f"Done: {part} of {'/'.join(account)} for {day}, run {run_id}. The night is not run by it."
+    )
     if part is Part.QUERY:
-        say(f"{len(moved)} orders are shown otherwise than in the night.")
+        echo(f"{len(moved)} orders are shown otherwise than in the night.")
     for change in moved[:CHANGES_SHOWN_MAX]:
-        say(f"  {change.order_no}: {change.then} -> {change.now}")
+        echo(f"  {change.order_no}: {change.then} -> {change.now}")
     if len(moved) > CHANGES_SHOWN_MAX:
-        say(f"  and {len(moved) - CHANGES_SHOWN_MAX} more")
+        echo(f"  and {len(moved) - CHANGES_SHOWN_MAX} more")
     if refused := figures.get("refused") if part is Part.INGEST else 0:
-        say(f"{Verdict.INCOMPLETE}: {refused} files of inboxes were refused whole.")
+        echo(f"{Verdict.INCOMPLETE}: {refused} files of inboxes were refused whole.")
         raise typer.Exit(Verdict.INCOMPLETE.exit_code)
     if undone.kind is not None:
-        say(f"{undone.kind}: {undone.sentence}")
+        echo(f"{undone.kind}: {undone.sentence}")
         raise typer.Exit(undone.kind.exit_code)

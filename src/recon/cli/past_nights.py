@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.night_choices import First, Last, Night, days_of, named_night, opened
-from recon.cli.speaking import AsJson, echo_error, say, show, show_json
+from recon.cli.output import AsJson, echo, echo_error, show, show_json
 from recon.model.money import format_minor_units
-from recon.model.words import DIGITS_READ
+from recon.model.terms import DIGITS_READ
 
 if TYPE_CHECKING:
     from recon.steps.compare.rebuild import OpeningLine
@@ -68,13 +68,13 @@ def breaks(
         return
     which = f"{of_night.business_date}, run {of_night.run_id}"
     if rows is None:
-        say(f"{which}: it never came to a result, so nobody knows its breaks.")
+        echo(f"{which}: it never came to a result, so nobody knows its breaks.")
         return
-    say(f"{which}: {len(rows)} breaks are open.")
+    echo(f"{which}: {len(rows)} breaks are open.")
     if rows:
         show(rows[:BREAKS_SHOWN_MAX], columns=BREAKS)
     if len(rows) > BREAKS_SHOWN_MAX:
-        say(f"and {len(rows) - BREAKS_SHOWN_MAX} more, all in the workbook {of_night.workbook}")
+        echo(f"and {len(rows) - BREAKS_SHOWN_MAX} more, all in the workbook {of_night.workbook}")
 
 
 def _echo_difference(first: str, second: str) -> None:
@@ -83,23 +83,23 @@ def _echo_difference(first: str, second: str) -> None:
 
     with opened() as environment:
         both = difference(first, second, environment=environment)
-    say(both.first)
-    say(both.second)
-    say(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")
+    echo(both.first)
+    echo(both.second)
+    echo(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")
     for rule in both.rules:
-        say(f"  {rule}")
+        echo(f"  {rule}")
     if both.moved_by_rules:
-        say(f"  {both.moved_by_rules}")
-    say(f"{len(both.changes)} changed, {both.unchanged} judged alike")
+        echo(f"  {both.moved_by_rules}")
+    echo(f"{len(both.changes)} changed, {both.unchanged} judged alike")
     for change in both.changes[:CHANGES_SHOWN_MAX]:
         merchant, account, name, currency = change.key
         money = format_minor_units(change.exposure, currency=currency) if currency else "0"
-        say(
+        echo(
             f"{merchant}/{account} {name}: {change.before} -> {change.after} "
             f"({money} {currency}): {change.why}"
         )
     if len(both.changes) > CHANGES_SHOWN_MAX:
-        say(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
+        echo(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
 
 
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
@@ -118,14 +118,14 @@ def opening(
 
     with opened() as environment:
         balance = opening_of(named_night(night), environment=environment)
-    word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
-    say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
+    term = f", {balance.run.predecessor}" if balance.run.predecessor else ""
+    echo(f"{balance.run.business_date}, run {balance.run.run_id}{term}")
     if not balance.lines:
-        say("Nothing is older than the window of this night: the opening balance is 0.")
+        echo("Nothing is older than the window of this night: the opening balance is 0.")
     else:
         show([_row(line) for line in balance.lines], columns=OPENING_COLUMNS)
     if out is not None:
-        say(f"Items: {write_opening(balance, folder=out)}")
+        echo(f"Items: {write_opening(balance, folder=out)}")
 
 
 def _row(line: "OpeningLine") -> dict[str, object]:
@@ -159,7 +159,7 @@ def sql(
     else:
         shown = [{name: "" if cell is None else cell for name, cell in row.items()} for row in rows]
         show(shown, columns=answered.rows.column_names)
-        say(f"{len(rows)} rows.")
+        echo(f"{len(rows)} rows.")
     for sentence in answered.let_go[:LET_GO_SHOWN_MAX]:
         echo_error(f"Of this night only breaks, totals and decisions answer: {sentence}")
     if len(answered.let_go) > LET_GO_SHOWN_MAX:
@@ -192,11 +192,11 @@ def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
         span = Span(*days, named_accounts(environment.settings, merchant="", account=account))
         written = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
     index = written.index
-    say(f"{len(index.nights)} runs and {len(index.closes)} closes were copied to {out}.")
+    echo(f"{len(index.nights)} runs and {len(index.closes)} closes were copied to {out}.")
     for going in index.let_go[:FAULTS_SHOWN_MAX]:
-        say(f"Let go: {going}.")
-    say(f"History up to {index.head.sequence}:{index.head.hash}")
-    say(f"manifest.json: {written.manifest}")
+        echo(f"Let go: {going}.")
+    echo(f"History up to {index.head.sequence}:{index.head.hash}")
+    echo(f"manifest.json: {written.manifest}")
     for fault in index.faults[:FAULTS_SHOWN_MAX]:
         echo_error(fault)
     if index.faults:
@@ -238,14 +238,14 @@ def what_if(
             first=days[0],
             last=days[1],
             environment=environment,
-            progress=say,
+            progress=echo,
         )
         note_answer(answer, rules=candidate, account=named, environment=environment)
     _notify(answer)
     if out is not None:
-        from reports.handed import write_what_if
+        from reports.workbook_io import write_what_if
 
-        say(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
+        echo(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
 
 
 def _notify(answer: "WhatIf") -> None:
@@ -253,9 +253,9 @@ def _notify(answer: "WhatIf") -> None:
 
     for rule in answer.rules:
         late = " (decides what a night reads: not in these figures)"
-        say(f"{rule}{late if rule in answer.not_played else ''}")
+        echo(f"{rule}{late if rule in answer.not_played else ''}")
     if not answer.rules:
-        say("These are the rules of the last of these nights.")
+        echo("These are the rules of the last of these nights.")
     kinds = [*moved(answer.nights)]
     if kinds:
         rows = [
@@ -265,7 +265,7 @@ def _notify(answer: "WhatIf") -> None:
         ]
         show(rows, columns=TRIED_COLUMNS)
     if len(kinds) > KINDS_SHOWN_MAX:
-        say(f"... and {len(kinds) - KINDS_SHOWN_MAX} more lines: --out has them all")
+        echo(f"... and {len(kinds) - KINDS_SHOWN_MAX} more lines: --out has them all")
     count = len(answer.never_raised)
-    say(f"{count} answered breaks would never have been raised.")
-    say(f"Digest of this answer: {answer.digest[:DIGITS_READ]}")
+    echo(f"{count} answered breaks would never have been raised.")
+    echo(f"Digest of this answer: {answer.digest[:DIGITS_READ]}")

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from recon.cli.night_choices import Named, Night, named_night, opened, run_of
-from recon.cli.speaking import echo_error, say
+from recon.cli.output import echo, echo_error
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -142,12 +142,12 @@ def command_of(name: str, model: str) -> Any:
             given["run_id"] = which_of(night or run_id)
         if is_back:
             subject = acts.subject_of(given[act_model.waits_by])
-            speak(acts.TakeBack, {"subject": subject}, name=who, code=code)
+            perform(acts.TakeBack, {"subject": subject}, name=who, code=code)
             return
         if workbook := given.pop("looked_at", None):
             given["workbook_sha256"] = _sha256(workbook)
         fields = {field: value for field, value in given.items() if value not in (None, "", (), [])}
-        speak(act_model, fields, name=who, code=code)
+        perform(act_model, fields, name=who, code=code)
 
     run.__doc__ = inspect.getdoc(act_model)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what Typer looks at
@@ -198,24 +198,26 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
         yield "code", Code, ""
 
 
-def speak(model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str) -> "Done | None":
+def perform(
+    model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str
+) -> "Done | None":
     """Say something at the desk, and tell what became of it; None where it was only shown.
 
     Raises:
         typer.Exit: it ends with another code than 0.
     """
     from recon.steps import acts
-    from reports.handed import drawings
+    from reports.workbook_io import drawings
 
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         place = acts.Place(environment, drawings)
         if model.said_by and not any(map(fields.get, model.said_by)):
-            model.shown(fields, place, say)
+            model.shown(fields, place, echo)
             return None
         asked = partial(code_of, name, code=code, environment=environment)
-        word = acts.act_of(model, fields)
-        done = acts.speak(word, name=name, code=asked, place=place, show=say)
+        term = acts.act_of(model, fields)
+        done = acts.perform(term, name=name, code=asked, place=place, show=echo)
     for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
         echo_error(warning)
     if done.exit_code:
@@ -228,7 +230,7 @@ def _sha256(workbook: Path) -> str:
     from recon.files.formats.named_bytes import sha256_of
 
     digest = sha256_of(workbook)
-    say(f"You looked at: {workbook}, SHA-256 {digest}")
+    echo(f"You looked at: {workbook}, SHA-256 {digest}")
     return digest
 
 
@@ -254,19 +256,19 @@ def enrol(
 
         private, public = desk_keys / "desk.key", desk_keys / "desk.pub"
         made = make_keys(private, public=public)
-        say(f"Made the desk's key {key_id(made)}.")
-        say(f"For the desk alone: {PRIVATE}={private} (mode 0600; keep a copy where only you can)")
-        say(f"For nights and everybody who checks: {PUBLIC}={public}")
+        echo(f"Made the desk's key {key_id(made)}.")
+        echo(f"For the desk alone: {PRIVATE}={private} (mode 0600; keep a copy where only you can)")
+        echo(f"For nights and everybody who checks: {PUBLIC}={public}")
         return
     import pyotp
     import segno
 
     secret = pyotp.random_base32()
     address = pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name="recon")
-    say(f"Scan this with {name}'s authenticator, then clear the screen:")
+    echo(f"Scan this with {name}'s authenticator, then clear the screen:")
     segno.make(address).terminal(out=sys.stdout, compact=True)
-    say(f"Secret: {secret}")
-    say(
+    echo(f"Secret: {secret}")
+    echo(
         "Put it where approvers.toml says (code_secret_env, or code_secret_file with mode 0600). "
         "It is kept nowhere else and shown only now."
     )
@@ -295,7 +297,7 @@ def desk(
     from recon.model.errors import ConfigurationError
     from recon.steps.acts import Place, hear
     from recon.steps.runtime.desk import go_on_restored, refuse_open_files, remember, the_desk
-    from reports.handed import drawings
+    from reports.workbook_io import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))
     if not path.name and not restored:
@@ -307,7 +309,7 @@ def desk(
             raise ConfigurationError(msg)
         if restored:
             lost = go_on_restored(environment)
-            say(
+            echo(
                 f"The desk goes on by what the database has; words up to {lost} were given, and "
                 "are lost."
                 if lost
@@ -328,7 +330,7 @@ def desk(
             serve_until_ended(
                 path,
                 hear=heard,
-                ready=lambda at: say(
+                ready=lambda at: echo(
                     f"The desk hears people at {at}; its key is {environment.desk.name}."
                 ),
             )

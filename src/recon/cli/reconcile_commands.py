@@ -19,8 +19,8 @@ from recon.cli.night_choices import (
     opened,
     run_of,
 )
+from recon.cli.output import echo, echo_error, progress_of
 from recon.cli.past_nights import copy_evidence
-from recon.cli.speaking import echo_error, say, telling
 
 Paths = list[Path]
 AsOf = Annotated[
@@ -74,13 +74,13 @@ def reconcile(
     ] = None,
 ) -> None:
     """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
-    day = _judged_day(as_of, rules=rules)
+    day = _business_day(as_of, rules=rules)
     from recon.files.reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
     from recon.model.uptime import look_past_loaded
     from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
-    from reports.handed import Drawn, totals
+    from reports.workbook_io import Drawn, totals
 
     look_past_loaded()
     request = PlainFilesRequest(
@@ -98,27 +98,27 @@ def reconcile(
         out=out,
     )
     drawn = Drawn()
-    with telling(["reconcile"]):
+    with progress_of(["reconcile"]):
         result = reconcile_files(
             request, clock=_now, write_workbook=drawn.write, sheet_totals=totals
         )
     # The verdict and what the rows came to.
     failed = sum(not total.passed for total in result.control_totals)
-    say(
+    echo(
         f"{result.verdict}: {len(result.matches)} matched, {len(result.breaks)} breaks, "
         f"{len(result.pending)} pending, {len(result.unverified)} unverified; "
         f"{failed} control totals failed"
     )
     for sentence in drawn.notes:
-        say(sentence)
+        echo(sentence)
     for sentence in () if result.gateway_holds is None else result.gateway_holds.sentences():
-        say(sentence)
-    say(f"Result: {out}")
-    say(f"Workbook: {drawn.path}")
+        echo(sentence)
+    echo(f"Result: {out}")
+    echo(f"Workbook: {drawn.path}")
     raise typer.Exit(result.verdict.exit_code)
 
 
-def _judged_day(as_of: str, *, rules: Path | None) -> date:
+def _business_day(as_of: str, *, rules: Path | None) -> date:
     """The business date that was named, or the last one that has closed by these rules."""
     if as_of:
         return date_of(as_of)
@@ -126,7 +126,7 @@ def _judged_day(as_of: str, *, rules: Path | None) -> date:
 
     calendar = load_rules(config_dir=None, rules_file=rules).business_calendar
     day = last_closed(calendar, now=_now())
-    say(f"As of {day}, the last business date that has closed (--as-of names another).")
+    echo(f"As of {day}, the last business date that has closed (--as-of names another).")
     return day
 
 
@@ -166,7 +166,7 @@ def workbook(
     `recon import-resolutions` takes it in, as it takes a workbook that people filled.
     """
     from recon.steps.night.report import rebuild
-    from reports.handed import workbooks
+    from reports.workbook_io import workbooks
 
     if index is not None:
         _write_index(index, business_date=night)
@@ -180,21 +180,21 @@ def workbook(
             path, count = answered_workbook(
                 named, wanted, path=out, environment=environment, workbooks=workbooks()
             )
-            say(f"Answered: {count} break{'s' * (count != 1)}, in {path}")
-            say(f"To take them in: recon import-resolutions {path} --as NAME")
+            echo(f"Answered: {count} break{'s' * (count != 1)}, in {path}")
+            echo(f"To take them in: recon import-resolutions {path} --as NAME")
             return
-        say(f"Workbook: {rebuild(named, environment=environment, workbooks=workbooks())}")
+        echo(f"Workbook: {rebuild(named, environment=environment, workbooks=workbooks())}")
 
 
 def _write_index(folder: Path, *, business_date: str) -> None:
     """One workbook over all accounts of a night, each linked to its own workbook."""
     from recon.steps.night.monitor import index_of
-    from reports.handed import index as write
+    from reports.workbook_io import index as write
 
     day = closed_day(business_date)
     with opened(signs=False) as environment:
         lines = index_of(day, environment=environment)
-    say(f"Index: {write(lines, day=day, folder=folder)}")
+    echo(f"Index: {write(lines, day=day, folder=folder)}")
 
 
 def verify(
@@ -246,7 +246,7 @@ def verify(
         return
     from recon.steps.admin.verify import verify as check
     from recon.steps.admin.verify import verify_night
-    from reports.handed import reading
+    from reports.workbook_io import reading
 
     with opened() as environment:
         if NIGHT.fullmatch(what):
@@ -255,21 +255,23 @@ def verify(
             workbook = Path(what) if what else None
             checked = check(environment, reading=reading(), workbook=workbook)
     for unfinished in checked.unfinished:
-        say(f"Not finished: {unfinished}")
+        echo(f"Not finished: {unfinished}")
     for sentence in filter(None, (checked.compared, checked.replaced)):
-        say(f"{sentence}.")
+        echo(f"{sentence}.")
     for sentence in checked.answered:
-        say(f"Answered: {sentence}.")
+        echo(f"Answered: {sentence}.")
     for sentence in checked.let_go[:LET_GO_SHOWN_MAX]:
-        say(f"Let go: {sentence}.")
+        echo(f"Let go: {sentence}.")
     if len(checked.let_go) > LET_GO_SHOWN_MAX:
-        say(f"… and {len(checked.let_go) - LET_GO_SHOWN_MAX} more folders that were let go.")
+        echo(f"… and {len(checked.let_go) - LET_GO_SHOWN_MAX} more folders that were let go.")
     for problem in checked.problems:
         echo_error(problem)
     if checked.problems:
         echo_error(f"{len(checked.problems)} problem(s) found; nothing was changed.")
         raise typer.Exit(1)
-    say(f"All agree: {checked.checked_runs} finished run(s), history up to {checked.history_head}.")
+    echo(
+        f"All agree: {checked.checked_runs} finished run(s), history up to {checked.history_head}."
+    )
 
 
 def _compare_again(night: str, *, out: Path | None) -> None:
@@ -279,13 +281,13 @@ def _compare_again(night: str, *, out: Path | None) -> None:
 
     with opened() as environment:
         again = rebuild_night(night, out=out, environment=environment)
-    say(
+    echo(
         f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"
     )
     if out is not None:
-        say(f"Result: {out}")
+        echo(f"Result: {out}")
     if again.same:
-        say(f"The same result as that night: {again.digest_then}")
+        echo(f"The same result as that night: {again.digest_then}")
         return
     versions = f"recon {again.version_then} compared then, recon {__version__} now"
     echo_error(

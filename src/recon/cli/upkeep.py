@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.night_choices import opened
-from recon.cli.speaking import AsJson, echo_error, say, show_checks
+from recon.cli.output import AsJson, echo, echo_error, show_checks
 
 if TYPE_CHECKING:
     from recon.steps.admin.doctor import Check
@@ -56,14 +56,14 @@ def upgrade(
     if grants:
         from recon.store.database.roles import Roles, script
 
-        say("\n".join(script(Roles(**{role: name for role, name in named.items() if name}))))
+        echo("\n".join(script(Roles(**{role: name for role, name in named.items() if name}))))
         return
     if not url or any(named.values()):
         msg = "name the database (--url), or roles for --grants"
         raise typer.BadParameter(msg)
     from recon.store.database.migrate import upgrade as to_newest
 
-    say(f"The database is at version {to_newest(url)}.")
+    echo(f"The database is at version {to_newest(url)}.")
 
 
 def doctor(*, as_json: AsJson = False) -> None:
@@ -112,11 +112,11 @@ def housekeeping(
     with opened() as environment:
         spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
     if not spared:
-        say("retention.toml names no age: everything is kept.")
+        echo("retention.toml names no age: everything is kept.")
     for kind in spared:
-        say(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
+        echo(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
         for note in kind.notes:
-            say(f"  {note}")
+            echo(f"  {note}")
     for sentence in stayed:
         echo_error(sentence)
     if stayed:
@@ -192,7 +192,7 @@ def signer(
     """
     from recon.signer.server import sign_until_ended
 
-    sign_until_ended(rules, clock=partial(datetime.now, UTC), ready=say)
+    sign_until_ended(rules, clock=partial(datetime.now, UTC), ready=echo)
 
 
 def notifications(
@@ -204,14 +204,14 @@ def notifications(
 ) -> None:
     """Receive the gateway's notifications, verify them and keep them as evidence."""
     from recon.config.settings import load_settings
-    from recon.notifications.receiver import receive_until_ended
     from recon.steps.runtime.environment import system_clock
+    from recon.webhooks.receiver import receive_until_ended
 
     settings = load_settings(os.environ)
 
     def ready(base_url: str) -> None:
-        say(base_url)
+        echo(base_url)
         for key in sorted(settings.accounts):
-            say(f"{base_url}/notifications/{key}")
+            echo(f"{base_url}/notifications/{key}")
 
     receive_until_ended(settings, host=host, port=port, clock=system_clock, ready=ready)

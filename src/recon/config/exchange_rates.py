@@ -14,7 +14,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from recon.config.declared import DeclaredTable
-from recon.model.business_date import date_of_text, day_in_words
+from recon.model.business_date import date_of_text, day_text
 from recon.model.money import exponent
 
 VALID_DAYS = 7
@@ -86,22 +86,22 @@ class AppliedRate:
     """Several entries of one payout have different rates, so that none holds."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """As sentences name it."""
         if self.rate is None:
             return self._missing()
         plain = f"{self.rate.normalize():f}"
-        return f"the rate {plain} of {day_in_words(self.since)}"
+        return f"the rate {plain} of {day_text(self.since)}"
 
     def _missing(self) -> str:
         if self.differs:
             return f"its entries came on days of different rates {self.pair}"
         if not self.since:
-            day = day_in_words(self.day)
+            day = day_text(self.day)
             return f"[rate] of the rules names no rate {self.pair} of {day} or before"
         return (
-            f"the newest rate {self.pair} of the rules before {day_in_words(self.day)} is of "
-            f"{day_in_words(self.since)}, and holds for {self.valid_days} days"
+            f"the newest rate {self.pair} of the rules before {day_text(self.day)} is of "
+            f"{day_text(self.since)}, and holds for {self.valid_days} days"
         )
 
     def exchanged(self, amount: int, /) -> int | None:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from recon.config.declared import CurrencyCode, DeclaredTable, declared
 from recon.model.money import format_minor_units
-from recon.model.words import EntryType
+from recon.model.terms import EntryType
 
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
@@ -130,7 +130,7 @@ class ContractLine(DeclaredTable):
         own = FeeTier(basis_points=self.basis_points, fixed_minor_units=self.fixed_minor_units)
         return self.tiers or (own,)
 
-    def words_of(self, fact: str) -> tuple[str, ...]:
+    def accepted_values(self, fact: str) -> tuple[str, ...]:
         """What the line holds for, of method, brand or region."""
         words: tuple[str, ...] = getattr(self, fact)
         return words
@@ -138,15 +138,15 @@ class ContractLine(DeclaredTable):
     @property
     def price(self) -> str:
         """What it costs, in words, amounts in major units."""
-        tiers = [self._tier_in_words(tier) for tier in self.every_tier]
-        parts = ["; ".join(tiers) + _TIERS_IN_WORDS[self.tiers_by, self.tiers_of]]
+        tiers = [self._tier_text(tier) for tier in self.every_tier]
+        parts = ["; ".join(tiers) + _TIER_TEXTS[self.tiers_by, self.tiers_of]]
         bounds = (("at least", self.min_minor_units), ("at most", self.max_minor_units))
         parts += [f"{word} {self._amount(bound)}" for word, bound in bounds if bound is not None]
         return ", ".join((*parts, *(("given back",) if self.returned else ())))
 
-    def _tier_in_words(self, tier: FeeTier) -> str:
+    def _tier_text(self, tier: FeeTier) -> str:
         fixed = tier.fixed_minor_units
-        until = "" if tier.bound is None else f"to {self.reach_in_words(tier.bound)}: "
+        until = "" if tier.bound is None else f"to {self.reach_text(tier.bound)}: "
         return f"{until}{tier.basis_points:f} bp" + (f" + {self._amount(fixed)}" if fixed else "")
 
     @property
@@ -164,13 +164,13 @@ class ContractLine(DeclaredTable):
         """Where each tier but the last ends."""
         return tuple(tier.bound for tier in self.tiers if tier.bound is not None)
 
-    def reach_in_words(self, reach: int) -> str:
+    def reach_text(self, reach: int) -> str:
         """A bound, or what a month came to."""
         return f"{reach:,} lines" if self.counts_lines else self._amount(reach)
 
-    def tier_in_words(self, tier: int) -> str:
+    def tier_text(self, tier: int) -> str:
         """One of its tiers, by number."""
-        return self._tier_in_words(self.every_tier[tier])
+        return self._tier_text(self.every_tier[tier])
 
     def _amount(self, minor_units: int) -> str:
         return format_minor_units(minor_units, currency=self.currency)
@@ -252,7 +252,9 @@ class FeeContract(DeclaredTable):
                 msg = f"lines: two are called {line.name}"
                 raise ValueError(msg)
             names.add(line.name)
-            facts = [tuple(sorted({*map(str.casefold, line.words_of(fact))})) for fact in FACTS]
+            facts = [
+                tuple(sorted({*map(str.casefold, line.accepted_values(fact))})) for fact in FACTS
+            ]
             same = known.setdefault(
                 (line.type, line.currency, tuple(sorted({*line.accounts})), *facts), []
             )
@@ -264,7 +266,7 @@ class FeeContract(DeclaredTable):
         return self
 
 
-_TIERS_IN_WORDS = {
+_TIER_TEXTS = {
     ("line", "whole"): "",
     ("line", "parts"): " (each of its part)",
     ("month", "whole"): " (by the month so far)",

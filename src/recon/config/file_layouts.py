@@ -16,7 +16,7 @@ from pydantic import Field, field_validator, model_validator
 from recon.config.declared import DeclaredTable, checked_by
 from recon.model.business_date import zone_of
 from recon.model.errors import ConfigurationError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 
 MENDED_PREFIX = "mended-"
 """Files of rejected rows that a person mended: always in the columns of the contract."""

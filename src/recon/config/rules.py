@@ -22,7 +22,7 @@ from recon.config.exchange_rates import AppliedRate, RateRules
 from recon.config.fee_contract import FeeContract, Rounding
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.money import exponent
-from recon.model.words import GatewayState, KeyAnswer
+from recon.model.terms import GatewayState, KeyAnswer
 
 COUNTERPARTIES_MAX = 50
 """Words that name the gateway as the other side of an entry."""

@@ -44,7 +44,7 @@ from recon.model.figures import (
     OPEN_ROWS_MAX,
     OPEN_ROWS_SHOWN,
 )
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.privacy.shown_text import printable
 from recon.privacy.this_machine import is_loopback
 

@@ -162,21 +162,23 @@ def row_problem(
     digest = terms_digest(terms)
     about = [endorsement for endorsement in endorsements if instruction_id in endorsement.items]
     # Whoever rejected it later took every earlier yes back.
-    no = max((word.sequence for word in about if word.kind is Kind.REJECTION), default=0)
-    words = [
-        word
-        for word in about
-        if word.kind is Kind.APPROVAL
-        and word.sequence > no
-        and word.items[instruction_id] == digest
+    no = max(
+        (statement.sequence for statement in about if statement.kind is Kind.REJECTION), default=0
+    )
+    statements = [
+        statement
+        for statement in about
+        if statement.kind is Kind.APPROVAL
+        and statement.sequence > no
+        and statement.items[instruction_id] == digest
     ]
     if at is not None:
-        words = [word for word in words if word.valid_until >= instant(at)]
+        statements = [statement for statement in statements if statement.valid_until >= instant(at)]
     lists: dict[str, list[Endorsement]] = {}
-    for word in words:
-        lists.setdefault(word.subject, []).append(word)
+    for statement in statements:
+        lists.setdefault(statement.subject, []).append(statement)
     problems = [
-        words_problem(
+        endorsements_problem(
             listed,
             must_be_proven=must_be_proven,
             ended_by=taken_back(about, kind=Kind.APPROVAL, subject=subject),
@@ -193,17 +195,19 @@ def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int])
     return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
-def taken_back(words: Iterable[Endorsement], *, kind: Kind, subject: str) -> list[Endorsement]:
+def taken_back(statements: Iterable[Endorsement], *, kind: Kind, subject: str) -> list[Endorsement]:
     """Those by which people took back what they had said of a kind about a subject."""
     return [
-        word
-        for word in words
-        if word.kind is Kind.TAKEN_BACK and word.subject == subject and word.says.get("of") == kind
+        statement
+        for statement in statements
+        if statement.kind is Kind.TAKEN_BACK
+        and statement.subject == subject
+        and statement.says.get("of") == kind
     ]
 
 
-def words_problem(
-    words: Sequence[Endorsement],
+def endorsements_problem(
+    statements: Sequence[Endorsement],
     *,
     must_be_proven: bool,
     ended_by: Sequence[Endorsement] = (),
@@ -215,13 +219,13 @@ def words_problem(
     person.
 
     Args:
-        words: of one kind and about one subject.
+        statements: of one kind and about one subject.
         must_be_proven: whether only words count that a one-time code proved.
         ended_by: words that end earlier ones of their person.
     """
     counted = sorted(
-        (word for word in words if word.proven or not must_be_proven),
-        key=lambda word: word.sequence,
+        (statement for statement in statements if statement.proven or not must_be_proven),
+        key=lambda statement: statement.sequence,
     )
     if not counted:
         return "the desk endorsed it for nobody"
@@ -233,7 +237,7 @@ def words_problem(
     ]
     if not pairs:
         return f"the desk endorsed it for {counted[0].name} alone"
-    approved = [pair for pair in pairs if "approver" in {word.role for word in pair}]
+    approved = [pair for pair in pairs if "approver" in {statement.role for statement in pair}]
     if not approved:
         return "the desk endorsed it for no approver"
     standing = [pair for pair in approved if not _ended(*pair, ended_by=ended_by)]
@@ -247,8 +251,8 @@ def words_problem(
 def _ended(first: Endorsement, second: Endorsement, *, ended_by: Sequence[Endorsement]) -> bool:
     """Whether the first person ended their word before the second was said."""
     return any(
-        first.sequence < word.sequence < second.sequence and _is_same(first, word)
-        for word in ended_by
+        first.sequence < statement.sequence < second.sequence and _is_same(first, statement)
+        for statement in ended_by
     )
 
 

@@ -116,7 +116,7 @@ ENDING = ".spoken"
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class LastSignature:
     """The newest word of one database."""
 
     sequence: int
@@ -136,7 +136,7 @@ class Memory:
         self._path = path
         self._published = published
 
-    def newest(self, database: str) -> Spoken | None:
+    def newest(self, database: str) -> LastSignature | None:
         """The newest word; None where the desk never spoke.
 
         Raises:
@@ -144,7 +144,7 @@ class Memory:
         """
         return self._all().get(database)
 
-    def keep(self, database: str, spoken: Spoken) -> None:
+    def save(self, database: str, last_signature: LastSignature) -> None:
         """Remember a word that is newer than the one before; on the disk when this returns.
 
         Raises:
@@ -153,8 +153,8 @@ class Memory:
         with self._turn():
             known = self._all()
             before = known.get(database)
-            newer = before is None or before.sequence < spoken.sequence
-            self._write({**known, database: spoken} if newer else known)
+            newer = before is None or before.sequence < last_signature.sequence
+            self._write({**known, database: last_signature} if newer else known)
 
     def forget(self, database: str) -> None:
         """Begin with what the database has.
@@ -182,12 +182,12 @@ class Memory:
         finally:
             os.close(descriptor)
 
-    def _all(self) -> dict[str, Spoken]:
+    def _all(self) -> dict[str, LastSignature]:
         try:
             with self._path.open("rb") as file:
                 document = json.loads(file.read(FILE_BYTES_MAX))
             return {
-                str(name): Spoken(int(desk["sequence"]), str(desk["signature"]))
+                str(name): LastSignature(int(desk["sequence"]), str(desk["signature"]))
                 for name, desk in document.items()
             }
         except FileNotFoundError:
@@ -199,7 +199,7 @@ class Memory:
             msg = f"{self._path} is not the desk's memory any more; nothing was changed"
             raise ConfigurationError(msg) from None
 
-    def _write(self, known: dict[str, Spoken]) -> None:
+    def _write(self, known: dict[str, LastSignature]) -> None:
         text = json.dumps({name: asdict(desk) for name, desk in known.items()})
         _replace(self._path, text, opener=for_owner)
         if self._published is not None:

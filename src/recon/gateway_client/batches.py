@@ -366,9 +366,9 @@ def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
     envelope = envelope_of(fields, sent=prepared, message_fields=(own, "message"))
     if described.rows_field:
         rows, malformed = rows_of(fields, field=described.rows_field)
-        word = codes.return_status.get(envelope.return_status)
-        is_accepted = word == "accepted"
-        is_refused = word == "refused" or (not envelope.return_status and bool(envelope.code))
+        term = codes.return_status.get(envelope.return_status)
+        is_accepted = term == "accepted"
+        is_refused = term == "refused" or (not envelope.return_status and bool(envelope.code))
         has_success = bool(rows or malformed) or is_accepted
         return _Message(envelope, rows, malformed, is_accepted, is_refused, has_success)
     status = text_of(fields.get(described.status_field))
@@ -402,8 +402,8 @@ def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> 
 def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Whole | None:
     """What decides for all rows at once; None where each row decides for itself."""
     envelope = message.envelope
-    words = f"return_status {redacted(envelope.return_status) or 'missing'}"
-    sentence = f"{words}, {envelope.code_and_text or 'no text'}"
+    terms = f"return_status {redacted(envelope.return_status) or 'missing'}"
+    sentence = f"{terms}, {envelope.code_and_text or 'no text'}"
     by_status = None
     if raw.meaning != "read":
         by_status = _by_status(raw, refusals=refusals, has_rows=message.has_rows)
@@ -433,7 +433,7 @@ def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Who
         whole = _Whole(ReplyOutcome.UNKNOWN, kind, why)
     elif not message.is_accepted:
         # Nobody knows what rows then mean, and the signature, an echo of ours, covers neither.
-        whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.RETURN_STATUS, f"{words} with rows")
+        whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.RETURN_STATUS, f"{terms} with rows")
     return whole
 
 
@@ -517,28 +517,28 @@ def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
     )
 
 
-Judged = tuple[RowOutcome, tuple[ReplyFinding, ...]]
+Classified = tuple[RowOutcome, tuple[ReplyFinding, ...]]
 """What one row came to, and what else was seen of it."""
 
 
 def _outcome(
     sent: Row, *, answers: Sequence[Mapping[str, Any]], prepared: PreparedRequest
-) -> Judged:
+) -> Classified:
     """What all answers to one row say: none, one, or several that must agree."""
     if not answers:
         return _unknown(sent, FindingKind.ROW_MISSING, "the reply lacks this row")
-    judged = {_single(sent, answer=answer, prepared=prepared) for answer in answers}
-    if len(judged) > 1:
+    classified = {_single(sent, answer=answer, prepared=prepared) for answer in answers}
+    if len(classified) > 1:
         why = f"{len(answers)} rows of the reply contradict each other"
         return _unknown(sent, FindingKind.CONTRADICTION, why)
-    outcome, findings = judged.pop()
+    outcome, findings = classified.pop()
     if len(answers) > 1:
         why = f"answered {len(answers)} times"
         findings = (*findings, ReplyFinding(FindingKind.DOUBLED_ROW, why, *ids_of(sent)))
     return outcome, findings
 
 
-def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) -> Judged:
+def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) -> Classified:
     """One answer against the row that was sent: echo first, then status."""
     operation, masked, interface = (
         prepared.operation,
@@ -550,7 +550,7 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
         why = f"the reply differs in {', '.join(differing)}"
         return _unknown(sent, FindingKind.ECHO_DIFFERS, why)
     status = text_of(answer.get(described.status_field)) or ""
-    word = interface.status_map.row_status[operation].get(status)
+    term = interface.status_map.row_status[operation].get(status)
     text = masked(text_of(answer.get(described.message_field)) or "")
     if described.code_field:
         code = masked(text_of(answer.get(described.code_field)) or "")
@@ -560,19 +560,19 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
     if isinstance(sent, PayoutRow):
         payout = payout_record(answer, sent=sent, prepared=prepared)
         wrong = misfit(sent, record=payout)
-    if word is None:
+    if term is None:
         why = f"{described.status_field} {masked(status) or 'missing'} is not in the status map"
         return _unknown(sent, FindingKind.UNMAPPED_CODE, why, code=code, payout=payout)
-    if word == "failed" and payout is not None and not code:
+    if term == "failed" and payout is not None and not code:
         why = f"{described.status_field} {status} came without a reason"
         return _unknown(sent, FindingKind.CONTRADICTION, why, payout=payout)
-    if word == "done" and wrong:
+    if term == "done" and wrong:
         why = f"the figures of the record do not fit: {wrong}"
         return _unknown(sent, FindingKind.CONTRADICTION, why, payout=payout)
-    reference, finding, is_ours = _refund_reference(sent, answer=answer, is_due=word == "accepted")
+    reference, finding, is_ours = _refund_reference(sent, answer=answer, is_due=term == "accepted")
     if finding is not None and not is_ours:
         return _unknown(sent, finding.kind, finding.message, code=code)
-    outcome = ReplyOutcome(word)
+    outcome = ReplyOutcome(term)
     row = _row(sent, outcome, code=code, text=text, reference=reference, payout=payout)
     return row, () if finding is None else (finding,)
 
@@ -603,7 +603,7 @@ def _unknown(
     *,
     code: str = "",
     payout: PayoutRecord | None = None,
-) -> Judged:
+) -> Classified:
     row = _row(sent, ReplyOutcome.UNKNOWN, code=code, text=why, payout=payout)
     return row, (ReplyFinding(kind, why, *ids_of(sent)),)
 

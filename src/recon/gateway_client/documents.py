@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 
 from lxml import etree
 
-from recon.privacy.foreign_text import NOT_KEPT, is_private
+from recon.privacy.foreign_text import NOT_STORED, is_private
 
 REPLY_BYTES_MAX = 2 * 1024 * 1024
 PADDING = " \t\r\n"
@@ -92,7 +92,7 @@ def unlisted(
     Objects and lists are left out: they may hold anything of a person.
     """
     names = [name for name in fields if name not in listed][:EXTRA_FIELDS_MAX]
-    texts = {name: NOT_KEPT if is_private(name) else text_of(fields[name]) for name in names}
+    texts = {name: NOT_STORED if is_private(name) else text_of(fields[name]) for name in names}
     return {masked(name): masked(text) for name, text in texts.items() if text}
 
 

@@ -91,12 +91,14 @@ class AsyncGateway:
         """Start a payment: by card, by another method, or by the hosted page."""
         ours = self._connection
         making = partial(prepare_payment, payment, account=ours, today=ours.clock().date())
-        prepared = await ours.beside(making)
+        prepared = await ours.in_thread(making)
         try:
             raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return payment_without_reply(error)
-        return await ours.beside(partial(read_payment_reply, prepared, raw, base_url=ours.base_url))
+        return await ours.in_thread(
+            partial(read_payment_reply, prepared, raw, base_url=ours.base_url)
+        )
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -123,12 +125,12 @@ class AsyncGateway:
 
     async def send(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
         """One batch of any operation: prepared, sent once, and an outcome for each row."""
-        prepared = await self._connection.beside(partial(self.prepare, operation, rows))
+        prepared = await self._connection.in_thread(partial(self.prepare, operation, rows))
         try:
             raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return without_reply(prepared, error=error)
-        return await self._connection.beside(partial(read_batch_reply, prepared, raw))
+        return await self._connection.in_thread(partial(read_batch_reply, prepared, raw))
 
     def prepare(
         self,

@@ -601,7 +601,7 @@ class OurAccount:
             return same_signature(given, expected=expected)
         return self.sign_key.matches(wanted, given=given)
 
-    async def beside(self, make: Callable[[], Made]) -> Made:
+    async def in_thread(self, make: Callable[[], Made]) -> Made:
         """What `make` makes, in a thread where it waits for another process to sign."""
         if isinstance(self.sign_key, SecretStr):
             return make()

@@ -316,7 +316,7 @@ class PreparedCall:
         masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
         return redacted(masked.decode(errors="replace"))
 
-    def kept_id(self, text: str) -> str:
+    def stored_id(self, text: str) -> str:
         """An id of the gateway as it stands, though its digits may look like a card's."""
         plain = _ID.fullmatch(text) is not None and text not in self.private
         return text if plain else self.masked_text(text)

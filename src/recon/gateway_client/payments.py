@@ -61,7 +61,7 @@ from recon.gateway_client.replies import (
     ReplyOutcome,
     RiskReason,
     envelope_of,
-    words_of,
+    first_text,
 )
 from recon.gateway_client.transport import RawReply
 from recon.privacy.card_numbers import has_check_digit
@@ -640,7 +640,7 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     code = text = ""
     with suppress(UnreadableReplyError):
         fields = json_object(raw.body)
-        code, text = words_of(fields, names=["message"], masked=prepared.masked_text)
+        code, text = first_text(fields, names=["message"], masked=prepared.masked_text)
     codes = prepared.account.interface.status_map
     refuses_signature = code in codes.refusals.signature_codes
     is_apm = prepared.operation is PaymentOperation.AUTHORISE_APM
@@ -767,20 +767,20 @@ def _outcome(
     record: PaymentRecord, *, operation: PaymentOperation, interface: GatewayInterface
 ) -> tuple[ReplyOutcome, str]:
     """What a payment came to, and why it is unknown; a shopper is sent nowhere unsafe."""
-    word = interface.status_map.order_status.get(record.order_status)
+    term = interface.status_map.order_status.get(record.order_status)
     is_asked_to_go = operation is PaymentOperation.AUTHORISE_APM and not record.order_status
     why = ""
     if is_asked_to_go and not record.issuer_url:
         why = "the reply names no issuer_url"
-    elif not is_asked_to_go and word is None:
+    elif not is_asked_to_go and term is None:
         why = f"order_status {record.order_status or 'missing'} is not in the status map"
-    elif word == "done" and not record.transaction_id:
+    elif term == "done" and not record.transaction_id:
         why = "a payment without transaction_id"
     elif record.issuer_url and not is_private_way(record.issuer_url):
         why = "the reply's issuer_url is not https"
     if why:
         return ReplyOutcome.UNKNOWN, why
-    return ReplyOutcome.PENDING if is_asked_to_go else ReplyOutcome(word or ""), ""
+    return ReplyOutcome.PENDING if is_asked_to_go else ReplyOutcome(term or ""), ""
 
 
 def payment_record(
@@ -806,7 +806,7 @@ def payment_record(
     code, separator, text = kept("result_info").partition(":")
     return PaymentRecord(
         **{name: kept(name) for name in _TEXTS},
-        **{name: prepared.kept_id(texts.get(name, "")) for name in _IDS},
+        **{name: prepared.stored_id(texts.get(name, "")) for name in _IDS},
         **{name: exact(name) for name in _EXACT},
         card=masked_card(kept("card")),
         result_code=code.strip() if separator else "",

@@ -243,7 +243,7 @@ def payout_record(
     What was asked for says in which currency each side pays (A-21).
     """
     amounts = prepared.account.interface.profile.amounts
-    masked_text, kept_id = prepared.masked_text, prepared.kept_id
+    masked_text, stored_id = prepared.masked_text, prepared.stored_id
     source = sent.source_currency or sent.payment_currency
     given = {name: text_of(reply.get(name)) for name in _KNOWN_FIELDS}
     fee_in = given["fee_currency"] or ""
@@ -255,7 +255,7 @@ def payout_record(
     read |= {name: instant_of(given[name] or "") for name in _INSTANT_FIELDS}
     malformed = [name for name, value in read.items() if value is None and given[name] != ""]
     read |= {name: masked_text(given[name] or "") for name in _TEXT_FIELDS}
-    read |= {name: kept_id(given[name] or "") for name in _ID_FIELDS}
+    read |= {name: stored_id(given[name] or "") for name in _ID_FIELDS}
     system: Any = reply
     for place in ("beneficiary", "bank_details", "local_clearing_system"):
         system = system.get(place) if isinstance(system, Mapping) else None

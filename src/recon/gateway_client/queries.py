@@ -189,9 +189,9 @@ def read_group(
     interface = sent.account.interface
     described: ReadOperation = getattr(interface.profile.query, sent.operation)
     envelope = envelope_of(reply, sent=sent, must_name_account=False)
-    word = interface.status_map.query_return_status.get(envelope.return_status)
-    if word != "accepted":
-        return _refused(envelope, word="signature" if envelope.refuses_signature else word)
+    term = interface.status_map.query_return_status.get(envelope.return_status)
+    if term != "accepted":
+        return _refused(envelope, term="signature" if envelope.refuses_signature else term)
     answer: GroupAnswer[Any] = GroupAnswer()
     answer.findings.extend(filter(None, (envelope.note, envelope.doubt)))
     if envelope.doubt is not None:
@@ -210,14 +210,14 @@ def read_group(
             of_key.append(row)
     asked = [(key, row) for key, rows in by_key.items() for row in rows]
     # Said once beside several rows, nobody could say of which payment it is.
-    beside = reply if len(listed) + malformed == 1 else {}
+    envelope_fields = reply if len(listed) + malformed == 1 else {}
     rows = _Rows(asked, at=raw.received_at, sent=sent)
     entries: Sequence[Any]
     if sent.operation == REFUND_QUERY:
         entries = rows.read(REFUND_FIELDS, RefundRecord)
     else:
         extra = _extra(reply, listed={*ENVELOPE_FIELDS, described.rows_field})
-        entries = rows.orders(kind=kind, beside=beside, reply_extra=extra)
+        entries = rows.orders(kind=kind, envelope_fields=envelope_fields, reply_extra=extra)
     answer.findings.extend(rows.findings)
     grouped: dict[str, list[Any]] = {key: [] for key in keys}
     for (key, _), one in zip(asked, entries, strict=True):
@@ -228,13 +228,13 @@ def read_group(
     return answer
 
 
-def _refused(envelope: Envelope, *, word: QueryRefusal | None) -> GroupAnswer[Any]:
-    words = envelope.text or envelope.code or "no text"
-    reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {words}"
-    if word is None:
+def _refused(envelope: Envelope, *, term: QueryRefusal | None) -> GroupAnswer[Any]:
+    terms = envelope.text or envelope.code or "no text"
+    reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {terms}"
+    if term is None:
         finding = ReplyFinding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
         return GroupAnswer("system", reason, may_repeat=True, findings=[finding])
-    return GroupAnswer(word, reason, may_repeat=word == "system")
+    return GroupAnswer(term, reason, may_repeat=term == "system")
 
 
 def _book(answer: GroupAnswer[Any], *, key: str, entries: Sequence[Any]) -> None:
@@ -275,11 +275,11 @@ class _Rows:
         self._interface = sent.account.interface
 
     def orders(
-        self, *, kind: KeyKind, beside: Mapping[str, Any], reply_extra: Mapping[str, str]
+        self, *, kind: KeyKind, envelope_fields: Mapping[str, Any], reply_extra: Mapping[str, str]
     ) -> list[OrderRecord | str | None]:
         """Of each row its record, why there is none, or None for a key that is not found.
 
-        `beside` is what the reply says beside its only row; empty where it could be about several.
+        `envelope_fields` is what the reply says beside its only row, else empty.
         """
         meanings = self._interface.status_map.query_result
         entries: list[OrderRecord | str | None] = []
@@ -298,9 +298,9 @@ class _Rows:
             if meaning in {"record", None}:
                 shown.append(at)
         self._asked = [self._asked[at] for at in shown]
-        whole = risk_facts({}, reply=beside)
+        whole = risk_facts({}, reply=envelope_fields)
         risk = [
-            whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=beside)
+            whole if RISK_FIELDS.isdisjoint(row) else risk_facts(row, reply=envelope_fields)
             for _, row in self._asked
         ]
         more: dict[str, Sequence[Any]] = {"reply_extra": [reply_extra] * len(shown), "risk": risk}
@@ -588,7 +588,7 @@ class QueryClient:
             raise ValueError(msg)
         kind: KeyKind = asked[0] if asked else "order_no"
         signing = partial(self._account.sign, operation, fields={})
-        signature = await self._account.beside(signing)
+        signature = await self._account.in_thread(signing)
         query = _Query(
             given[kind],
             kind=kind,
@@ -715,8 +715,8 @@ class QueryClient:
         query.waiting.put_nowait(group)
         # Full jitter below a bound that doubles; what the gateway asked to wait is the pace's.
         bound = WAIT_FIRST_SECONDS * 2 ** min(query.misses - 1, DOUBLINGS_MAX)
-        patience_left = since + pace.patience_seconds - now
-        bound = max(0.0, min(WAIT_MAX_SECONDS, bound, patience_left, pace.seconds_left))
+        seconds_left = since + pace.patience_seconds - now
+        bound = max(0.0, min(WAIT_MAX_SECONDS, bound, seconds_left, pace.seconds_left))
         await self._sleep(self._randomness.uniform(0, bound) if self._randomness else bound)
 
     def _is_hopeless(self, query: "_Query") -> bool:

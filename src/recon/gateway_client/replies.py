@@ -101,7 +101,7 @@ class BatchReply:
     """Not empty: nothing more may be sent until a person has looked."""
 
     @property
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """What the gateway says of the whole, and every oddity."""
         sentences = (self.return_message, *(finding.message for finding in self.findings))
         return "; ".join(filter(None, dict.fromkeys(sentences)))
@@ -148,7 +148,7 @@ def envelope_of(
     With `must_name_account` a reply without a valid signature must name our merchant and account.
     """
     ours, rules = sent.account, sent.account.interface
-    code, text = words_of(fields, names=message_fields, masked=sent.masked_text)
+    code, text = first_text(fields, names=message_fields, masked=sent.masked_text)
     signature = _signature(fields, sent=sent)
     is_lacking_fine = rules.signature.may_lack(sent.operation)
     is_enough = signature is SignatureState.VALID or (
@@ -179,12 +179,12 @@ def envelope_of(
     )
 
 
-def words_of(
+def first_text(
     fields: Mapping[str, Any], *, names: Iterable[str], masked: Callable[[str], str]
 ) -> tuple[str, str]:
     """The code and the text of a reply's own words, the first filled of some fields; masked."""
-    words = next((text for name in names if (text := text_of(fields.get(name)))), "")
-    code, text = code_and_text(masked(words))
+    terms = next((text for name in names if (text := text_of(fields.get(name)))), "")
+    code, text = code_and_text(masked(terms))
     return masked(text_of(fields.get("code")) or "") or code, text
 
 

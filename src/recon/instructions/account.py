@@ -18,7 +18,7 @@ from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, chec
 from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedError
 from recon.gateway_client.interface import GatewayInterface, Wanted
 from recon.model.errors import ConfigurationError
-from recon.model.words import Clock
+from recon.model.terms import Clock
 from recon.privacy.foreign_text import redacted
 from recon.privacy.own_servers import SocketConnection
 

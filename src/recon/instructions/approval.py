@@ -15,7 +15,7 @@ from recon.config.approvers import Approver, folded, has_left, person_key
 from recon.instructions.instruction import REPEAT, Instruction
 from recon.instructions.planning import FIRST_PAYEE
 from recon.model.money import Money
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 
 DIGEST_CHARACTERS = 16
 LARGEST_SHOWN = 10
@@ -188,7 +188,7 @@ def requesters_of(holds: Iterable[str]) -> set[str]:
     return {match[1] for match in asked if match}
 
 
-def sums_in_words(sums: Mapping[str, int]) -> str:
+def sums_text(sums: Mapping[str, int]) -> str:
     """Sums in words."""
     shown = [
         f"{Money.of_minor_units(amount, currency=currency).amount} {currency}"
@@ -199,11 +199,11 @@ def sums_in_words(sums: Mapping[str, int]) -> str:
 
 def reported_of(item: Instruction) -> str:
     """One instruction in words: its id, what it does, and to what."""
-    what = f"{item.instruction_id} {item.kind} {sums_in_words({item.currency: item.amount})}"
+    what = f"{item.instruction_id} {item.kind} {sums_text({item.currency: item.amount})}"
     return f"{what}, {item.subject}"
 
 
-def reported_beside(first: Instruction) -> str:
+def reported_with(first: Instruction) -> str:
     """An earlier instruction of the same intention, in words, with what became of it."""
     payment = f", transaction {first.transaction_id}" if first.transaction_id else ""
     named = f", request_id {first.request_id}" if first.request_id else ""

@@ -17,8 +17,8 @@ from datetime import timedelta
 from recon.gateway_client.batches import is_refund_number
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import ANSWERS_APART_MIN, TAKEN, Seen, by_any_clock
+from recon.model.terms import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime, between
-from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 
 _S = GatewayState
 _K = InstructionKind
@@ -56,7 +56,7 @@ def against(ended: Instruction, *, others: Sequence[Instruction]) -> frozenset[G
 class Opposite:
     """What the newest answers say against the end of an instruction."""
 
-    words: str
+    text: str
     is_steady: bool
     """Two answers, far enough apart, say so: it is a case; one alone may still be taken back."""
 
@@ -90,14 +90,14 @@ def shown_against(
         steady.append(answer)
     if not steady:
         return None
-    words = (
+    text = (
         f"the journal has it as {ended.state}, but since "
         f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"
     )
     apart = between(steady[-1].uptime, steady[0].uptime)
     last, now = steady[-1].queried_at, steady[0].queried_at
     is_steady = by_any_clock(apart, last=last, now=now) >= ANSWERS_APART_MIN
-    return Opposite(words, is_steady=is_steady)
+    return Opposite(text, is_steady=is_steady)
 
 
 def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> str:
@@ -165,11 +165,11 @@ def _skipped(
     """On what the journal calls not done, else on the refund whose number shows the other."""
     not_done = [item for item in between if not item.may_have_moved]
     before = f"after -{last:02}: one between them" if last else "as the first: one before it"
-    words = f"-{_number(refund):02} {before} took effect"
+    text = f"-{_number(refund):02} {before} took effect"
     for item in not_done:
-        yield item, _reported(item, f"numbered the next refund of this payment {words}")
+        yield item, _reported(item, f"numbered the next refund of this payment {text}")
     if not not_done:
-        yield refund, _reported(refund, f"numbered it {words}, and it is not ours")
+        yield refund, _reported(refund, f"numbered it {text}, and it is not ours")
 
 
 def _repeated(refund: Instruction, known: Instruction) -> str:
@@ -182,5 +182,5 @@ def _repeated(refund: Instruction, known: Instruction) -> str:
     )
 
 
-def _reported(refund: Instruction, words: str) -> str:
-    return f"the journal has it as {refund.state}, but the gateway {words}"
+def _reported(refund: Instruction, text: str) -> str:
+    return f"the journal has it as {refund.state}, but the gateway {text}"

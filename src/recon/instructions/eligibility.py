@@ -16,7 +16,7 @@ from recon.instructions.instruction import (
     unagreed,
 )
 from recon.model.money import format_minor_units
-from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
+from recon.model.terms import GatewayState, InstructionKind, InstructionState, KeyAnswer
 
 _PAID = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
 _CAPTURABLE_IN_PARTS = frozenset({GatewayState.AUTHORISED, GatewayState.PAID})
@@ -106,7 +106,7 @@ def clear(
         if other.transaction_id == payment.transaction_id
         and other.instruction_id != instruction.instruction_id
     ]
-    by_kind = _JUDGES[instruction.kind]
+    by_kind = _EVALUATIONS[instruction.kind]
     if instruction.kind is InstructionKind.CAPTURE and multiple_captures:
         by_kind = _capture_in_parts
     for check in (_fits_payment, _nothing_open):
@@ -300,7 +300,7 @@ def _review(
     return ""
 
 
-_JUDGES: Mapping[
+_EVALUATIONS: Mapping[
     InstructionKind, Callable[[Instruction, ShownPayment, Sequence[Instruction]], str]
 ] = {
     InstructionKind.CAPTURE: _capture_or_cancel,

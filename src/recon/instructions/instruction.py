@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 
 if TYPE_CHECKING:
     from recon.instructions.planning import Action

@@ -11,7 +11,7 @@ import re
 
 from recon.privacy.bank_accounts import masked_accounts
 from recon.privacy.card_numbers import SEPARATORS, masked_cards
-from recon.privacy.foreign_text import NOT_KEPT, PRIVATE_NAMES
+from recon.privacy.foreign_text import NOT_STORED, PRIVATE_NAMES
 from recon.privacy.shown_text import masked_codes
 
 _NAMED = re.compile(
@@ -33,12 +33,12 @@ def masked(text: bytes, *, known: bytes) -> bytes:
         encoding = _UTF_8
     except UnicodeDecodeError:
         encoding = _ONE_BYTE
-    kept = _NAMED.sub(rf'\1"{NOT_KEPT}"', text.decode(encoding))
+    saved = _NAMED.sub(rf'\1"{NOT_STORED}"', text.decode(encoding))
     if encoding == _UTF_8:
-        kept = _ESCAPED.sub(_in_clear, kept)
-    kept = masked_accounts(kept).replace(_CUT, NOT_KEPT)
-    kept = masked_cards(kept, keep=known.decode(encoding, errors="replace"))
-    return masked_codes(kept).encode(encoding)
+        saved = _ESCAPED.sub(_in_clear, saved)
+    saved = masked_accounts(saved).replace(_CUT, NOT_STORED)
+    saved = masked_cards(saved, keep=known.decode(encoding, errors="replace"))
+    return masked_codes(saved).encode(encoding)
 
 
 def _in_clear(escape: re.Match[str]) -> str:

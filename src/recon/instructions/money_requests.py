@@ -30,14 +30,14 @@ from recon.instructions.instruction import Instruction, terms_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect, ReconError
 from recon.model.money import Money
-from recon.model.words import Clock, InstructionKind
+from recon.model.terms import Clock, InstructionKind
 
 FIRST_REVIEW_FLAG = "1"
 """What a review sets that names no flag; the document shows no other."""
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionWords:
+class InstructionEndorsements:
     """What people said of some instructions, for a signer to check."""
 
     seen: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
@@ -46,19 +46,19 @@ class InstructionWords:
     """The desk's: document, signature, key."""
 
 
-WordsOf = Callable[[Sequence[str]], InstructionWords]
+EndorsementsOf = Callable[[Sequence[str]], InstructionEndorsements]
 """Instruction ids -> what people said of them."""
 
 
-def no_words(_instruction_ids: Sequence[str]) -> InstructionWords:
+def no_endorsements(_instruction_ids: Sequence[str]) -> InstructionEndorsements:
     """Where no people are asked."""
-    return InstructionWords()
+    return InstructionEndorsements()
 
 
 class GatewayOfMoney:
     """The gateway as the sender sees it, for one (merchant, account) and one settle step.
 
-    `words` is asked only where a signer signs.
+    `endorsements` is asked only where a signer signs.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class GatewayOfMoney:
         *,
         account: tuple[str, str],
         clock: Clock,
-        words: WordsOf = no_words,
+        endorsements: EndorsementsOf = no_endorsements,
     ) -> None:
         self._account = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-        self._words = words
+        self._endorsements = endorsements
         self._client = self._account.client(clock=clock)
 
     def problem(self, eligible: Eligible) -> str:
@@ -117,16 +117,18 @@ class GatewayOfMoney:
         ours = self._account.sign_key
         if not isinstance(ours, SignerSocket):
             return ours
-        words = self._words([instruction.instruction_id for instruction in instructions])
+        endorsements = self._endorsements(
+            [instruction.instruction_id for instruction in instructions]
+        )
         rows = [
             {
                 "instruction_id": instruction.instruction_id,
                 "terms": terms_of(instruction),
-                "seen": words.seen.get(instruction.instruction_id, {}),
+                "seen": endorsements.seen.get(instruction.instruction_id, {}),
             }
             for instruction in instructions
         ]
-        grounds = {"rows": rows, "endorsements": list(words.endorsements)}
+        grounds = {"rows": rows, "endorsements": list(endorsements.endorsements)}
         return ours.on(grounds)
 
     def _row_of(self, eligible: Eligible) -> Row:

@@ -34,7 +34,7 @@ from recon.instructions.instruction import (
     plain_id,
 )
 from recon.model.money import Money
-from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, OrderStatus
+from recon.model.terms import REJECTED_STATES, InstructionKind, InstructionState, OrderStatus
 
 CONTRADICTS = "contradicts its own row"
 """Begins the sentence about an action that its row does not bear out."""
@@ -473,14 +473,14 @@ class _Planning:
             )
         ]
         # A row that now names the payment may be meant to send what could not be sent before.
-        standing = [
+        current = [
             one
             for one in fitting
             if not one.is_again and action.transaction_id in {"", one.intention.transaction_id}
         ]
         # Two payments of one order, instructed alike: each row stands for the one it names.
-        standing.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
-        for one in standing[:1]:
+        current.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
+        for one in current[:1]:
             self._taken.add((action.file_id, one.instruction_id))
             return one.instruction_id
         return ""

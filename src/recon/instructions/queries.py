@@ -33,7 +33,7 @@ from recon.gateway_client.queries import parsed_date
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import AmountError, ConfigurationError, SignerError
 from recon.model.money import Money
-from recon.model.words import Clock, KeyAnswer
+from recon.model.terms import Clock, KeyAnswer
 
 UNUSED_STORED_MAX = 100
 """So many oddities of the answers about some keys are kept in words."""
@@ -43,7 +43,7 @@ DETAIL_CHARACTERS_MAX = 4_000
 ANSWERS_BEST_FIRST = (KeyAnswer.FOUND, KeyAnswer.UNMAPPED, KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
 """Of several payments of one key, the answer that counts for the key."""
 
-PERSONS_PATIENCE_SECONDS = 5
+PERSON_WAITS_SECONDS = 5
 """So long a silent gateway is asked again for somebody who waits at a command line."""
 _WITHOUT_PAYMENT = (KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
 DETAILS_STORED = 1_024
@@ -194,7 +194,7 @@ def client_of(
     answered: Callable[[int], None] = _nobody,
 ) -> QueryClient:
     """The client for reads of an account; without a `pace` of a night for a person who waits."""
-    pace = pace or pace_of(account.settings.gateway, patience_max=PERSONS_PATIENCE_SECONDS)
+    pace = pace or pace_of(account.settings.gateway, patience_max=PERSON_WAITS_SECONDS)
     return account.client(clock=clock).reading(pace=pace, randomness=randomness, answered=answered)
 
 
@@ -219,14 +219,14 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
         return answer, "" if answer is KeyAnswer.FOUND else f"query_result {query_result}"
 
     for record in replies.found:
-        judged = answer_of(record.query_result)
-        if judged[0] not in _WITHOUT_PAYMENT:
+        evaluated = answer_of(record.query_result)
+        if evaluated[0] not in _WITHOUT_PAYMENT:
             row = _row(record, zone=zone, details=details)
             if isinstance(row, str):
-                judged = KeyAnswer.FAILED, row
+                evaluated = KeyAnswer.FAILED, row
             else:
                 observations.append(row)
-        by_key.setdefault(record.key, []).append(judged)
+        by_key.setdefault(record.key, []).append(evaluated)
     # One unreadable payment makes the order unknown: what is shown of it would be a part only.
     broken: set[str] = set()
     for key, ends in by_key.items():
@@ -234,9 +234,9 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
         answers[key] = failed or min(ends, key=lambda one: ANSWERS_BEST_FIRST.index(one[0]))
         if failed:
             broken.add(key)
-    kept = tuple(row for row in observations if row["order_no"] not in broken)
+    saved = tuple(row for row in observations if row["order_no"] not in broken)
     unused = tuple(sorted(set(_unused(replies)))[:UNUSED_STORED_MAX])
-    return KeyAnswers(answers, kept, unused, replies.gateway_at)
+    return KeyAnswers(answers, saved, unused, replies.gateway_at)
 
 
 def _unused(replies: QueryAnswers) -> Iterator[str]:

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recon.instructions.instruction import Instruction
+from recon.model.terms import EntryType, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import NEVER_READ, Uptime, between
-from recon.model.words import EntryType, GatewayState, InstructionKind, InstructionState
 
 QUARANTINE_MIN = timedelta(minutes=15)
 QUARANTINE_DEADLINES = 3
@@ -57,7 +57,7 @@ class SearchedRefund:
     refund_reference_id: str
     """"" when the gateway knows no refund of that reference."""
     queried_at: datetime
-    shown_beside: str = ""
+    shown_with: str = ""
     """A refund of ours that the same search did show; "" when it showed none."""
     uptime: Uptime = NEVER_READ
 
@@ -210,16 +210,16 @@ def _by_message(
     states = [message for message in evidence.signed if message.state in applied]
     if not states or _is_part(instruction):
         return None
-    words = (
+    terms = (
         f"a signed message of {states[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC has {states[-1].state}"
     )
     newest = evidence.seen[-1] if evidence.seen else None
     if newest is not None and newest.state in applied:
-        shown = f"{words}, and the gateway shows {newest.state}"
+        shown = f"{terms}, and the gateway shows {newest.state}"
         return Resolution(InstructionState.RESOLVED_APPLIED, shown)
     if agreed is None or agreed.state in applied:
         return None
-    denied = f"{words}, but the gateway shows {agreed.state} in two answers"
+    denied = f"{terms}, but the gateway shows {agreed.state} in two answers"
     return Resolution(InstructionState.NEEDS_HUMAN, denied)
 
 
@@ -235,9 +235,9 @@ def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
         f"the gateway knows no refund of our reference in {len(refunds)} searches, the last at "
         f"{refunds[-1].queried_at:%Y-%m-%d %H:%M:%S} UTC"
     )
-    proven = [refund for refund in refunds if refund.shown_beside]
+    proven = [refund for refund in refunds if refund.shown_with]
     if _apart(proven):
-        shown = f"{sentence}; they showed refund {proven[-1].shown_beside} of ours"
+        shown = f"{sentence}; they showed refund {proven[-1].shown_with} of ours"
         return Resolution(InstructionState.RESOLVED_NOT_APPLIED, shown)
     alone = f"{sentence}, but they showed no other refund of ours either, so that proves nothing"
     return Resolution(InstructionState.NEEDS_HUMAN, alone)
@@ -361,7 +361,7 @@ def by_settlement(
     moved = [line for line in lines if line.entry_type == wanted]
     ours = [line for line in moved if line.own_reference in our_references(instruction)]
     if ours:  # of exactly our amount, once, it is ours
-        sentence = f"{_words(ours[0])} has our reference"
+        sentence = f"{_text(ours[0])} has our reference"
         if len(ours) == 1 and _same(instruction, line=ours[0]):
             return Resolution(InstructionState.RESOLVED_APPLIED, f"{sentence} and amount")
         sentence = f"{sentence}, but not this amount and payment, once"
@@ -369,7 +369,7 @@ def by_settlement(
     whole = [line for line in moved if not line.own_reference and line.reference_no not in known]
     if len(whole) != 1 or not _is_the_whole(instruction, line=whole[0]):
         return None
-    sentence = f"{_words(whole[0])} shows this payment's whole amount"
+    sentence = f"{_text(whole[0])} shows this payment's whole amount"
     return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
 
 
@@ -394,6 +394,6 @@ def _is_the_whole(instruction: Instruction, *, line: SettledLine) -> bool:
     )
 
 
-def _words(line: SettledLine) -> str:
+def _text(line: SettledLine) -> str:
     reference = f" {line.reference_no}" if line.reference_no else ""
     return f"{line.source}: the {line.entry_type}{reference} settled on {line.settled_on}"

@@ -33,7 +33,7 @@ from recon.instructions.instruction import NOT_SENT_TRIES_MAX
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import Defect, ReconError
 from recon.model.step_progress import Way
-from recon.model.words import Clock
+from recon.model.terms import Clock
 
 BATCHES_IN_DOUBT_MAX = 2
 """After this many batches with doubt in a row nothing more is sent tonight."""
@@ -92,8 +92,8 @@ class Journal(Protocol):
         """Nothing usable came back: in flight -> in doubt."""
         ...
 
-    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
-        """T2a: the hash of the reply as received, and `kept`, what of it may be stored."""
+    def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
+        """T2a: the hash of the reply as received, and `saved`, what of it may be stored."""
         ...
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
@@ -308,7 +308,7 @@ class Sender:
             self._journal.doubt(batch_id, reason=str(answer), at=self._clock())
             self._circuit.note(doubtful=True, left=True, reason=str(answer))
             return len(request.rows)
-        return self._judge(batch_id, request, answer)
+        return self._evaluate(batch_id, request, answer)
 
     async def _answer_to(self, request: PreparedRequest) -> RawReply:
         """S; a process that was told to end waits only a little longer for the reply."""
@@ -338,19 +338,19 @@ class Sender:
             self._journal.release(batch_id, reason=str(error), at=self._clock())
             raise
 
-    def _judge(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
+    def _evaluate(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
         """T2a, T2b; how many rows the reply does not prove to be refused before processing.
 
         None when it proves that of all of them.
         """
-        self._journal.keep_reply(batch_id, reply, kept=request.masked(reply.body))
+        self._journal.save_reply(batch_id, reply, saved=request.masked(reply.body))
         self._crash_point("after reply")
         read = self._gateway.read(request, reply)
         self._journal.record(batch_id, read, at=self._clock())
         self._crash_point("after record")
         outcomes = [row.outcome for row in read.rows]
         doubtful = not {ReplyOutcome.UNKNOWN, ReplyOutcome.PENDING}.isdisjoint(outcomes)
-        trouble = read.in_words or f"HTTP {reply.status}"
+        trouble = read.as_text or f"HTTP {reply.status}"
         left = sum(outcome is not ReplyOutcome.NOT_SENT for outcome in outcomes)
         self._circuit.note(doubtful=doubtful, left=bool(left), reason=trouble)
         self._circuit.stop_reason = read.stop_reason or self._circuit.stop_reason

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from recon.model.errors import Defect
-from recon.model.words import BreakCode, Flag, Severity
+from recon.model.terms import BreakCode, Flag, Severity
 
 Condition = Callable[[Any], Any]
 """Facts -> whether it holds."""
@@ -33,8 +33,8 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.In: lambda one, several: _any(one == word for word in several),
-    ast.NotIn: lambda one, several: _not(_any(one == word for word in several)),
+    ast.In: lambda one, several: _any(one == label for label in several),
+    ast.NotIn: lambda one, several: _not(_any(one == label for label in several)),
 }
 _OF_SEVERAL = (ast.In, ast.NotIn)
 _IN_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -110,10 +110,10 @@ def _value(node: ast.expr, *, facts: Mapping[str, type]) -> tuple[Any, _Value]:
     if isinstance(node, ast.Constant) and type(node.value) in {int, str, bool}:
         return type(node.value), lambda _: node.value
     if isinstance(node, ast.Tuple) and all(isinstance(one, ast.Constant) for one in node.elts):
-        words = tuple(one.value for one in node.elts if isinstance(one, ast.Constant))
-        kinds = {type(word) for word in words}
+        labels = tuple(one.value for one in node.elts if isinstance(one, ast.Constant))
+        kinds = {type(label) for label in labels}
         if len(kinds) == 1:
-            return (tuple, *kinds), lambda _: words
+            return (tuple, *kinds), lambda _: labels
     msg = f"{ast.unparse(node)!r} is no fact, number or text"
     raise ValueError(msg)
 
@@ -262,7 +262,7 @@ class CodeTable:
     """State of the order -> a word for each column of states of the gateway."""
     flags: Mapping[Flag, FlagOfSets]
     matched: tuple[Agreement, ...]
-    words: Mapping[str, Says]
+    labels: Mapping[str, Says]
     """Parts of sentences: the first that holds is said."""
     listed: Mapping[str, Says]
     """The same: each that holds is said, the last one where none does."""
@@ -288,12 +288,12 @@ def table_of(text: str, *, source: str) -> CodeTable:
         raise Defect(msg)
     flags = _named(tables.get("flag", []), kinds=Flag, model=FlagOfSets, source=source)
     matched = tuple(Agreement.model_validate(row) for row in tables.get("matched", []))
-    cells = {state: words.split() for state, words in tables.get("states", {}).items()}
-    words, listed = (_SHARED.validate_python(tables.get(n, {})) for n in ("words", "listed"))
+    cells = {state: labels.split() for state, labels in tables.get("states", {}).items()}
+    labels, listed = (_SHARED.validate_python(tables.get(n, {})) for n in ("words", "listed"))
     each = _EACH.validate_python(tables.get("each", {}))
     causes = tuple(Cause.model_validate(row) for row in tables.get("cause", []))
     return CodeTable(
-        codes, tables.get("facts", {}), cells, flags, matched, words, listed, each, causes
+        codes, tables.get("facts", {}), cells, flags, matched, labels, listed, each, causes
     )
 
 

@@ -8,23 +8,23 @@ from typing import Any
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
-from recon.matching.bank.result import BankResult, judge_bank
-from recon.matching.breaks.movements import Disposition, Ids, fates_of, sequenced
+from recon.matching.bank.bookings import Bookings, classify_bookings, with_bookings
+from recon.matching.bank.result import BankResult, classify_bank
+from recon.matching.breaks.movements import Disposition, Ids, dispositions_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
     BREAKS_SORTED_BY,
     Frames,
     breaks_of,
+    classified_rows,
     effects_of,
     frames_of,
     identities,
-    judged_rows,
     name_entries,
     not_compared_rows,
     rows_without_breaks,
 )
-from recon.matching.cash.result import CashResult, judge_cash, with_groups_marked
+from recon.matching.cash.result import CashResult, classify_cash, with_groups_marked
 from recon.matching.causes.proposed_journals import BookingPart, parts_of, parts_of_found
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
@@ -37,18 +37,18 @@ from recon.matching.causes.shared_causes import (
     with_facts,
     with_suggestions,
 )
+from recon.matching.classifying.outcomes import Outcomes, classify_sets
+from recon.matching.classifying.severity import microseconds
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
-from recon.matching.judging.outcomes import Outcomes, judge_sets
-from recon.matching.judging.severity import microseconds
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import with_refunds_settled
 from recon.matching.sides.instruction_side import with_each_instruction_once
-from recon.matching.sides.ledger_side import JUDGED
-from recon.matching.sides.payouts import judged_entries
-from recon.model.words import SetState
+from recon.matching.sides.ledger_side import CLASSIFIED
+from recon.matching.sides.payouts import classified_entries
+from recon.model.terms import SetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Broken:
     breaks: Breaks
     """BREAK_COLUMNS and, until causes are told, facts."""
     effects: pd.DataFrame
-    fates: Mapping[str, Disposition]
+    dispositions: Mapping[str, Disposition]
     """See movements.fates_of."""
     bookings: tuple[BookingPart, ...]
     """See proposed_journals.parts_of."""
@@ -67,7 +67,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Classified:
     """The sets of a night or of a bucket of it, judged."""
 
     joined: Joined
@@ -94,14 +94,14 @@ class Judged:
         return [part for leg in legs for part in parts_of_found(leg.found)]
 
 
-def judge(
+def classify(
     sources: Sources,
     *,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
     buckets: Sequence[Broken] = (),
-) -> Judged:
+) -> Classified:
     """The sets of some rows (see `prepared`), judged: the frames of the result.
 
     The last of several buckets is judged knowing the others (`buckets`), and tells what their
@@ -109,8 +109,8 @@ def judge(
     """
     joined = join_sides(sources, rules=rules, previous=previous)
     name_entries(joined)
-    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
-    rows = judged_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
+    outcomes = classify_sets(joined, rules=rules, as_of=microseconds(as_of))
+    rows = classified_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
     ids, reopens = _identities(joined, states=outcomes, previous=previous)
     rows.columns["identity"] = ids[rows["set"]]
     breaks = breaks_of(
@@ -128,7 +128,7 @@ def judge(
     broken = Broken(
         breaks,
         effects_of(joined, outcomes=outcomes, break_sets=break_sets),
-        fates_of(rows, hosts=outcomes.host, previous=previous),
+        dispositions_of(rows, hosts=outcomes.host, previous=previous),
         (*parts_of(joined, break_sets=break_sets),),
         evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
     )
@@ -140,9 +140,9 @@ def judge(
         every = with_causes(every, evidence=added_evidence(evidence), calendar=calendar)
         every = with_suggestions(every)
     terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
-    cash = judge_cash(sources, taken={*every["break_id"]}, **terms)
-    bank = judge_bank(sources, **terms)
-    bookings = judge_bookings(sources, bank=bank, **terms)
+    cash = classify_cash(sources, taken={*every["break_id"]}, **terms)
+    bank = classify_bank(sources, **terms)
+    bookings = classify_bookings(sources, bank=bank, **terms)
     every = every[[*BREAK_COLUMNS]]
     if buckets:
         own = every["break_id"].isin([*break_sets.values()])
@@ -160,7 +160,7 @@ def judge(
     )
     frames = replace(frames, matches=with_bookings(frames.matches, bookings=bookings))
     reopens = {**reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
-    return Judged(
+    return Classified(
         joined, outcomes, rows, reopens, frames, break_sets, broken, others, bank, cash, bookings
     )
 
@@ -176,7 +176,7 @@ def _together(buckets: Sequence[Broken], *, like: Broken) -> Broken:
     return Broken(
         breaks,
         effects,
-        {name: disposition for each in buckets for name, disposition in each.fates.items()},
+        {name: disposition for each in buckets for name, disposition in each.dispositions.items()},
         tuple(part for each in buckets for part in each.bookings),
         evidence=None,
     )
@@ -193,7 +193,7 @@ def prepared(sources: Sources, *, rules: Rules) -> Sources:
     sources = with_fees_priced(sources, rules=rules)
     if sources.ledger is None:
         return sources
-    ledger = sources.ledger.assign(**{JUDGED: judged_entries(sources)})
+    ledger = sources.ledger.assign(**{CLASSIFIED: classified_entries(sources)})
     return with_groups_marked(replace(sources, ledger=ledger), rules=rules)
 
 

@@ -179,7 +179,7 @@ def date_of_text(text: str) -> date:
     return day
 
 
-def day_in_words(day: date | str) -> str:
+def day_text(day: date | str) -> str:
     """A day as people read it, such as "2 Nov 2026"; `day`: a date, or its ISO text."""
     return f"{date.fromisoformat(f'{day}'):%-d %b %Y}"
 

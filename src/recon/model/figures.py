@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recon.model.gateway_holds import ChargedFees, GatewayHolds
 from recon.model.resolutions import StoredAnswer
-from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
+from recon.model.terms import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
 
 if TYPE_CHECKING:
     # Settings know from here how long a list may be; what only they ask for loads no frames.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Any
 
-from recon.model.words import SEVERE
+from recon.model.terms import SEVERE
 from recon.privacy.shown_text import for_people
 
 RESOLUTIONS = (
@@ -93,7 +93,7 @@ def lacking(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> t
     return len(severe), len(left)
 
 
-def answered_words(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> str:
+def answered_text(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> str:
     """The same in words, and how many breaks are answered at all.
 
     Such as "each of the 15 high and critical breaks has an owner and a comment; 15 of 103 breaks

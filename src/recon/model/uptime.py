@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from recon.model.words import Clock
+from recon.model.terms import Clock
 
 OBJECTS_BETWEEN = 100_000
 """More objects made than dropped since it last looked; Python's own bound is 700."""
@@ -87,7 +87,7 @@ def _held_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def keep_freed() -> None:
+def reuse_freed_memory() -> None:
     """Let the C library keep what is freed until it is given back, whatever the environment says.
 
     Dask starts its workers with MALLOC_TRIM_THRESHOLD_: each column that is let go leaves the

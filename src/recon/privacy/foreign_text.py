@@ -111,7 +111,7 @@ PRIVATE_NAMES = frozenset(
         *("file_url", "file_data", "sign_key"),
     }
 )
-NOT_KEPT = "***"
+NOT_STORED = "***"
 
 
 def is_private(name: str) -> bool:
@@ -126,6 +126,6 @@ def without_private(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: NOT_KEPT if is_private(str(name)) else without_private(part)
+        name: NOT_STORED if is_private(str(name)) else without_private(part)
         for name, part in value.items()
     }

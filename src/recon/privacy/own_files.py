@@ -38,7 +38,7 @@ STRANGERS = 0o027
 """What the group may not change, and nobody else do at all."""
 
 
-def keep_strangers_out() -> None:
+def refuse_other_users() -> None:
     """Take from every file that this process will make what strangers could do with it.
 
     For programs of ours, and so for whatever their libraries write: databases, logs, caches.

@@ -14,22 +14,22 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.cash.result import with_groups_marked
-from recon.matching.frames.coding import by_word, placed
+from recon.matching.frames.coding import by_label, placed
 from recon.matching.frames.digest import are_repeated
 from recon.matching.frames.grouping import Ints, Rows, given, total
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.versions import CONFLICT, REPEAT, SUPERSEDED, versions
 from recon.matching.sides.ledger_side import (
     ADDED,
-    JUDGED,
+    CLASSIFIED,
     SIGN,
     booked,
     compared,
     entry_versions,
     is_base_type,
 )
-from recon.matching.sides.payouts import judged_entries
-from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceKind
+from recon.matching.sides.payouts import classified_entries
+from recon.model.terms import REVERSAL_SUFFIX, EntryType, Reject, SourceKind
 
 REPEATS = "identical repeats"
 REPLACED = "replaced by a newer row"
@@ -195,7 +195,7 @@ def steps_of(sources: Sources, *, rules: Rules) -> Steps:
     if sources.ledger is None:
         return {step: {} for step in (KEYLESS, RESTATED, PAID_OUT, IDENTICAL, SHARED_NUMBER)}
     ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
-    ours = ledger.assign(**{JUDGED: judged_entries(sources)})
+    ours = ledger.assign(**{CLASSIFIED: classified_entries(sources)})
     outcome = entry_versions(ledger)
     unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT) & ~compared(ledger)
     own = booked(ledger)
@@ -213,7 +213,7 @@ def steps_of(sources: Sources, *, rules: Rules) -> Steps:
 
 
 def _signed(ledger: pd.DataFrame) -> Ints:
-    sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
+    sign = by_label(ledger["entry_type"], of=_sign).astype(np.int64)
     return np.asarray(sign * ledger["amount"].to_numpy(dtype=np.int64), dtype=np.int64)
 
 

@@ -23,8 +23,8 @@ from recon.proof.night_parts import (
     PARTS_MIN,
     WORDS_MAX,
     Gathering,
+    classified_part,
     has_parts,
-    judged_part,
     reconcile_rest,
 )
 from recon.proof.proven import concluded, prove
@@ -59,10 +59,10 @@ def in_buckets(
         gathering = Gathering(sources, rules=rules)
         gathering.see(sources)
         elsewhere = gathering.elsewhere()
-        if len(elsewhere.words) <= WORDS_MAX:
+        if len(elsewhere.labels) <= WORDS_MAX:
             parts = []
             for rows in _cut(sources, buckets=buckets):
-                parts.append(judged_part(rows, elsewhere=elsewhere, **terms))
+                parts.append(classified_part(rows, elsewhere=elsewhere, **terms))
                 give_back(generation=YOUNG)
             return reconcile_rest(sources, parts=parts, **terms)
     return concluded(prove(sources, **terms), as_of=as_of)

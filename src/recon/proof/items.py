@@ -32,7 +32,7 @@ from recon.matching.sets.joined_sets import (
 )
 from recon.matching.sides.ledger_side import booked_currency, not_compared
 from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import (
+from recon.model.terms import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
     REJECTED_STATES,
@@ -60,7 +60,7 @@ _IDENTITY = (
 _OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
 NO_COLUMNS = Arrays({}, size=0)
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
-Words: TypeAlias = Column | pa.Array | pa.ChunkedArray
+Labels: TypeAlias = Column | pa.Array | pa.ChunkedArray
 """A column of texts, as numpy or as Arrow holds them."""
 
 
@@ -139,12 +139,12 @@ def _placed(
     names = filled("", size=size)
     names[[*ids.values()]] = [*ids]
     kinds = filled("", size=size)
-    for kind, word in SET_KINDS.items():
-        kinds[sets["kind"] == kind] = word
+    for kind, label in SET_KINDS.items():
+        kinds[sets["kind"] == kind] = label
     first, own = _text(first_identities(sets)), _text(names)
     # A set that nothing names has the first one.
     set_ids = pc.if_else(pc.equal(own, ""), first, own)
-    columns: dict[str, Words] = {
+    columns: dict[str, Labels] = {
         "set_kind": kinds,
         "set_id": set_ids,
         "set_currency": sets["currency"],
@@ -210,8 +210,8 @@ def _part(
     """The rows of one source that are in a set."""
     rows = np.flatnonzero(of >= 0)
     size, numbers, taken = len(rows), of[rows], pa.array(rows)
-    columns: dict[str, Words] = {
-        name: _words(frame[name]).take(taken) if name in frame.columns else filled("", size=size)
+    columns: dict[str, Labels] = {
+        name: _labels(frame[name]).take(taken) if name in frame.columns else filled("", size=size)
         for name in _IDENTITY
     }
     columns |= {name: sets[name].take(pa.array(numbers)) for name in _PLACED}
@@ -229,11 +229,11 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
     """Entries that stand outside the sets: each is a match of its own."""
     rows = not_compared_rows(ledger, versions=joined.ledger.versions)
     size = len(rows)
-    words = {"source": "ledger", "state": SetState.MATCHED.value, "set_kind": NOT_COMPARED}
+    labels = {"source": "ledger", "state": SetState.MATCHED.value, "set_kind": NOT_COMPARED}
     alone = not_compared(ledger) & (joined.ledger.versions == NEW)
     columns = {name: rows[name] for name in _IDENTITY if name != "reference_no"}
     columns["reference_no"] = texts(ledger["reference_no"])[alone]
-    columns |= {name: filled(word, size=size) for name, word in words.items()}
+    columns |= {name: filled(label, size=size) for name, label in labels.items()}
     columns |= {"set_id": rows["match_id"], "result_id": rows["match_id"]}
     columns |= {"set_currency": rows["currency"], "set_key": rows["entry_id"]}
     columns["items"] = np.ones(size, dtype=np.int64)
@@ -259,30 +259,30 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         yield _table(columns)
 
 
-def _words(column: "pd.Series[str]") -> pa.Array:
+def _labels(column: "pd.Series[str]") -> pa.Array:
     """The texts of a column as Arrow holds them."""
     return pa.chunked_array(pieces(column), pa.large_string()).combine_chunks()
 
 
-def _text(words: Words) -> pa.Array:
+def _text(labels: Labels) -> pa.Array:
     """Texts as one array without a dictionary."""
-    if isinstance(words, np.ndarray):
-        return pa.array(words, pa.string())
-    plain = words.cast(pa.string())
+    if isinstance(labels, np.ndarray):
+        return pa.array(labels, pa.string())
+    plain = labels.cast(pa.string())
     return plain.combine_chunks() if isinstance(plain, pa.ChunkedArray) else plain
 
 
-def _typed(words: Words, *, name: str) -> pa.Array:
+def _typed(labels: Labels, *, name: str) -> pa.Array:
     """The texts as the file has this column: of few words, or as they are."""
     kind = _SCHEMA.field(name).type
     if not pa.types.is_dictionary(kind):
-        return _text(words)
-    if not isinstance(words, np.ndarray) and words.type == kind:
-        return words
-    return _text(words).dictionary_encode().cast(kind)
+        return _text(labels)
+    if not isinstance(labels, np.ndarray) and labels.type == kind:
+        return labels
+    return _text(labels).dictionary_encode().cast(kind)
 
 
-def _table(columns: Mapping[str, Words]) -> pa.Table:
+def _table(columns: Mapping[str, Labels]) -> pa.Table:
     typed = {
         name: _typed(columns[name], name=name) if name != "items" else columns[name]
         for name in _NAMES

@@ -21,10 +21,10 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
 from recon.matching.cash.book_groups import BASES
-from recon.matching.engine import Broken, judge
+from recon.matching.engine import Broken, classify
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import equals, placed
-from recon.matching.frames.digest import Words, are_among, digest_of, numbers_of
+from recon.matching.frames.digest import Labels, are_among, digest_of, numbers_of
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
@@ -39,15 +39,15 @@ from recon.matching.sets.independent_sets import (
 )
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import refunds_of_others, with_refunds_settled
-from recon.matching.sides.ledger_side import CLOSERS, JUDGED, is_base_type
-from recon.matching.sides.payouts import PAYOUT_TYPES, judged_entries
+from recon.matching.sides.ledger_side import CLASSIFIED, CLOSERS, is_base_type
+from recon.matching.sides.payouts import PAYOUT_TYPES, classified_entries
 from recon.matching.sides.settlement_side import (
     first_days_reported,
     of_payments,
     summed_lines,
     with_summed,
 )
-from recon.model.words import KeyAnswer, SetState
+from recon.model.terms import KeyAnswer, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
 from recon.proof.proven import concluded, proof_of, prove
 from recon.proof.verdict import STATEMENTS, Line, OpenCounts, verdict_of
@@ -122,14 +122,14 @@ class Gathering:
 
     def _is_odd(self, frame: pd.DataFrame, *, name: str) -> Bools:
         """The rows that are kept."""
-        odd = _stands_for_others(frame, name=name)
+        odd = _represents_others(frame, name=name)
         if name == "ledger" and self._small.settlement is not None:
             # Groups have them, whatever order they name.
             odd |= is_base_type(frame["entry_type"], *BASES.values(), *CLOSERS)
         return odd
 
     def _see_lines(self, lines: pd.DataFrame, *, gateway: pd.DataFrame) -> None:
-        self._settled.append(summed_lines(lines[~_stands_for_others(lines, name="settlement")]))
+        self._settled.append(summed_lines(lines[~_represents_others(lines, name="settlement")]))
         rows, accounts = placed(lines, by=ACCOUNT)
         for number, day in first_days_reported(lines, accounts=rows).items():
             account = accounts[number]
@@ -161,11 +161,11 @@ class Gathering:
         )
         odd = self._odd_rows()
         if odd.ledger is not None:
-            ours = odd.ledger.assign(**{JUDGED: judged_entries(odd)})
+            ours = odd.ledger.assign(**{CLASSIFIED: classified_entries(odd)})
             odd = replace(odd, ledger=ours)
         unpaid = text_column(sorted(self._unpaid))
         elsewhere = {*unpaid[self._transactions.have(unpaid)]}
-        return replace(shared, words=unkeyed_words(odd, elsewhere=shared) | elsewhere)
+        return replace(shared, labels=unkeyed_words(odd, elsewhere=shared) | elsewhere)
 
     def books(self) -> Books:
         """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger."""
@@ -193,12 +193,12 @@ class Gathering:
         return replace(self._small, **frames)
 
 
-def _of_account(rows: pd.DataFrame) -> Words:
+def _of_account(rows: pd.DataFrame) -> Labels:
     """The number of each row's order number in its account."""
     return numbers_of(rows["order_no"]) ^ numbers_of(rows["account_id"])
 
 
-def _stands_for_others(frame: pd.DataFrame, *, name: str) -> Bools:
+def _represents_others(frame: pd.DataFrame, *, name: str) -> Bools:
     """The rows that belong to no order number of their own."""
     keyless: Bools = frame["order_no"].eq("").to_numpy(dtype=np.bool_)
     if name == "ledger":
@@ -229,7 +229,7 @@ class PartFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPart:
+class ClassifiedPart:
     """One part, judged."""
 
     figures: PartFigures
@@ -241,14 +241,14 @@ class JudgedPart:
     """LEGS of what is left."""
 
 
-def judged_part(
+def classified_part(
     rows: Sources,
     *,
     elsewhere: Elsewhere,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-) -> JudgedPart:
+) -> ClassifiedPart:
     """Judge what of a part is aside.
 
     Args:
@@ -262,22 +262,22 @@ def judged_part(
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
     aside = independent_sets(given, elsewhere=elsewhere, rules=rules, previous=previous)
     sources = _rows_of(given, rows=aside)
-    judged = judge(sources, **terms)
+    classified = classify(sources, **terms)
     # What a budget of the night decides is decided with what is left of all parts.
-    rounded = judged.outcomes.candidates
+    rounded = classified.outcomes.candidates
     if rounded.any():
         for leg, own in aside.items():
-            own[own] = ~rounded[judged.joined.keys.of[leg]]
+            own[own] = ~rounded[classified.joined.keys.of[leg]]
         sources = _rows_of(given, rows=aside)
-        judged = judge(sources, **terms)
-    proof = proof_of(judged, sources=sources, **terms)
+        classified = classify(sources, **terms)
+    proof = proof_of(classified, sources=sources, **terms)
     result = concluded(proof, as_of=as_of)
     frames = {name: getattr(result, name) for name in SECTIONS}
     items = result.items
     figures = PartFigures(
         sides=result.sides,
         scope=result.scope_of_assurance,
-        broken=judged.broken,
+        broken=classified.broken,
         sums=sums_of_amounts(sources),
         aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
@@ -287,7 +287,7 @@ def judged_part(
     left: dict[str, Any] = {
         leg: getattr(rows, leg)[~own].reset_index(drop=True) for leg, own in aside.items()
     }
-    return JudgedPart(figures, frames, items, replace(rows, **left))
+    return ClassifiedPart(figures, frames, items, replace(rows, **left))
 
 
 def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
@@ -320,7 +320,7 @@ _SIDE_SUMS = ("count", "amount")
 def reconcile_rest(
     small: Sources,
     *,
-    parts: Sequence[JudgedPart],
+    parts: Sequence[ClassifiedPart],
     rules: Rules,
     as_of: datetime,
     previous: Previous | None = None,
@@ -355,7 +355,7 @@ def reconcile_rest(
         name: _in_one(getattr(result, name), parts=[part.frames.pop(name) for part in parts])
         for name in SECTIONS
     }
-    judged = OpenCounts(
+    classified = OpenCounts(
         len(result.breaks),
         len(frames["unverified"]),
         int(sides[sides["state"].eq(SetState.UNVERIFIED.value)]["count"].sum()),
@@ -366,7 +366,7 @@ def reconcile_rest(
     return replace(
         result,
         **frames,
-        verdict=verdict_of(judged, sources=rest, rules=rules, lacks=lacks),
+        verdict=verdict_of(classified, sources=rest, rules=rules, lacks=lacks),
         sides=sides,
         scope_of_assurance=_added_scope(
             [result.scope_of_assurance, *(part.scope for part in figures)]

@@ -49,7 +49,7 @@ from recon.matching.frames.sources import (
 from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.money import exponent
-from recon.model.words import ControlTotal, EntryType, Quarantined, Reject, SourceFile, SourceKind
+from recon.model.terms import ControlTotal, EntryType, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.books_bridge import ARRIVED_STEPS, Books
 
 Tables = dict[str, pa.Table]
@@ -266,12 +266,12 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
     if not (pa.types.is_dictionary(kind) or pa.types.is_string(kind)):
         return pa.chunked_array([pa.array(column, type=kind, from_pandas=True)])
     array: Any = pa.array(column, from_pandas=True)
-    words = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-    if words.null_count or words.type == pa.null():
-        words = words.cast(pa.string()).fill_null("")
+    labels = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    if labels.null_count or labels.type == pa.null():
+        labels = labels.cast(pa.string()).fill_null("")
     if pa.types.is_dictionary(kind):
-        words = words.dictionary_encode()
-    return words.cast(kind)
+        labels = labels.dictionary_encode()
+    return labels.cast(kind)
 
 
 def _array(column: pa.ChunkedArray, *, field: pa.Field, texts: Any) -> Any:
@@ -314,13 +314,13 @@ def compared_tables(
             (minor units); None: it stored none, and nothing is held against it.
     """
     terms = [*_terms(sources, rules=rules, previous=previous)]
-    terms.append(_term("books_of", account[0], word=account[1]))
+    terms.append(_term("books_of", account[0], label=account[1]))
     if carried is not None:
         count, exposure = carried
-        terms.append(_term("carried_of", account[0], word=account[1]))
-        terms.append(_term("carried", "", word="count", number=count))
+        terms.append(_term("carried_of", account[0], label=account[1]))
+        terms.append(_term("carried", "", label="count", number=count))
         for currency, amount in exposure.items():
-            terms.append(_term("carried", currency, word="amount", number=amount))
+            terms.append(_term("carried", currency, label="amount", number=amount))
     breaks, write_offs = SCHEMAS[OPENING].columns.empty_table(), sources.agreed_write_offs
     listed = {"break": write_offs.breaks, "entry": write_offs.entries or {}} if write_offs else {}
     agreed = (
@@ -455,33 +455,33 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
     for (merchant, account), day in sources.books_since.items():
-        yield _term("books_since", merchant, word=account, number=int(day.replace("-", "")))
+        yield _term("books_since", merchant, label=account, number=int(day.replace("-", "")))
     yield from _terms_of_rules(rules)
     yield from _terms_of_banks(sources, rules=rules)
     if sources.settlement is not None:
         yield from _terms_of_settlement(rules)
     if days is not None:
         for name in ("first", "last", "waits_for"):
-            yield _term("settled_days", name, word=getattr(days, name))
+            yield _term("settled_days", name, label=getattr(days, name))
     if sources.orders_lack_since is not None:
-        yield _term("orders_lack", "since", word=sources.orders_lack_since.isoformat())
+        yield _term("orders_lack", "since", label=sources.orders_lack_since.isoformat())
     if previous is not None:
-        yield _term("previous", "as_of", word=previous.as_of.isoformat())
+        yield _term("previous", "as_of", label=previous.as_of.isoformat())
 
 
 def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
     """What a control total asks of the rules."""
     for code, state in rules.payment_status.items():
-        yield _term("payment_status", code, word=state)
-    yield _term("amount_means", "", word=rules.gateway.amount_means)
+        yield _term("payment_status", code, label=state)
+    yield _term("amount_means", "", label=rules.gateway.amount_means)
     for currency, bounds in rules.tolerance.items():
-        for word, number in bounds.model_dump().items():
+        for label, number in bounds.model_dump().items():
             if number is not None:
-                yield _term("tolerance", currency, word=word, number=number)
+                yield _term("tolerance", currency, label=label, number=number)
     if rules.journal.accounts is not None:
-        yield _term("clearing", "", word=rules.journal.accounts.clearing)
+        yield _term("clearing", "", label=rules.journal.accounts.clearing)
         if rules.journal.accounts.bank is not None:
-            yield _term("bank_account", "", word=rules.journal.accounts.bank)
+            yield _term("bank_account", "", label=rules.journal.accounts.bank)
 
 
 def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
@@ -489,8 +489,8 @@ def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
     source = sources.bank
     if source is None:
         return
-    yield from (_term("bank_refused", each.source, word=each.why) for each in source.refused)
-    yield from (_term("bank_note", str(at), word=note) for at, note in enumerate(source.notes))
+    yield from (_term("bank_refused", each.source, label=each.why) for each in source.refused)
+    yield from (_term("bank_note", str(at), label=note) for at, note in enumerate(source.notes))
     lines = sources.settlement if source.night is None else source.night.payouts
     if lines is not None:
         names = ("merchant_id", "account_id", "currency")
@@ -498,14 +498,14 @@ def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
         for merchant, account, currency in sorted(cells):
             bank = bank_of(merchant, account, currency=currency, rules=rules)
             if bank and (source.night is None or bank in source.night.banks):
-                yield _term("bank_of", f"{merchant}\x1f{account}\x1f{currency}", word=bank)
+                yield _term("bank_of", f"{merchant}\x1f{account}\x1f{currency}", label=bank)
     yield from _terms_of_rates(rules)
     if source.night is not None:
         night = source.night
-        yield _term("bank_night", night.account[0], word=night.account[1])
+        yield _term("bank_night", night.account[0], label=night.account[1])
         yield _term("bank_shown_since", night.shown_since)
         yield from (_term("bank_asked", name) for name in night.banks)
-        yield from (_term("bank_known_to", name, word=day) for name, day in night.known_to.items())
+        yield from (_term("bank_known_to", name, label=day) for name, day in night.known_to.items())
 
 
 def _bank_of(tables: Mapping[str, pa.Table], *, terms: Mapping[str, list[Cells]]) -> BankSource:
@@ -538,12 +538,12 @@ def _terms_of_rates(rules: Rules) -> Iterator[Cells]:
         yield _term("rate_basis_points", key, number=own.basis_points)
         shift = exponent(booked) - exponent(foreign)
         for day, rate in own.on.items():
-            yield _term("rate", f"{key}\x1f{day.isoformat()}", word=f"{rate:f}", number=shift)
+            yield _term("rate", f"{key}\x1f{day.isoformat()}", label=f"{rate:f}", number=shift)
 
 
 def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:
     """How fees are booked and priced, and what the gateway owed and kept before the first line."""
-    yield _term("fees_per", "", word=rules.ledger.fees_per)
+    yield _term("fees_per", "", label=rules.ledger.fees_per)
     if rules.fee_contract is not None:
         yield _term("fee_contract", "")
     for currency, opening in rules.settlement.items():
@@ -552,8 +552,8 @@ def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:
                 yield _term(name, currency, number=number)
 
 
-def _term(name: str, key: str, *, word: str = "", number: int | None = None) -> Cells:
-    return {"name": name, "key": key, "word": word, "number": number}
+def _term(name: str, key: str, *, label: str = "", number: int | None = None) -> Cells:
+    return {"name": name, "key": key, "word": label, "number": number}
 
 
 def _stored(files: Mapping[str, LoadCounts]) -> Iterator[Cells]:

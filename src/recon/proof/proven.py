@@ -17,12 +17,12 @@ from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, banked_frame
 from recon.matching.bank.result import BankResult, bank_frames
 from recon.matching.breaks.movements import Disposition, movements
-from recon.matching.breaks.places import (
+from recon.matching.breaks.placements import (
     PLACE_NAMES,
     place_items,
+    placements_of,
     reported_by_match,
     sides_of,
-    stands_of,
 )
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import (
@@ -30,7 +30,7 @@ from recon.matching.breaks.result_rows import (
     EFFECTS_SORTED_BY,
     Frames,
     business_date,
-    fates_of_found,
+    dispositions_of_found,
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import unpriced_lines
@@ -41,7 +41,7 @@ from recon.matching.cash.result import (
     placed_cash,
 )
 from recon.matching.causes.proposed_journals import propose
-from recon.matching.engine import Broken, Judged, judge, prepared
+from recon.matching.engine import Broken, Classified, classify, prepared
 from recon.matching.frames.arrays import Arrays, Column, stacked
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.grouping import Bools, Rows
@@ -49,8 +49,8 @@ from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import Joined
 from recon.model.step_progress import Way
+from recon.model.terms import SetState
 from recon.model.uptime import give_back
-from recon.model.words import SetState
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.items import group_items, items_of, named_alone
@@ -130,10 +130,10 @@ def prove(
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
-    judged = judge(sources, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
+    classified = classify(sources, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
     give_back()
     way.more()
-    proof = proof_of(judged, sources=sources, rules=rules, as_of=as_of, previous=previous)
+    proof = proof_of(classified, sources=sources, rules=rules, as_of=as_of, previous=previous)
     give_back()
     way.more()
     return proof
@@ -142,10 +142,12 @@ def prove(
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its verdict and what it is worth; what proves it is asked of its files."""
     frames, sources, rules = proof.frames, proof.sources, proof.rules
-    stands = stands_of(proof.places)
+    placements = placements_of(proof.places)
     lacks = bank_lacks(proof.bank)
-    unverified = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
-    judged = OpenCounts(len(proof.breaks), len(frames.unverified), unverified)
+    unverified = sum(
+        placement.items for placement in placements if placement.state == SetState.UNVERIFIED
+    )
+    classified = OpenCounts(len(proof.breaks), len(frames.unverified), unverified)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     # Until items are wanted no more of the proof is kept than they need.
     of_sets = partial(
@@ -161,14 +163,14 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     of_groups = partial(group_items, proof.cash, ledger=ledger)
     return Reconciliation(
         as_of=as_of,
-        verdict=verdict_of(judged, sources=sources, rules=rules, lacks=lacks),
+        verdict=verdict_of(classified, sources=sources, rules=rules, lacks=lacks),
         breaks=proof.breaks,
         effects=proof.effects,
         every_match=Deferred(lambda: frames.matches),
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=(),
-        sides=sides_of(stands),
+        sides=sides_of(placements),
         unmapped_codes=unmapped_codes(sources, rules=rules),
         not_covered=(
             *lacks,
@@ -199,7 +201,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
 
 
 def proof_of(
-    judged: Judged,
+    classified: Classified,
     *,
     sources: Sources,
     rules: Rules,
@@ -207,33 +209,35 @@ def proof_of(
     previous: Previous | None,
 ) -> Proof:
     """The frames with all that the result is made of (`sources`: what was judged)."""
-    joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
+    joined, outcomes, frames = classified.joined, classified.outcomes, classified.frames
     places = place_items(
-        joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=sources.ledger
+        joined, outcomes=outcomes, break_sets=classified.break_sets, ledger=sources.ledger
     )
-    more = placed_cash(judged.cash, ledger=sources.ledger, payouts=len(joined.payouts))
+    more = placed_cash(classified.cash, ledger=sources.ledger, payouts=len(joined.payouts))
     places = stacked([places, *more], names=PLACE_NAMES) if more else places
-    named = judged.rows.take(judged.rows["own"])
+    named = classified.rows.take(classified.rows["own"])
     breaks, effects = (
         in_order(pd.concat([own, others], ignore_index=True), by=by) if len(others) else own
         for own, others, by in (
-            (frames.breaks, judged.others.breaks, BREAKS_SORTED_BY),
-            (frames.effects, judged.others.effects, EFFECTS_SORTED_BY),
+            (frames.breaks, classified.others.breaks, BREAKS_SORTED_BY),
+            (frames.effects, classified.others.effects, EFFECTS_SORTED_BY),
         )
     )
-    fates = _with_others({**judged.others.fates, **judged.broken.fates}, judged)
+    dispositions = _with_others(
+        {**classified.others.dispositions, **classified.broken.dispositions}, classified
+    )
     moved = movements(
         breaks,
-        fates=fates,
+        dispositions=dispositions,
         previous=previous,
-        reopens=judged.reopens,
+        reopens=classified.reopens,
         books=sources.ledger is not None,
     )
     # Of a bucket nothing is proposed: what two people agreed on and what was handed out is of all.
     parts = [
-        *judged.others.bookings,
-        *(() if sources.is_part else judged.broken.bookings),
-        *judged.bookable,
+        *classified.others.bookings,
+        *(() if sources.is_part else classified.broken.bookings),
+        *classified.bookable,
     ]
     journals = propose(
         breaks,
@@ -259,23 +263,25 @@ def proof_of(
         reported_by_match(
             joined,
             outcomes=outcomes,
-            flags=judged.rows["flags"][: joined.keys.size],
+            flags=classified.rows["flags"][: joined.keys.size],
             sources=sources,
         ),
-        judged.bank,
-        judged.cash,
+        classified.bank,
+        classified.cash,
         unpriced_lines(sources, contract=rules.fee_contract),
-        judged.bookings,
+        classified.bookings,
     )
 
 
-def _with_others(fates: dict[str, Disposition], judged: Judged) -> dict[str, Disposition]:
+def _with_others(
+    dispositions: dict[str, Disposition], classified: Classified
+) -> dict[str, Disposition]:
     """What became of every id: of one that the books and the bank have, a break by either."""
     cash, bank, booked = (
-        {} if result is None else fates_of_found(result.found)
-        for result in (judged.cash, judged.bank, judged.bookings)
+        {} if result is None else dispositions_of_found(result.found)
+        for result in (classified.cash, classified.bank, classified.bookings)
     )
-    known = {**booked, **fates, **cash}
+    known = {**booked, **dispositions, **cash}
     broken = {
         identity: disposition
         for every in (booked, known)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 
 SECOND_ENGINE = "T14"

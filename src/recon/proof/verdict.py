@@ -17,12 +17,12 @@ from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
-from recon.matching.frames.coding import by_word, coded, equals
+from recon.matching.frames.coding import by_label, coded, equals
 from recon.matching.frames.grouping import amounts_of, given, total
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.words import ControlTotal, Flag, GatewayState, KeyAnswer, Verdict
+from recon.model.terms import ControlTotal, Flag, GatewayState, KeyAnswer, Verdict
 
 
 def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Reconciliation:
@@ -45,7 +45,7 @@ class OpenCounts(NamedTuple):
 
 
 def verdict_of(
-    judged: OpenCounts,
+    classified: OpenCounts,
     *,
     sources: Sources,
     rules: Rules,
@@ -55,12 +55,12 @@ def verdict_of(
 
     `lacks`: see `bank_lacks`.
     """
-    uncertain = judged.unverified_items + len(sources.rejects)
-    empty = not judged.has_parts and (sources.orders.empty or sources.gateway.empty)
+    uncertain = classified.unverified_items + len(sources.rejects)
+    empty = not classified.has_parts and (sources.orders.empty or sources.gateway.empty)
     missing = lacks or empty or sources.ledger is None
     if missing or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE
-    if judged.breaks or judged.unverified or sources.rejects:
+    if classified.breaks or classified.unverified or sources.rejects:
         return Verdict.BREAKS_OPEN
     return Verdict.RECONCILED
 
@@ -90,7 +90,7 @@ STATEMENTS = (
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     """Codes of the gateway that the rules do not know, with their count and a sample."""
     gateway = sources.gateway
-    unknown = by_word(
+    unknown = by_label(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     ).astype(np.bool_)
     rows_of = {
@@ -166,7 +166,7 @@ def bank_lacks(result: BankResult | None) -> tuple[str, ...]:
         f"payouts of {account}: no [bank] of the rules names this account"
         for account in result.unserved
     )
-    return (*result.judged.problems, *unserved)
+    return (*result.classified.problems, *unserved)
 
 
 def bank_not_covered(result: BankResult | None) -> Iterator[str]:
@@ -174,7 +174,7 @@ def bank_not_covered(result: BankResult | None) -> Iterator[str]:
     if result is None:
         yield NOTHING_OF_BANKS
         return
-    for name, cover in result.judged.covers.items():
+    for name, cover in result.classified.covers.items():
         if not cover.to_day:
             yield f"the bank {name}: no statement of it counts"
         known = "" if result.night is None else result.night.known_to.get(name, "")
@@ -192,7 +192,7 @@ def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Itera
     """Up to which day each bank is covered, with its balance of that day."""
     if source is None or result is None:
         return
-    for name, cover in result.judged.covers.items():
+    for name, cover in result.classified.covers.items():
         if cover.counted:
             last = source.statements[cover.counted[-1]]
             yield {
@@ -210,7 +210,7 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
         frames: the result.
         sources: the whole sources.
     """
-    hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
+    hidden = by_label(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
     rows_of: tuple[tuple[pd.DataFrame, ...], ...] = (
         (frames.matches, frames.breaks),
         (frames.pending,),
@@ -251,8 +251,8 @@ def _lines(statement: str, *rows: pd.DataFrame) -> Iterator[Line]:
         amount = np.zeros(len(frame), dtype=np.int64)
         for name in reversed(_SHOWN):
             amount = np.where(given(frame[name]), amounts_of(frame[name]), amount)
-        (groups,), words = coded([frame["currency"]])
-        names, numbers = words.to_pylist(), groups.astype(np.intp)
+        (groups,), labels = coded([frame["currency"]])
+        names, numbers = labels.to_pylist(), groups.astype(np.intp)
         size = len(names)
         counts.update(dict(zip(names, np.bincount(numbers, minlength=size).tolist(), strict=True)))
         totals = total(amount, groups=numbers, size=size).tolist()

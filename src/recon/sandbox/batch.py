@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.sandbox.book import Effect, Payment, RowReply, effect_of, on_wire
 from recon.sandbox.call import (
     STATUS_DONE,
@@ -47,7 +47,7 @@ class BatchKind:
 
     operation: str
     rows_max: int
-    judge: Callable[[Sandbox, Call, Payment, Fields], Judgement]
+    evaluate: Callable[[Sandbox, Call, Payment, Fields], Judgement]
     message_key: str = "error_message"
     echoed: tuple[str, ...] = ()
     """What a row of the reply repeats beside ids, currency and amount."""
@@ -73,7 +73,7 @@ class BatchKind:
         """One row of the reply, after it took effect."""
         payment, judgement = _payment_of(sandbox, call, row)
         if payment:
-            judgement = self.judge(sandbox, call, payment, row)
+            judgement = self.evaluate(sandbox, call, payment, row)
         refund = self.operation == "refund"
         message = REFUND_ACCEPTED if refund else ""
         if isinstance(judgement, str):
@@ -127,7 +127,7 @@ def _change(sandbox: Sandbox, payment: Payment, **changes: Any) -> None:
     sandbox.book.write_payments([replace(payment, previous_state=before, **changes)])
 
 
-def _judge_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
     if payment.state is not GatewayState.AUTHORISED:
         return "not_possible" if payment.captured else "not_authorised"
     if is_expired(sandbox, payment, now=call.now):
@@ -139,7 +139,7 @@ def _judge_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) 
     return _effect(call, payment, amount)
 
 
-def _judge_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
     if payment.state is not GatewayState.AUTHORISED:
         return "not_possible"
     if is_expired(sandbox, payment, now=call.now):
@@ -151,7 +151,7 @@ def _judge_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -
     return _effect(call, payment, payment.authorised)
 
 
-def _judge_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
     flag = text_of(row.get("review_flag"))
     if not flag or len(flag) > FLAG_LENGTH_MAX:
         return f"malformed{OF_PARAMETER}review_flag"
@@ -165,7 +165,7 @@ def _judge_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -
     return _effect(call, payment, None)
 
 
-def _judge_refund(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_refund(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
     amount = _amount_in(row, "refund_amount", payment)
     reason = _refund_refusal(sandbox, call, payment, row, amount=amount)
     if reason or amount is None:
@@ -223,11 +223,11 @@ def _effect(call: Call, payment: Payment, amount: int | None, **more: str) -> Ef
 
 
 _KINDS = {
-    "capture": BatchKind("capture", 50, _judge_capture),
-    "cancel": BatchKind("cancel", 50, _judge_cancel),
-    "review": BatchKind("review", 100, _judge_review, echoed=("review_flag",)),
+    "capture": BatchKind("capture", 50, _evaluate_capture),
+    "cancel": BatchKind("cancel", 50, _evaluate_cancel),
+    "review": BatchKind("review", 100, _evaluate_review, echoed=("review_flag",)),
     "refund": BatchKind(
-        *("refund", 50, _judge_refund, "refund_message"),
+        *("refund", 50, _evaluate_refund, "refund_message"),
         ("refund_amount", "refund_reason", "refund_reference"),
     ),
 }
@@ -254,12 +254,12 @@ def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None =
     if amount and action == "capture":
         row["amount"] = amount
     call = Call(action, {}, "", "", sandbox.clock.now())
-    judged = _KINDS[action].judge(sandbox, call, payment, row)
-    if isinstance(judged, str):
-        return judged
-    book.append_effects([judged])
+    evaluated = _KINDS[action].evaluate(sandbox, call, payment, row)
+    if isinstance(evaluated, str):
+        return evaluated
+    book.append_effects([evaluated])
     if action == "refund":
-        notify_refund(sandbox, judged)
+        notify_refund(sandbox, evaluated)
     return ""
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from recon.model.errors import ConfigurationError
 from recon.model.money import wire_amount
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.sandbox.options import iso
 
 APPLICATION_ID = 0x52534258

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.sandbox.batch import BATCHES, act_by_hand, plan_flips, take_back
 from recon.sandbox.book import RowReply
 from recon.sandbox.call import (

@@ -88,7 +88,7 @@ def iso(instant: int) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def in_words(instant: int | str) -> str:
+def as_text(instant: int | str) -> str:
     """An instant, or its text by `iso`, as people read it: `2026-11-20 22:00:00`."""
     text = iso(instant) if isinstance(instant, int) else instant
     return text.replace("T", " ").rstrip("Z")

@@ -34,7 +34,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from recon.model.money import is_currency
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.privacy.card_numbers import has_check_digit
 from recon.sandbox.book import (
     Book,
@@ -60,7 +60,7 @@ from recon.sandbox.call import (
     wrong,
 )
 from recon.sandbox.notifications import PAYMENT, REVIEW_RESULT, tell
-from recon.sandbox.options import DAY_SECONDS, MOVE_SECONDS_MAX, in_words
+from recon.sandbox.options import DAY_SECONDS, MOVE_SECONDS_MAX, as_text
 from recon.sandbox.population import paid_at_once, transaction_id_of
 from recon.sandbox.terms import SandboxTerms
 from recon.sandbox.wire import Fields, sign, signed_fields, text_of, wire_minor_units
@@ -325,7 +325,7 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
             contract_name=begun.contract_name,
             recurring_id=begun.recurring_id,
             recurring_deduction_period=f"{begun.interval_count} {begun.interval}",
-            recurring_deduction_time=in_words(begun.due_at(1)),
+            recurring_deduction_time=as_text(begun.due_at(1)),
         )
     return _moved(sandbox, _noted(payment, stage="", info=SUCCESS), state=state)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.sandbox.book import Effect, Payment, effect_of
 from recon.sandbox.options import DAY_SECONDS, HOUR_SECONDS, SandboxOptions, fourteen_digits
 from recon.sandbox.terms import PopulationTerms, SandboxTerms

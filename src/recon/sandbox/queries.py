@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.sandbox.batch import is_expired
 from recon.sandbox.book import Payment, marks_of, on_wire
 from recon.sandbox.call import (

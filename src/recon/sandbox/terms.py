@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from recon.config.declared import problems_of
 from recon.config.settings import load_tables
 from recon.model.errors import ConfigurationError
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 
 QUERY_RESULT_OTHERWISE = "1"
 """query_result of a state that `[query_result_of]` does not name."""

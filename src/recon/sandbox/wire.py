@@ -28,7 +28,7 @@ from lxml import etree
 from recon.config.settings import load_tables
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import WIRE_DECIMALS_MIN, exponent, parse_minor_units
-from recon.sandbox.options import in_words
+from recon.sandbox.options import as_text
 
 Fields = dict[str, Any]
 
@@ -145,7 +145,7 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.filters["in_words"] = in_words
+_PAGES.filters["as_text"] = as_text
 _PAGES.filters["grouped"] = lambda card: " ".join(re.findall(".{1,4}", card))
 
 

@@ -21,7 +21,7 @@ from recon.desk.held_keys import public_key
 from recon.gateway_client.errors import InterfaceError
 from recon.gateway_client.interface import GatewayInterface
 from recon.model.errors import ConfigurationError
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.privacy.own_files import others_may_change
 
 FILE_BYTES_MAX = 1024 * 1024

@@ -32,8 +32,8 @@ from recon.privacy.foreign_text import redacted
 from recon.privacy.own_files import for_owner
 from recon.privacy.own_servers import Bodies, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
-from recon.signer.judging import KINDS, Asked, Judge, asked_of
 from recon.signer.signed_book import SignedBook
+from recon.signer.signing import KINDS, Asked, Signing, asked_of
 
 BURST_SECONDS = 2.0
 """So much of the pace may be used at once."""
@@ -137,14 +137,14 @@ class SignerApp:
 
     def __init__(
         self,
-        judge: Judge,
+        signing: Signing,
         *,
         log: AskedLog,
         rate_limiter: RateLimiter,
         clock: Callable[[], datetime],
         about: Mapping[str, object],
     ) -> None:
-        self._judge = judge
+        self._signing = signing
         self._log = log
         self._rate_limiter = rate_limiter
         self._clock = clock
@@ -170,7 +170,7 @@ class SignerApp:
         if isinstance(asked, JSONResponse):
             return asked
         async with self._one_by_one:
-            answer = await run_in_threadpool(self._judge.sign, asked)
+            answer = await run_in_threadpool(self._signing.sign, asked)
         if answer.signature:
             self._log.note("signed", at=self._clock(), **shown(asked))
             return JSONResponse({"signature": answer.signature})
@@ -183,7 +183,7 @@ class SignerApp:
         asked = await self._asked(request)
         if isinstance(asked, JSONResponse):
             return asked
-        return JSONResponse({"matches": self._judge.matches(asked)})
+        return JSONResponse({"matches": self._signing.matches(asked)})
 
     async def health(self, _request: Request) -> JSONResponse:
         """What this signer is."""
@@ -227,7 +227,7 @@ def sign_until_ended(
         book = opened.enter_context(closing(SignedBook(settings.file.book)))
         log = opened.enter_context(closing(AskedLog(settings.file.log)))
         app = SignerApp(
-            Judge(settings, book=book, clock=clock),
+            Signing(settings, book=book, clock=clock),
             log=log,
             rate_limiter=RateLimiter(settings.file.calls_per_second, seconds=time.monotonic),
             clock=clock,

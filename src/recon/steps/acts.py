@@ -1,6 +1,6 @@
 """What people say: one model for each act, with its fields, their help and their checks.
 
-The commands (`recon.cli`) and the forms (`flows`) are made of these models and call `speak`, and
+The commands (`recon.cli`) and the forms (`flows`) are made of these models and call `perform`, and
 nothing else. An act is shown to the person, then their code is asked, then the desk hears it: it
 proves who speaks, notes and signs the word. Where a desk has a process of its own
 (`RECON_DESK_SOCKET`) the word goes to its socket, else it is heard here: the same functions either
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from recon.config.keys import given
 from recon.desk.held_keys import SOCKET
 from recon.desk.server import ask_desk
-from recon.instructions.approval import reported_beside, reported_of, sums_in_words
+from recon.instructions.approval import reported_of, reported_with, sums_text
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.money import Money
@@ -36,7 +36,7 @@ from recon.steps.approvals.sign_off import (
     sign,
     to_sign,
 )
-from recon.steps.approvals.taken_back import words_taken_back
+from recon.steps.approvals.taken_back import decisions_taken_back
 from recon.steps.compare.rebuild import run_named
 from recon.steps.files import file_decisions, order_files
 from recon.steps.money import approve, gate
@@ -240,7 +240,7 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
     if not wanted.items:
         yield "No instruction waits for approval."
         return
-    yield f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}"
+    yield f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_text(wanted.sums)}"
     if wait.first_by and wait.valid_until:
         yield f"  {wait.first_by} approved it; valid until {wait.valid_until:%Y-%m-%d %H:%M} UTC"
     for title, items in (
@@ -255,7 +255,7 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
             yield f"    {reported_of(item)}{f' - {item.hold}' if item.hold else ''}"
             beside = wait.beside.get(item.instruction_id, ()) if items is wanted.repeats else ()
             for first in beside:
-                yield f"      beside {reported_beside(first)}"
+                yield f"      beside {reported_with(first)}"
     yield f"To approve it: recon approve --list {wanted.digest} --as NAME"
 
 
@@ -315,7 +315,7 @@ class TakeBack(Act):
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Forget the word."""
-        what = words_taken_back(self.subject, person=person)
+        what = decisions_taken_back(self.subject, person=person)
         sentence = f"Taken back: {what}. It counts for nothing; somebody may say it anew."
         return Done(sentence=sentence, ending="Taken back")
 
@@ -370,9 +370,9 @@ OVERRIDES = {
 """What is no list, instruction or run -> by which one takes back one's word about it."""
 
 
-def subject_of(word: str) -> str:
+def subject_of(decision: str) -> str:
     """By what one takes back one's word about this: a list, an instruction, a run, or a hold."""
-    return OVERRIDES.get(SPILL_FILE if _is_path(word) else word, word)
+    return OVERRIDES.get(SPILL_FILE if _is_path(decision) else decision, decision)
 
 
 def _is_path(hold: str) -> bool:
@@ -560,7 +560,7 @@ class ImportAnswers(Act):
         if answers is None:
             return
         if not answers.repeated:
-            yield f"Result: {drawings.write_import(answers, beside=self.workbook)}"
+            yield f"Result: {drawings.write_import(answers, next_to=self.workbook)}"
         again = rebuild_answered(
             answers, environment=place.environment, workbooks=drawings.workbooks
         )
@@ -623,7 +623,7 @@ class SignOff(Act):
             copy=drawings().copy,
         )
         which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-        sentence = f"{which}: {night.standing} ({night.run_id}), {night.signed_words}."
+        sentence = f"{which}: {night.status} ({night.run_id}), {night.signed_text}."
         return Done(sentence=sentence, ending="Signed", night=night)
 
     def after(self, done: Done, place: Place) -> Iterator[str]:
@@ -665,17 +665,21 @@ class SignClose(AboutMonth):
         environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
         wanted = MonthToSign(self.business_month, self.account, self.role, self.digest)
-        word = sign_close(wanted, person=person, drawn=drawings().close, environment=environment)
-        return _became(word, role=self.role, month=self.month)
+        decision = sign_close(
+            wanted, person=person, drawn=drawings().close, environment=environment
+        )
+        return _became(decision, role=self.role, month=self.month)
 
 
-def _became(word: CloseDecision, *, role: str, month: str) -> Done:
-    lapsed = f"The signature of {word.lapsed} lapsed: what they signed is not what is there."
-    warnings = ((lapsed,) if word.lapsed else ()) + tuple(f"Moved: {each}" for each in word.moved)
-    if word.closed is not None:
-        sentence = f"{month} is CLOSED by {word.closed.by}; folder {word.closed.folder}."
+def _became(decision: CloseDecision, *, role: str, month: str) -> Done:
+    lapsed = f"The signature of {decision.lapsed} lapsed: what they signed is not what is there."
+    warnings = ((lapsed,) if decision.lapsed else ()) + tuple(
+        f"Moved: {each}" for each in decision.moved
+    )
+    if decision.closed is not None:
+        sentence = f"{month} is CLOSED by {decision.closed.by}; folder {decision.closed.folder}."
         return Done(sentence=sentence, ending="CLOSED", warnings=warnings)
-    until = f"{word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else "it lapses"
+    until = f"{decision.valid_until:%Y-%m-%d %H:%M} UTC" if decision.valid_until else "it lapses"
     sentence = f"Signed as {role}: the {other_role(role)} must sign the same until {until}."
     return Done(sentence=sentence, ending="Signed", warnings=warnings)
 
@@ -700,7 +704,7 @@ class ReopenMonth(AboutMonth):
         if view is None:
             msg = f"{which} is not closed; nothing was changed"
             raise UsageError(msg)
-        show(f"{which}: {view.closed.in_words}")
+        show(f"{which}: {view.closed.as_text}")
         for line in differing_lines(view.differs):
             show(line)
         return named
@@ -709,15 +713,15 @@ class ReopenMonth(AboutMonth):
         """Note one of the two words."""
         environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
-        word = reopen_month(
+        decision = reopen_month(
             self.business_month,
             account=self.account,
             reason=self.reason,
             person=person,
             environment=environment,
         )
-        if word.reopened:
-            sentence = f"REOPENED: {self.month}. Its folder {word.closed.folder} stays."
+        if decision.reopened:
+            sentence = f"REOPENED: {self.month}. Its folder {decision.closed.folder} stays."
             return Done(sentence=sentence, ending="REOPENED")
         sentence = "Noted: a second person must say the same. The month is still closed."
         return Done(sentence=sentence)
@@ -793,7 +797,7 @@ def act_of(model: type[AnAct], fields: Mapping[str, Any]) -> AnAct:
         raise UsageError(msg) from None
 
 
-def speak(
+def perform(
     act: Act, *, name: str, code: Callable[[], SecretStr | None], place: Place, show: Show
 ) -> Done:
     """One person's word from its beginning to its end; what became of it.

@@ -27,7 +27,7 @@ from recon import __version__
 from recon.config.cluster import ClusterSettings, Done, InProcess, Item, Workers
 from recon.config.keys import key_of_file
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
-from recon.model.uptime import collect_seldom, give_back, keep_freed, pool_of
+from recon.model.uptime import collect_seldom, give_back, pool_of, reuse_freed_memory
 from recon.privacy.own_files import WITHOUT_PLUGINS, program_variables
 
 ATTEMPTS = 3
@@ -301,7 +301,7 @@ class DaskWorkers(ExitStack):
                 items,
                 in_hand,
                 many=IN_HAND_FOR_EACH * max(1, sum(client.ncores().values())),
-                hand_out=partial(self._handed_out, work),
+                hand_out=partial(self._submitted, work),
                 result=self._result,
             )
         finally:
@@ -313,7 +313,7 @@ class DaskWorkers(ExitStack):
         """See Workers."""
         return self._cluster.compared_at_once > 1
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """Who is there, in words.
 
         Raises:
@@ -331,7 +331,7 @@ class DaskWorkers(ExitStack):
                 self._client.wait_for_workers(1, timeout=self._cluster.connect_seconds)
         return self._client
 
-    def _handed_out(self, work: Callable[[Any], Any], item: object) -> Any:
+    def _submitted(self, work: Callable[[Any], Any], item: object) -> Any:
         with _stated_plainly(self._cluster):
             return self._client.submit(
                 done_by, work, item, release=__version__, pure=False, retries=RETRIES
@@ -361,7 +361,7 @@ def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:
 def _made_ready() -> None:
     """Once for a worker, whoever started it."""
     collect_seldom()
-    keep_freed()
+    reuse_freed_memory()
 
 
 def _release(_: str) -> str:

@@ -21,8 +21,8 @@ from recon.archive.schemas import ORDER_FACTS, FileSchema
 from recon.archive.step_folder import find_sealed, opened_file, sealed_step, step_problems
 from recon.archive.storage import (
     LocalStorage,
-    Patience,
     RemoteStorage,
+    RetryDeadline,
     Storage,
     reachable,
     s3_storage,
@@ -119,9 +119,9 @@ def server(bucket: str) -> Iterator[S3Server]:
         yield server
 
 
-def impatient() -> Patience:
+def impatient() -> RetryDeadline:
     """Without pauses, and without an end but of a few tries."""
-    return Patience(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
+    return RetryDeadline(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
 
 
 def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
@@ -132,7 +132,7 @@ def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
         access_key_env="S3_ID",
         secret_key_env="S3_SECRET",
     )
-    return s3_storage(settings, keys=KEYS, patience=impatient())
+    return s3_storage(settings, keys=KEYS, deadline=impatient())
 
 
 def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(

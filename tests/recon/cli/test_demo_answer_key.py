@@ -13,7 +13,7 @@ import pytest
 from recon import cli
 from recon.cli.demo_work import ACCOUNT
 from recon.model.money import parse_minor_units
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
 pytestmark = pytest.mark.xdist_group(DEMO_OF_60)

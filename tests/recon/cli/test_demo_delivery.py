@@ -68,7 +68,7 @@ def test_the_night_of_a_delivered_day_compares_its_files(tmp_path: Path) -> None
             assert [*deliver_due(demo, now=its_time(demo, at=after))] == [day][: day != FRIDAY]
             shift = math.ceil((after - system_clock()).total_seconds())
             known = replace(recall(demo) or memory, clock_shift=shift)
-            ended.append(whole_night(demo, known, tell=print, day=day))
+            ended.append(whole_night(demo, known, report=print, day=day))
 
     assert [figures["end"] for figures in ended] == ["BREAKS OPEN", "BREAKS OPEN"]
     assert {*demo.reports.glob("reconciliation-*-2026-11-21.xlsx")}
@@ -95,6 +95,6 @@ def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path: Path) ->
             until_it_stops.close()
 
         with pytest.raises(ConfigurationError, match="`make serve` starts both"):
-            deliver_until_stopped(demo, clock=system_clock, sleep=without_it, tell=spoken.append)
+            deliver_until_stopped(demo, clock=system_clock, sleep=without_it, report=spoken.append)
     unanswered = [sentence for sentence in spoken if "nothing was delivered" in sentence]
     assert len(unanswered) == UNANSWERED_MAX

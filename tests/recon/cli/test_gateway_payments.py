@@ -14,13 +14,13 @@ import pytest
 
 from recon import cli
 from recon.config.settings import load_settings
-from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.runtime.environment import system_clock
 from recon.store.database.engine import open_store
+from recon.webhooks.receiver import Receiver
 from tests.recon.cli import played_gateway
 from tests.recon.gateway_client.sample_payouts import PAYOUT
-from tests.recon.notifications.told import PAYMENT, PERSONAL, form
+from tests.recon.webhooks.told import PAYMENT, PERSONAL, form
 
 CARD = {
     "card": "4111111111111111",

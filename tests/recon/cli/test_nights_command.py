@@ -88,9 +88,9 @@ def test_a_command_without_settings_says_nothing_of_nights(
     """Where the database cannot be read the command has said why already."""
     (account / "recon.sqlite").unlink()
     told: list[str] = []
-    notify_missed("approve", tell=told.append)
+    notify_missed("approve", report=told.append)
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
-    notify_missed("sandbox", tell=told.append)
+    notify_missed("sandbox", report=told.append)
 
     assert told == []
     assert "sandbox" not in night_commands.REPORTED_BY

@@ -10,9 +10,9 @@ import pytest
 
 from recon.cli import main
 from recon.cli.commands import ending_of
-from recon.cli.speaking import echo_error, telling
+from recon.cli.output import echo_error, progress_of
 from recon.model.errors import OutputError
-from recon.telling import night_log
+from recon.notify import night_log
 
 CARD = "4929-7801-6452-3877"
 SHOWN = "4929-78**-****-3877"
@@ -28,8 +28,8 @@ def test_what_an_error_quotes_is_masked_where_it_is_made() -> None:
 def test_terminals_get_no_card_number(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither as a complaint nor as a line of progress."""
     echo_error(TEXT)
-    with telling(["ingest"]) as tell:
-        tell(TEXT)
+    with progress_of(["ingest"]) as report:
+        report(TEXT)
     assert capsys.readouterr().err == f"{MASKED}\n{MASKED}\n"
 
 

@@ -12,12 +12,12 @@ import pytest
 PROGRAM = """
 import sys
 from datetime import timedelta
-from recon.cli.speaking import telling
+from recon.cli.output import progress_of
 from recon.model.step_progress import Way
 
 now = timedelta()
-with telling(["ingest", "query"], elapsed=lambda: now) as tell:
-    tell("3 order files [new]")
+with progress_of(["ingest", "query"], elapsed=lambda: now) as report:
+    report("3 order files [new]")
     way = Way("orders asked of caf\\u00e9 [x]", of=4_000)
     for _ in range(4):
         now += timedelta(seconds=20)
@@ -26,7 +26,7 @@ with telling(["ingest", "query"], elapsed=lambda: now) as tell:
         if len(sys.argv) > 1:
             import time
             time.sleep(0.15)
-    tell("Asked for 4,000 orders.")
+    report("Asked for 4,000 orders.")
 print("Workbook: x")
 """
 

@@ -10,7 +10,7 @@ import pytest
 from recon.cli import main
 from recon.instructions.planning import Plan
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.runtime.environment import environment_of, system_clock
 from recon.store.money import case_rows, instruction_rows
 from recon.store.money.instruction_rows import UNFINISHED

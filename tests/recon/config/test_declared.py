@@ -19,7 +19,7 @@ from recon.config.notice_settings import NOTICES_MAX, STOPPED, Notice, Notices
 from recon.config.retention import NightSchedule, RetentionFile
 from recon.config.settings import WorkbookLists, load_tables
 from recon.model.errors import ConfigurationError
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 
 S3 = {"path": "s3://books/archive", "access_key_env": "ID", "secret_key_env": "SECRET"}
 TLS = {"ca_file": "/ca", "certificate_file": "/cert", "key_file": "/key"}

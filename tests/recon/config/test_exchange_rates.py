@@ -49,17 +49,17 @@ def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(
 def test_what_nobody_declared_is_said_in_words() -> None:
     """No pair, no rate yet, a rate that is too old, and the one that holds: four sentences."""
     rate_of = rules().rate_of
-    assert rate_of("GBP", into="EUR", day="2026-11-10").words == (
+    assert rate_of("GBP", into="EUR", day="2026-11-10").text == (
         "[rate] of the rules names no rate GBP.EUR of 10 Nov 2026 or before"
     )
-    assert rate_of("USD", into="EUR", day="2026-11-01").words == (
+    assert rate_of("USD", into="EUR", day="2026-11-01").text == (
         "[rate] of the rules names no rate USD.EUR of 1 Nov 2026 or before"
     )
-    assert rate_of("USD", into="EUR", day="2026-11-20").words == (
+    assert rate_of("USD", into="EUR", day="2026-11-20").text == (
         "the newest rate USD.EUR of the rules before 20 Nov 2026 is of 10 Nov 2026, and holds for "
         "3 days"
     )
-    assert rate_of("USD", into="EUR", day="2026-11-10").words == "the rate 0.93 of 10 Nov 2026"
+    assert rate_of("USD", into="EUR", day="2026-11-10").text == "the rate 0.93 of 10 Nov 2026"
 
 
 def test_the_other_way_round_is_another_pair() -> None:

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from recon.config.file_layouts import STANDARD, FileLayout, layout_of
 from recon.config.settings import given_layouts
 from recon.model.errors import ConfigurationError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 
 
 @pytest.mark.parametrize(

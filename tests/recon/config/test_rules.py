@@ -9,7 +9,7 @@ import pytest
 
 from recon.config.rules import Rules, bank_holidays
 from recon.model.errors import ConfigurationError
-from recon.model.words import GatewayState, KeyAnswer
+from recon.model.terms import GatewayState, KeyAnswer
 
 CONFIG = Path(__file__).parents[3] / "config"
 DATEV = (

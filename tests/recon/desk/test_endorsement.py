@@ -15,11 +15,11 @@ from recon.desk.endorsement import (
     Signed,
     canonical,
     endorse,
+    endorsements_problem,
     instant,
     opened,
     row_problem,
     terms_digest,
-    words_problem,
 )
 from recon.model.errors import EndorsementError
 
@@ -45,10 +45,10 @@ BACK = replace(WORD, kind=Kind.TAKEN_BACK, says={"of": "approval"}, sequence=2, 
 SECOND = replace(WORD, person="kim", name="Kim Bell", sequence=2)
 
 
-def problem(*words: Endorsement, terms: Mapping[str, str | int] = TERMS, days: int = 0) -> str:
+def problem(*statements: Endorsement, terms: Mapping[str, str | int] = TERMS, days: int = 0) -> str:
     """What is said of row i1."""
     at = NOW + timedelta(days=days)
-    return row_problem("i1", terms=terms, endorsements=words, must_be_proven=True, at=at)
+    return row_problem("i1", terms=terms, endorsements=statements, must_be_proven=True, at=at)
 
 
 def test_the_document_is_one_text() -> None:
@@ -124,7 +124,7 @@ def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("statements", "said"),
     [
         ((), "for nobody"),
         ((WORD,), "for Jo Ähn alone"),
@@ -139,9 +139,9 @@ def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
         ((WORD, replace(SECOND, valid_until=instant(NOW - timedelta(seconds=1)))), "alone"),
     ],
 )
-def test_less_than_two_people_cover_no_row(words: tuple[Endorsement, ...], said: str) -> None:
+def test_less_than_two_people_cover_no_row(statements: tuple[Endorsement, ...], said: str) -> None:
     """Both must be different people, proven, of one list, in time, an approver among them."""
-    assert said in problem(*words)
+    assert said in problem(*statements)
 
 
 @pytest.mark.parametrize("changed", [{"amount": 101}, {"currency": "USD"}, {"payee_digest": "x"}])
@@ -158,15 +158,15 @@ def test_blank_terms_are_no_terms() -> None:
 @pytest.mark.parametrize("name", ["JO  AHN", "\uff2ao Ahn", "jo\u200b ahn"])
 def test_one_person_under_two_names_is_one(name: str) -> None:
     """A short name that was changed, or a full one typed otherwise, makes nobody two people."""
-    words = [replace(WORD, name="Jo Ahn"), replace(SECOND, person="jo.ahn")]
-    assert words_problem(words, must_be_proven=True) == ""
-    same = [words[0], replace(words[1], name=name)]
-    assert "alone" in words_problem(same, must_be_proven=True)
+    statements = [replace(WORD, name="Jo Ahn"), replace(SECOND, person="jo.ahn")]
+    assert endorsements_problem(statements, must_be_proven=True) == ""
+    same = [statements[0], replace(statements[1], name=name)]
+    assert "alone" in endorsements_problem(same, must_be_proven=True)
 
 
 def test_a_word_that_had_run_out_is_no_first_one() -> None:
     """The second says the same while the first stands, or is the first of another agreement."""
     short = replace(WORD, valid_until=SECOND.at)
-    assert words_problem([short, SECOND], must_be_proven=True) == ""
+    assert endorsements_problem([short, SECOND], must_be_proven=True) == ""
     late = replace(SECOND, at=instant(NOW + timedelta(days=40)))
-    assert "had run out" in words_problem([short, late], must_be_proven=True)
+    assert "had run out" in endorsements_problem([short, late], must_be_proven=True)

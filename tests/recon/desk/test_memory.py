@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.desk.held_keys import Memory, Spoken
+from recon.desk.held_keys import LastSignature, Memory
 from recon.model.errors import ConfigurationError
 
 
@@ -16,15 +16,15 @@ def test_the_newest_word_of_each_database_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "desk.key.spoken"
     memory = Memory(path)
     assert memory.newest("a") is None
-    memory.keep("a", Spoken(2, "22"))
-    memory.keep("b", Spoken(1, "11"))
-    memory.keep("a", Spoken(1, "11"))
+    memory.save("a", LastSignature(2, "22"))
+    memory.save("b", LastSignature(1, "11"))
+    memory.save("a", LastSignature(1, "11"))
 
-    assert Memory(path).newest("a") == Spoken(2, "22")
-    assert Memory(path).newest("b") == Spoken(1, "11")
+    assert Memory(path).newest("a") == LastSignature(2, "22")
+    assert Memory(path).newest("b") == LastSignature(1, "11")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     memory.forget("a")
-    assert (memory.newest("a"), memory.newest("b")) == (None, Spoken(1, "11"))
+    assert (memory.newest("a"), memory.newest("b")) == (None, LastSignature(1, "11"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}', '{"a": {"sequence": "x"}}'])
@@ -39,7 +39,7 @@ def test_a_file_that_was_changed_is_no_empty_memory(tmp_path: Path, text: str) -
 def test_a_folder_that_takes_nothing_is_told(tmp_path: Path) -> None:
     """With the file's name."""
     with pytest.raises(ConfigurationError, match="cannot be written"):
-        Memory(tmp_path / "gone" / "desk.key.spoken").keep("a", Spoken(1, "11"))
+        Memory(tmp_path / "gone" / "desk.key.spoken").save("a", LastSignature(1, "11"))
 
 
 def test_everybody_reads_the_published_copy(tmp_path: Path) -> None:
@@ -48,11 +48,11 @@ def test_everybody_reads_the_published_copy(tmp_path: Path) -> None:
     memory = Memory(own, published=published)
     before = os.umask(0o077)
     try:
-        memory.keep("a", Spoken(1, "aa"))
+        memory.save("a", LastSignature(1, "aa"))
     finally:
         os.umask(before)
     assert [stat.S_IMODE(one.stat().st_mode) for one in (own, published)] == [0o600, 0o644]
-    assert Memory(published).newest("a") == Spoken(1, "aa")
+    assert Memory(published).newest("a") == LastSignature(1, "aa")
     memory.forget("a")
     assert Memory(published).newest("a") is None
 
@@ -63,8 +63,8 @@ def test_of_two_desks_the_newer_word_stays(tmp_path: Path) -> None:
 
     def remember(turn: int) -> None:
         for number in range(1, 26):
-            Memory(path).keep(f"database {turn}", Spoken(number, "aa"))
-            Memory(path).keep("both", Spoken(2 * number + turn, "aa"))
+            Memory(path).save(f"database {turn}", LastSignature(number, "aa"))
+            Memory(path).save("both", LastSignature(2 * number + turn, "aa"))
 
     workers = [multiprocessing.Process(target=remember, args=(turn,)) for turn in (0, 1)]
     for worker in workers:
@@ -72,4 +72,4 @@ def test_of_two_desks_the_newer_word_stays(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(60)
     found = [Memory(path).newest(name) for name in ("database 0", "database 1", "both")]
-    assert found == [Spoken(25, "aa"), Spoken(25, "aa"), Spoken(51, "aa")]
+    assert found == [LastSignature(25, "aa"), LastSignature(25, "aa"), LastSignature(51, "aa")]

@@ -65,31 +65,31 @@ def test_a_second_desk_at_the_same_place_is_refused(echo: Path) -> None:
         listening(echo)
 
 
-def connected(stack: ExitStack, path: Path, *, words: bytes = b"") -> socket.socket:
+def connected(stack: ExitStack, path: Path, *, endorsements: bytes = b"") -> socket.socket:
     """An open connection that has said this much."""
     made = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
     made.connect(str(path))  # waits its turn, as one with a time limit does not
     made.settimeout(30)
-    made.sendall(words)
+    made.sendall(endorsements)
     return made
 
 
 def end_of(connection: socket.socket) -> bytes:
     """What the desk says last; nothing when it hung up."""
     try:
-        words = connection.recv(1_000)
-        if words.endswith(b"\r\n\r\n"):  # the head alone: what it says comes behind it
-            words += connection.recv(1_000)
+        endorsements = connection.recv(1_000)
+        if endorsements.endswith(b"\r\n\r\n"):  # the head alone: what it says comes behind it
+            endorsements += connection.recv(1_000)
     except ConnectionResetError:
         return b""
-    return words
+    return endorsements
 
 
 def test_connections_that_say_nothing_keep_nobody_away(echo: Path) -> None:
     """A hundred that are silent, or stop inside a line: others are heard, and they end."""
     with ExitStack() as stack:
         half = b"POST /approve HTTP/1.1\r\nHost: x\r\nA: "
-        silent = [connected(stack, echo, words=half * (number % 2)) for number in range(100)]
+        silent = [connected(stack, echo, endorsements=half * (number % 2)) for number in range(100)]
         assert post(echo, "approve", b"{}").status_code == 200
         began = time.monotonic()
         assert [end_of(one) for one in silent] == [b""] * 100
@@ -118,10 +118,10 @@ def test_bodies_that_come_slowly_or_are_large_keep_nobody_away(echo: Path) -> No
     head = b"POST /approve HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     with ExitStack() as stack:
         large = [
-            connected(stack, echo, words=head % (60 * 1024 * 1024) + b" " * 2_000_000)
+            connected(stack, echo, endorsements=head % (60 * 1024 * 1024) + b" " * 2_000_000)
             for _ in range(2)
         ]
-        slow = connected(stack, echo, words=head % 10 + b"{")
+        slow = connected(stack, echo, endorsements=head % 10 + b"{")
         assert post(echo, "approve", b"{}").status_code == 200
         assert b"took too long" in end_of(slow)
         assert [b"400" in end_of(one) for one in large] == [True, True]

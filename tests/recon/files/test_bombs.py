@@ -15,7 +15,7 @@ from recon.files.reader import file_reader, plain_table
 from recon.files.reader.reader_process import MIB, SMALL_BYTES, Ending
 from recon.files.typing.table_schema import schema_of
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.kind_cases import SPACE, book_of
 
 PEAK_MIB_MAX = 512

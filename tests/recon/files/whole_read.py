@@ -18,7 +18,7 @@ from recon.files.reader import OrderRead, files, ledger_file
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import ORDER_FILE, TableSchema, schema_of
 from recon.files.typing.typed_table import Table, proven_table
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 
 
 @contextmanager

@@ -220,9 +220,9 @@ def test_a_payout_that_was_refused_as_a_whole_stays_in_doubt_without_proof(
     stops: bool,
 ) -> None:
     """Only a refused signature is believed as it stands."""
-    judged = read(payout, reply, status=status)
+    classified = read(payout, reply, status=status)
 
-    assert (judged.rows[0].outcome, bool(judged.stop_reason)) == (outcome, stops)
+    assert (classified.rows[0].outcome, bool(classified.stop_reason)) == (outcome, stops)
 
 
 def test_a_signed_refusal_before_processing_rejects_a_payout(

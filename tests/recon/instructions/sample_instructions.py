@@ -17,7 +17,7 @@ from recon.gateway_client import (
 from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import Instruction
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 
 INSTRUCTION = Instruction(
     instruction_id="i1",

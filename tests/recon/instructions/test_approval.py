@@ -14,13 +14,13 @@ from recon.instructions.approval import (
     list_of,
     problem_of_rest,
     problem_of_two,
-    reported_beside,
+    reported_with,
     requesters_of,
-    sums_in_words,
+    sums_text,
 )
 from recon.instructions.instruction import Instruction
 from recon.instructions.planning import RuleAllowance
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 ONE = replace(
@@ -85,11 +85,11 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
     named = replace(ONE, instruction_id="i3", hold="", repeats="i1")
 
     assert wanted.sums == {"EUR": 10000, "JPY": 500}
-    assert sums_in_words(wanted.sums) == "100.00 EUR, 500 JPY"
+    assert sums_text(wanted.sums) == "100.00 EUR, 500 JPY"
     assert [one.instruction_id for one in wanted.largest] == ["i1", "i2"]
     assert [one.instruction_id for one in wanted.repeats] == ["i1"]
     assert list_of([named]).repeats == (named,)
-    assert reported_beside(replace(named, request_id="R-1", transaction_id="T9")) == (
+    assert reported_with(replace(named, request_id="R-1", transaction_id="T9")) == (
         "i3 capture 100.00 EUR, order A1, transaction T9, request_id R-1: planned"
     )
 

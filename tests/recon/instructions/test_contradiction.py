@@ -12,8 +12,8 @@ from recon.instructions.contradiction import (
 )
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import Seen
+from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
-from recon.model.words import GatewayState, InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 ENDED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ def _reported(
 ) -> str:
     """The words of a case."""
     opposite = _opposite(item, *answers, others=others)
-    return opposite.words if opposite and opposite.is_steady else ""
+    return opposite.text if opposite and opposite.is_steady else ""
 
 
 def _opposite(
@@ -97,7 +97,7 @@ def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
     once = _opposite(CAPTURE, (20, S.PAID), (30, S.AUTHORISED))
 
     assert once is not None
-    assert ("the gateway shows authorised" in once.words, once.is_steady) == (True, False)
+    assert ("the gateway shows authorised" in once.text, once.is_steady) == (True, False)
     assert _opposite(CAPTURE, (14, S.AUTHORISED)) is None
 
 
@@ -123,10 +123,10 @@ def test_a_number_that_nobody_named_is_told(
     known: list[str], told: list[str], expected: str
 ) -> None:
     """A refund after ours that skips a number says that one between them took effect."""
-    words = number_unexplained(known=known, refund_ids=told)
+    endorsements = number_unexplained(known=known, refund_ids=told)
 
-    assert expected in words
-    assert bool(words) == bool(expected)
+    assert expected in endorsements
+    assert bool(endorsements) == bool(expected)
 
 
 NUMBERED = replace(INSTRUCTION, kind=InstructionKind.REFUND, state=J.CONFIRMED, amount=100)

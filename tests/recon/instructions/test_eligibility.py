@@ -20,7 +20,7 @@ from recon.instructions.eligibility import (
     queue,
 )
 from recon.instructions.instruction import ROWS_PER_BATCH_MAX, Instruction
-from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
+from recon.model.terms import GatewayState, InstructionKind, InstructionState, KeyAnswer
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 K, S = InstructionKind, InstructionState
@@ -42,7 +42,7 @@ def _other(
     return replace(CAPTURE, **{"instruction_id": "i0", **changed})
 
 
-def _judged(
+def _evaluated(
     instruction: Instruction,
     *payments: ShownPayment,
     others: Sequence[Instruction] = (),
@@ -53,8 +53,8 @@ def _judged(
 
 
 def _reason(*asked: Any, **options: Any) -> str:
-    judged = _judged(*asked, **options)
-    return judged.reason if isinstance(judged, Refused) else ""
+    evaluated = _evaluated(*asked, **options)
+    return evaluated.reason if isinstance(evaluated, Refused) else ""
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def _reason(*asked: Any, **options: Any) -> str:
 def test_what_fits_is_cleared_with_its_payment(
     instruction: Instruction, payment: ShownPayment
 ) -> None:
-    assert _judged(instruction, payment) == Eligible(instruction, payment)
+    assert _evaluated(instruction, payment) == Eligible(instruction, payment)
 
 
 @pytest.mark.parametrize("answer", [KeyAnswer.FAILED, KeyAnswer.NOT_FOUND, KeyAnswer.UNMAPPED])
 def test_nothing_is_sent_without_an_answer(answer: KeyAnswer) -> None:
-    assert isinstance(_judged(CAPTURE, answer=answer), Refused)
+    assert isinstance(_evaluated(CAPTURE, answer=answer), Refused)
 
 
 SHOWN = GatewayState
@@ -79,7 +79,7 @@ LARGER = replace(REFUND, amount=4_001)
 
 
 @pytest.mark.parametrize(
-    ("instruction", "payments", "others", "words"),
+    ("instruction", "payments", "others", "endorsements"),
     [
         (CAPTURE, [PAID], [], "not authorised"),
         (CANCEL, [PAID], [], "not authorised"),
@@ -152,20 +152,20 @@ def test_what_does_not_fit_waits_with_a_reason(
     instruction: Instruction,
     payments: list[ShownPayment],
     others: list[Instruction],
-    words: str,
+    endorsements: str,
 ) -> None:
     said = _reason(instruction, *payments, others=others)
 
-    assert (words in said, bool(said)) == (True, bool(words))
+    assert (endorsements in said, bool(said)) == (True, bool(endorsements))
 
 
 @pytest.mark.parametrize("state", [S.CONFIRMED, S.RESOLVED_APPLIED])
 def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> None:
-    judged = _judged(REFUND, PAID, others=[_other(state=state, amount=4_000)])
+    evaluated = _evaluated(REFUND, PAID, others=[_other(state=state, amount=4_000)])
 
-    assert isinstance(judged, Refused)
-    assert (judged.is_for_people, judged.repeats) == (True, ("i0",))
-    assert f"repeat of instruction i0, which is {state}" in judged.reason
+    assert isinstance(evaluated, Refused)
+    assert (evaluated.is_for_people, evaluated.repeats) == (True, ("i0",))
+    assert f"repeat of instruction i0, which is {state}" in evaluated.reason
 
 
 def test_unique_ids_make_two_refunds() -> None:
@@ -184,9 +184,11 @@ def test_a_review_that_released_the_payment_moved_nothing(
     instruction: Instruction, *, parts: bool
 ) -> None:
     """A confirmed review neither makes the answer stale nor counts as money that moved."""
-    judged = _judged(instruction, AUTHORISED, others=[_other(K.REVIEW)], multiple_captures=parts)
+    evaluated = _evaluated(
+        instruction, AUTHORISED, others=[_other(K.REVIEW)], multiple_captures=parts
+    )
 
-    assert judged == Eligible(instruction, AUTHORISED)
+    assert evaluated == Eligible(instruction, AUTHORISED)
 
 
 def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
@@ -203,12 +205,12 @@ def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
 def test_no_payout_goes_by_the_word_of_a_rule() -> None:
     """Whatever planning made of it: two people approve each."""
     payout = replace(INSTRUCTION, kind=InstructionKind.PAYOUT, payee_digest="d1")
-    judged = [
+    evaluated = [
         clear_alone(replace(payout, approved_by=by), others=[], rule_approver="rule: order file")
         for by in ("rule: order file", "ann, bob")
     ]
 
-    assert [isinstance(one, Eligible) for one in judged] == [False, True]
+    assert [isinstance(one, Eligible) for one in evaluated] == [False, True]
 
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -337,7 +339,7 @@ def test_no_night_ever_lets_a_payment_move_more_than_it_holds(
             )
             for order, state in zip(("A-1", "A-2"), shown, strict=True)
         }
-        judged = [
+        evaluated = [
             clear(
                 replace(
                     BASE,
@@ -353,7 +355,7 @@ def test_no_night_ever_lets_a_payment_move_more_than_it_holds(
             for position, (kind, amount, order, _) in enumerate(wanted)
         ]
         queued = queue(
-            (item for item in judged if not isinstance(item, Refused)), refusal=lambda _: ""
+            (item for item in evaluated if not isinstance(item, Refused)), refusal=lambda _: ""
         )
         for item in queued.eligible:
             position = int(item.instruction.instruction_id.split("-")[1])

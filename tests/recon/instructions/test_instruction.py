@@ -9,7 +9,7 @@ from recon.instructions.instruction import BOUND, FOLLOWS, NOT_SENT, Instruction
 from recon.instructions.masking import masked
 from recon.instructions.sealing import Seal, masked_account
 from recon.model.errors import ConfigurationError
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 

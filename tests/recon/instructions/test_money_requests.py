@@ -18,7 +18,7 @@ from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect
-from recon.model.words import GatewayState, InstructionKind
+from recon.model.terms import GatewayState, InstructionKind
 from tests.recon.instructions.sample_instructions import IBAN, INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)

@@ -23,7 +23,7 @@ from recon.instructions.planning import (
     plan,
     plan_again,
 )
-from recon.model.words import InstructionKind, InstructionState, OrderStatus
+from recon.model.terms import InstructionKind, InstructionState, OrderStatus
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 K, S = InstructionKind, InstructionState

@@ -19,7 +19,7 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.interface import WireAmounts
 from recon.instructions.queries import DETAIL_CHARACTERS_MAX, RefundAnswer, answers_of
-from recon.model.words import KeyAnswer
+from recon.model.terms import KeyAnswer
 
 SHIPPED = WireAmounts(decimals=2, own_decimals_if_more=True)
 TWO_DECIMALS = WireAmounts(decimals=2, own_decimals_if_more=False)
@@ -61,7 +61,7 @@ def test_every_key_gets_its_answer_and_payment() -> None:
 
 def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
     told = ("A-1: transaction_date is no date", "C-1: silence")
-    findings = tuple(ReplyFinding(FindingKind.MALFORMED, words) for words in told)
+    findings = tuple(ReplyFinding(FindingKind.MALFORMED, endorsements) for endorsements in told)
     replies = replace(_reported(RECORD), findings=findings)
 
     assert answers_of(replies, rules=Rules()).unused == told[:1]

@@ -16,8 +16,8 @@ from recon.instructions.resolution import (
     quarantine,
     resolve,
 )
+from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
-from recon.model.words import GatewayState, InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 DOUBT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -161,7 +161,7 @@ def _searches(*found: tuple[float, str], beside: str = "") -> list[SearchedRefun
     ]
 
 
-TOLD = ("message abc",)
+NOTIFIED = ("message abc",)
 SILENT_TWICE = [(24, ""), (25, "")]
 
 
@@ -180,10 +180,10 @@ SILENT_TWICE = [(24, ""), (25, "")]
             "needs_human",
         ),
         # The signature of a message does not cover its refund: it never ends a doubt by itself.
-        (90, {"messages": TOLD}, "needs_human"),
-        (14, {"messages": TOLD}, ""),
+        (90, {"messages": NOTIFIED}, "needs_human"),
+        (14, {"messages": NOTIFIED}, ""),
         (
-            *(1560, {"refunds": _searches(*SILENT_TWICE, beside="T9-01"), "messages": TOLD}),
+            *(1560, {"refunds": _searches(*SILENT_TWICE, beside="T9-01"), "messages": NOTIFIED}),
             "needs_human",
         ),
     ],

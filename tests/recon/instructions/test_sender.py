@@ -21,7 +21,7 @@ from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.sender import Sender, Sent
 from recon.model.errors import Defect, OutputError
-from recon.model.words import GatewayState, InstructionKind
+from recon.model.terms import GatewayState, InstructionKind
 from tests.recon.instructions.sample_instructions import (
     IBAN,
     INSTRUCTION,
@@ -100,9 +100,9 @@ class Tape(GatewayOfMoney):
         del reason, at
         self.events.append(f"doubt {batch_id}")
 
-    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
+    def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
         del reply
-        self.kept.append(kept)
+        self.kept.append(saved)
         self.events.append(f"keep {batch_id}")
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:

@@ -22,7 +22,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.model.words import BreakCode, Reject
+from recon.model.terms import BreakCode, Reject
 from recon.proof.engine import reconcile
 from recon.proof.proven import proven
 from tests.injected.word_groups import CASH_CODES
@@ -66,7 +66,7 @@ class Case:
         self.as_of = AS_OF
         self.lack_since: datetime | None = None
         self.tables: dict[str, Any] = {
-            "payment_status": {code: word for word, code in CODES.items() if word != "unmapped"},
+            "payment_status": {code: label for label, code in CODES.items() if label != "unmapped"},
             "authorisation": {"valid_days": 365},
         }
 
@@ -226,7 +226,7 @@ class Case:
 def outcomes_of(cases: Mapping[str, Case]) -> dict[str, str]:
     """The outcome of many cases, each of a merchant of its own; alike ones share a run."""
     some = _alike(cases)
-    return {name: words for those in some for name, words in _together(those).items()}
+    return {name: labels for those in some for name, labels in _together(those).items()}
 
 
 def breaks_of(cases: Mapping[str, Case]) -> pd.DataFrame:
@@ -275,14 +275,14 @@ def _words_of(result: Reconciliation, *, merchant: str = "M") -> list[str]:
         (result.pending, "PENDING", "flags"),
         (result.unverified, "UNVERIFIED", "reason"),
     ]
-    words = []
-    for frame, word, column in parts:
+    labels = []
+    for frame, label, column in parts:
         for row in frame[frame["merchant_id"].eq(merchant)].to_dict("records"):
             if _of_a_group(row):
                 continue
-            shown = [word, row[column], row["flags"] if word == "" else ""]
-            words.append(" ".join(filter(None, shown)))
-    return words
+            shown = [label, row[column], row["flags"] if label == "" else ""]
+            labels.append(" ".join(filter(None, shown)))
+    return labels
 
 
 def _of_a_group(row: Mapping[Any, Any]) -> bool:

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 Rows = Mapping[str, list[dict[str, Any]]]
 MONEY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ([A-Z]{3})\b")
 TAKEN = {"paid", "partially refunded", "refunded", "chargeback"}
-STATES = {code: word.replace("_", " ") for word, code in CODES.items()}
+STATES = {code: label.replace("_", " ") for label, code in CODES.items()}
 
 
 def false_claims(said: str, *, rows: Rows, covered: bool) -> list[str]:

@@ -28,12 +28,12 @@ none - STALE_PENDING STALE_PENDING MISSING_IN_ORDERS MISSING_IN_ORDERS MISSING_I
 """  # noqa: E501 - a table is read by its columns
 """Written from the contract: a line for each order state, after grace, in the order of GATEWAY."""
 TABLE = {
-    (order, gateway): word
+    (order, gateway): label
     for order, *cells in map(str.split, CONTRACT.strip().splitlines())
-    for gateway, word in zip(GATEWAY, cells, strict=True)
+    for gateway, label in zip(GATEWAY, cells, strict=True)
 }
 DELAYED = ("MISSING_AT_GATEWAY", "STALE_PENDING", "MISSING_IN_ORDERS")
-STANDING = {
+STATUS = {
     "confirmed": "sure",
     "resolved_applied": "sure",
     "in_doubt": "doubt",
@@ -49,7 +49,7 @@ DOUBTS = ("CAPTURE_UNCONFIRMED", "REFUND_UNCONFIRMED", "CANCEL_UNCONFIRMED", "OV
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Classified:
     """What a set comes to."""
 
     state: str
@@ -97,13 +97,13 @@ class Set:
     @property
     def state(self) -> str:
         """The word of all payments together."""
-        words = [str(row["state"]) for row in self.payments]
-        alive = [word for word in words if word not in DEAD]
-        for word in ("chargeback", "authorised", "pending"):
-            if word in alive and (word == "chargeback" or not {*alive} & {*MONEY}):
-                return word
+        labels = [str(row["state"]) for row in self.payments]
+        alive = [label for label in labels if label not in DEAD]
+        for label in ("chargeback", "authorised", "pending"):
+            if label in alive and (label == "chargeback" or not {*alive} & {*MONEY}):
+                return label
         if not alive:
-            return words[-1] if words else "none"
+            return labels[-1] if labels else "none"
         money = [row for row in self.payments if row["state"] in MONEY]
         if len(money) == 1:
             return str(money[0]["state"])
@@ -131,12 +131,12 @@ class Set:
         return sum(
             row["amount"]
             for row in self.moves
-            if (row["kind"], STANDING[row["state"]]) == (kind, standing)
+            if (row["kind"], STATUS[row["state"]]) == (kind, standing)
         )
 
     def any_of(self, kind: str, standing: str) -> bool:
         """Whether we instructed it, over whatever amount."""
-        return any((row["kind"], STANDING[row["state"]]) == (kind, standing) for row in self.moves)
+        return any((row["kind"], STATUS[row["state"]]) == (kind, standing) for row in self.moves)
 
 
 class Judge:
@@ -180,12 +180,12 @@ class Judge:
         signs = {"capture": 1, "refund": -1, "chargeback": -1, "adjustment": 1}
         return sum(sign * self.one.booked(kind) for kind, sign in signs.items())
 
-    def judged(self) -> Judged:
+    def classified(self) -> Classified:
         """State, codes, effects and what is left."""
         one = self.one
         ours = one.any_of("refund", "sure") or one.any_of("refund", "doubt")
         if one.state == "partially_refunded" and self.unknown and not ours:
-            return Judged("UNVERIFIED", self._flagged(frozenset()), self.effects, (0, 0))
+            return Classified("UNVERIFIED", self._flagged(frozenset()), self.effects, (0, 0))
         left = [self._left_of_orders(), self._left_of_ledger()]
         written = one.booked("write_off") if one.covered else 0
         closed = [written > 0 and abs(amount) == written for amount in left]
@@ -202,7 +202,7 @@ class Judge:
             state, codes = ("BREAK", codes) if codes & {*DOUBTS} else ("UNVERIFIED", set())
         if state == "MATCHED" and not (one.order or one.payments or one.entries):
             state = ""
-        return Judged(state, self._flagged(frozenset(codes)), self.effects, (left[0], left[1]))
+        return Classified(state, self._flagged(frozenset(codes)), self.effects, (left[0], left[1]))
 
     def _flagged(self, codes: frozenset[str]) -> frozenset[str]:
         """The codes with the flags that are held against the engine's."""
@@ -279,15 +279,15 @@ class Judge:
         for kind, seen in quiet.items():
             if one.state in seen:
                 continue
-            word = kind.upper()
+            label = kind.upper()
             if one.any_of(kind, "doubt"):
-                yield f"{word}_UNCONFIRMED", False
+                yield f"{label}_UNCONFIRMED", False
             if one.any_of(kind, "refused"):
-                yield f"{word}_REJECTED", False
+                yield f"{label}_REJECTED", False
             if one.any_of(kind, "sure"):
-                yield f"{word}_UNCONFIRMED", True
+                yield f"{label}_UNCONFIRMED", True
             if one.any_of(kind, "waits"):
-                yield f"{word}_DUE", UNSENT
+                yield f"{label}_DUE", UNSENT
         sure, doubt = one.ours("refund", "sure"), one.ours("refund", "doubt")
         if one.any_of("refund", "doubt") and sure + doubt > self.refunded:
             yield "REFUND_UNCONFIRMED", False
@@ -351,7 +351,7 @@ class Judge:
 
     def _of_table(self, told: set[str]) -> Iterator[tuple[str, bool]]:
         one = self.one
-        word = TABLE[one.status, one.state]
+        label = TABLE[one.status, one.state]
         if (one.status, one.state) == ("pending", "none"):
             yield "", True
         elif one.status in ("cancelled", "failed") and one.state == "refunded" and self.net:
@@ -359,16 +359,16 @@ class Judge:
         elif one.status == "refunded" and one.state in ("cancelled", "expired"):
             if one.ordered[0] != one.ordered[1]:
                 yield "STATUS_CONFLICT", False
-        elif word not in ("MATCHED", "-"):
-            kind = word.split("_")[0]
+        elif label not in ("MATCHED", "-"):
+            kind = label.split("_")[0]
             instead = {code for code in told if code.startswith(kind)}
-            if word == "MISSING_IN_ORDERS" and one.state not in (*MONEY, "authorised"):
+            if label == "MISSING_IN_ORDERS" and one.state not in (*MONEY, "authorised"):
                 return
-            if kind in ("CAPTURE", "CANCEL", "REFUND") and word.endswith("DUE") and instead:
+            if kind in ("CAPTURE", "CANCEL", "REFUND") and label.endswith("DUE") and instead:
                 return
             if self.reply and kind == "REFUND":
                 return
-            yield word, word in DELAYED
+            yield label, label in DELAYED
 
     def _of_amounts(self) -> Iterator[tuple[str, bool]]:
         one, (ordered, back) = self.one, self.one.ordered

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from recon.model.words import BreakCode, Flag
+from recon.model.terms import BreakCode, Flag
 from tests.injected.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
 from tests.recon.matching.written_cases import OUTCOMES, Written
 
 pytestmark = pytest.mark.xdist_group("codes of a set")
 """They share what takes longer to make than to look at."""
-SHOWN = {word for case in OUTCOMES for word in case.comes_to.replace(";", " ").split()}
+SHOWN = {label for case in OUTCOMES for label in case.comes_to.replace(";", " ").split()}
 
 
 @pytest.fixture(scope="module")

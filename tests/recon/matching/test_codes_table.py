@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from recon.matching.causes.reasons import sentences_of
+from recon.matching.classifying.outcomes import table_rows_of_sets
 from recon.matching.codes import CODES, condition_of, table_of
-from recon.matching.judging.outcomes import table_rows_of_sets
 from recon.model.errors import Defect
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 
 ROW = '[[code]]\nname = "{name}"\ntitle = "T"\nmeaning = "M."\nto_do = "D."\n'
 WHOLE = "".join(ROW.format(name=code.value) for code in BreakCode)

@@ -13,11 +13,11 @@ import pytest
 from recon.cli import main
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.classifying.severity import risk_of_break
 from recon.matching.codes import PRECEDENCE
 from recon.matching.frames.sources import SettledDays
-from recon.matching.judging.severity import risk_of_break
 from recon.matching.sets.residuals import tolerance_of
-from recon.model.words import BreakCode, Verdict
+from recon.model.terms import BreakCode, Verdict
 from tests.proving import failed, reconcile_proven
 
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
@@ -128,7 +128,7 @@ def test_without_a_ledger_severity_goes_by_the_leg_that_is_known(case: Any) -> N
     result = case.order("partially_refunded", **part)
     result = result.payment(amount=10_000_000, transaction_date=at).run()
 
-    assert any("no ledger" in words for words in result.not_covered)
+    assert any("no ledger" in labels for labels in result.not_covered)
     assert result.breaks["severity"].tolist() == ["LOW"]
 
 
@@ -236,7 +236,7 @@ def test_no_figure_is_a_difference_across_currencies(
     for name, lines in rows.items():
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
     monkeypatch.chdir(tmp_path)
-    files = [word for name in HEADERS for word in (f"--{name}", f"{name}.csv")]
+    files = [label for name in HEADERS for label in (f"--{name}", f"{name}.csv")]
 
     assert main(["reconcile", *files, "--as-of", "2026-11-20", "--out", "out"]) == 3
     with (tmp_path / "out" / "breaks.csv").open(newline="") as file:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.proving import failed
-from tests.recon.matching.second_judge import Judge, Judged, Set
+from tests.recon.matching.second_judge import Classified, Judge, Set
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
 AHEAD = datetime(9999, 12, 31, 23, tzinfo=UTC)
@@ -36,26 +36,26 @@ def drawn(pick: random.Random, *, covered: bool, shown: frozenset[str]) -> Set:
     """A set of a few rows whose amounts often agree."""
     one = Set(late=pick.random() < 0.6, covered=covered, shown=shown)
     if pick.random() < 0.9:
-        word = pick.choice(
+        label = pick.choice(
             ["authorised", "pending", "cancelled", "failed", *("paid",) * 5, *HIDING]
         )
-        one.order = {"status": word, "amount": pick.choice(AMOUNTS)}
-        if word == "partially_refunded" or (word == "refunded" and pick.random() < 0.3):
+        one.order = {"status": label, "amount": pick.choice(AMOUNTS)}
+        if label == "partially_refunded" or (label == "refunded" and pick.random() < 0.3):
             one.order["refund_amount"] = pick.choice(AMOUNTS[:4])
     usual = one.order["amount"] if one.order else 10000
     for _ in range(pick.choice([0, 1, 1, 1, 1, 1, 2])):
-        word = pick.choice([*STATES, "cancelled", "expired", "failed", "chargeback"])
-        row: dict[str, Any] = {"state": word, "amount": pick.choice([usual, usual, *AMOUNTS])}
-        given = word == "partially_refunded" and pick.random() < 0.7
-        if given or (word == "refunded" and pick.random() < 0.2):
+        label = pick.choice([*STATES, "cancelled", "expired", "failed", "chargeback"])
+        row: dict[str, Any] = {"state": label, "amount": pick.choice([usual, usual, *AMOUNTS])}
+        given = label == "partially_refunded" and pick.random() < 0.7
+        if given or (label == "refunded" and pick.random() < 0.2):
             row["refunded_amount"] = pick.choice(AMOUNTS[:4])
         if row["state"] in shown or row["state"] not in HIDING:
             one.payments.append(row)
     for _ in range(pick.choice([0, 0, 1, 1, 2])):
         kind = pick.choice(["capture", "refund", "refund", "refund", "cancel"])
-        word = pick.choice([*("confirmed",) * 3, "in_doubt", "rejected", "approved", "planned"])
+        label = pick.choice([*("confirmed",) * 3, "in_doubt", "rejected", "approved", "planned"])
         one.moves.append(
-            {"kind": kind, "state": word, "amount": pick.choice([usual, *AMOUNTS[:4]])}
+            {"kind": kind, "state": label, "amount": pick.choice([usual, *AMOUNTS[:4]])}
         )
     if covered:
         told = pick.random() < 0.5
@@ -105,15 +105,15 @@ def put(case: Any, one: Set, *, name: str) -> None:
         case.move(row["kind"], row["state"], amount=row["amount"], approved_at=at, **ids)
 
 
-def _rest(row: Any, word: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != word}
+def _rest(row: Any, label: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != label}
 
 
-def found(case: Any) -> dict[str, Judged]:
+def found(case: Any) -> dict[str, Classified]:
     """What the engine makes of each set."""
     result = case.proven()
     assert failed(result) == []
-    outcomes: dict[str, Judged] = {}
+    outcomes: dict[str, Classified] = {}
     frames = {
         "BREAK": result.breaks,
         "MATCHED": result.matches[result.matches["rule"].ne("not_compared")],
@@ -122,11 +122,11 @@ def found(case: Any) -> dict[str, Judged]:
     }
     for state, frame in frames.items():
         for row in frame.to_dict("records"):
-            words = {*row["flags"].split(";")}
-            told = words | {row["code"]} if state == "BREAK" else words & FLAGS
-            codes = frozenset(word for word in told if word.isupper() or word in FLAGS)
+            labels = {*row["flags"].split(";")}
+            told = labels | {row["code"]} if state == "BREAK" else labels & FLAGS
+            codes = frozenset(label for label in told if label.isupper() or label in FLAGS)
             effects = tuple(0 if pd.isna(row[n]) else int(row[n]) for n in LEGS)
-            outcomes[row["order_no"]] = Judged(state, codes, (effects[0], effects[1]), (0, 0))
+            outcomes[row["order_no"]] = Classified(state, codes, (effects[0], effects[1]), (0, 0))
     return outcomes
 
 
@@ -153,7 +153,7 @@ def test_a_second_judge_agrees_on_every_random_set(
     """State, codes and both effects are what the contract gives; of no match anything is left."""
     pick = random.Random(f"{covered}{sorted(shown)}")
     case = new_case().ruled(
-        payment_status={CODES[word]: word for word in mapped},
+        payment_status={CODES[label]: label for label in mapped},
         gateway={"shows_refunds": mapped == shown},
     )
     if covered:
@@ -170,16 +170,16 @@ def test_a_second_judge_agrees_on_every_random_set(
     case.gone(*(name for name, one in sets.items() if one.gone))
 
     told = found(case)
-    judged = {name: Judge(one).judged() for name, one in sets.items()}
+    classified = {name: Judge(one).classified() for name, one in sets.items()}
 
-    nothing = Judged("", frozenset(), (0, 0), (0, 0))
+    nothing = Classified("", frozenset(), (0, 0), (0, 0))
     other = {
         name: (one, told.get(name, nothing), sets[name])
-        for name, one in judged.items()
+        for name, one in classified.items()
         if (one.state, one.codes, one.effects)
         != ((mine := told.get(name, nothing)).state, mine.codes, mine.effects)
     }
     assert other == {}
-    matched = [one for one in judged.values() if one.state == "MATCHED"]
+    matched = [one for one in classified.values() if one.state == "MATCHED"]
     assert {one.left for one in matched} == {(0, 0)}
     assert len(matched) > SIZE / 20

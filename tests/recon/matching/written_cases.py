@@ -58,14 +58,14 @@ class Written(NamedTuple):
                 for name, table in tomllib.loads(f"rules = {{ {rest} }}")["rules"].items():
                     case.ruled(**{name: table})
                 continue
-            words = rest.split()
-            cells = dict(_cell(word) for word in words if "=" in word)
-            getattr(case, side)(*(word for word in words if "=" not in word), **cells)
+            labels = rest.split()
+            cells = dict(_cell(label) for label in labels if "=" in label)
+            getattr(case, side)(*(label for label in labels if "=" not in label), **cells)
         return case
 
 
-def _cell(word: str) -> tuple[str, object]:
-    name, _, text = word.partition("=")
+def _cell(label: str) -> tuple[str, object]:
+    name, _, text = label.partition("=")
     if name in MONEY:
         return name, int(text.replace(".", ""))
     if name in DAYS:

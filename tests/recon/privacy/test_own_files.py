@@ -12,9 +12,9 @@ from recon.privacy.own_files import (
     folder_for_now,
     for_group,
     for_owner,
-    keep_strangers_out,
     make_folder,
     program_variables,
+    refuse_other_users,
     replace_result,
     write_result,
 )
@@ -51,7 +51,7 @@ def test_files_and_folders_are_closed_to_strangers(umask: int, tmp_path: Path) -
 
 def test_a_program_of_ours_closes_what_its_libraries_write(umask: int, tmp_path: Path) -> None:
     """Databases and logs of others obey the umask; a stricter one stays as strict."""
-    keep_strangers_out()
+    refuse_other_users()
     (tmp_path / "theirs").write_text("text")
     (tmp_path / "folder").mkdir()
     assert mode(tmp_path / "theirs") == (0o600 if umask == 0o077 else 0o640)

@@ -10,14 +10,14 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof import engine
 from recon.proof.books_bridge import Books
-from recon.proof.night_parts import Gathering, JudgedPart, judged_part
+from recon.proof.night_parts import ClassifiedPart, Gathering, classified_part
 
 
 class InParts(NamedTuple):
     """A night in buckets."""
 
     result: Reconciliation
-    parts: list[JudgedPart]
+    parts: list[ClassifiedPart]
     """What was judged of each bucket; none where the night was compared at once."""
 
 
@@ -25,14 +25,14 @@ def reconciled_in_parts(
     night: Sources, *, buckets: int, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> InParts:
     """Compare a night in so many buckets."""
-    parts: list[JudgedPart] = []
+    parts: list[ClassifiedPart] = []
 
-    def kept(rows: Sources, **terms: Any) -> JudgedPart:
-        parts.append(judged_part(rows, **terms))
+    def kept(rows: Sources, **terms: Any) -> ClassifiedPart:
+        parts.append(classified_part(rows, **terms))
         return parts[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "judged_part", kept)
+        patch.setattr(engine, "classified_part", kept)
         result = engine.in_buckets(
             night, buckets=buckets, rules=rules, as_of=as_of, previous=previous
         )

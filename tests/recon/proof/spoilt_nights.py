@@ -9,7 +9,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import VANISHED_COLUMNS, Previous, Sources
-from recon.model.words import Reject
+from recon.model.terms import Reject
 from recon.proof.proven import prove
 from tests.injected import RULES, planted
 from tests.injected.injected_files import AS_OF

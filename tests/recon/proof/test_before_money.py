@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.proof import totals_in_sql
 from recon.proof.night_tables import table_of_rows
 from recon.proof.totals_in_sql import BEFORE_MONEY, JOURNAL, totals_before_money

@@ -1,7 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
-from recon.model.words import Reject, SourceKind
+from recon.model.terms import Reject, SourceKind
 from recon.proof.books_bridge import (
     FILE,
     IDENTICAL,

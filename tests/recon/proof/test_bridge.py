@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.proof.books_bridge import OTHER_ACCOUNTS, SET_ASIDE, bridge_of
 
 

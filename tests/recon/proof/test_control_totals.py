@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.places import PLACE_NAMES
+from recon.matching.breaks.placements import PLACE_NAMES
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts, Previous
-from recon.model.words import ControlTotal, SourceFile, SourceKind, Verdict
+from recon.model.terms import ControlTotal, SourceFile, SourceKind, Verdict
 from recon.proof import totals_in_sql
 from recon.proof.books_bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.engine import reconcile
@@ -490,8 +490,8 @@ def failures(
         # A row is lost between source and sets.
         fewer: Any = {source: getattr(whole.sources, source).iloc[1:].reset_index(drop=True)}
         sources = replace(whole.sources, **fewer)
-        judged = prove(sources, rules=whole.rules, as_of=AS_OF, previous=previous)
-        tables = {**night_of(judged, as_of=AS_OF, previous=previous), **given}
+        classified = prove(sources, rules=whole.rules, as_of=AS_OF, previous=previous)
+        tables = {**night_of(classified, as_of=AS_OF, previous=previous), **given}
         place = written(tmp_path_factory.mktemp("lost"), tables=tables)
         found[source] = failing(control_totals(place, account=PLACE))
     for name, change in UNPLACED:

@@ -16,7 +16,7 @@ from recon.matching.frames.sources import (
     SettledDays,
     Sources,
 )
-from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind
+from recon.model.terms import ControlTotal, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.books_bridge import FILE, OTHER_ACCOUNTS, books_of
 from recon.proof.engine import reconcile
 from recon.proof.night_tables import (

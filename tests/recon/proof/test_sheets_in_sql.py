@@ -10,7 +10,7 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.figures import ListFile
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import SHEETS_IN_SQL, in_file, sql_files
 from recon.steps.compare.sheets_proven import CHECKS, FOREIGN, SheetTotals, held_against
@@ -25,7 +25,7 @@ RESULTS: dict[str, list[tuple[str, str, int | None]]] = {
 """File -> rule, currency and effect of each row."""
 FILE = ListFile("results/matches.parquet", 3, 4711, "ab" * 32)
 NAMED = in_file("match", sha256=FILE.sha256)
-TOLD: dict[str, tuple[int, dict[str, int]]] = {
+NOTIFIED: dict[str, tuple[int, dict[str, int]]] = {
     "break": (2, {"EUR": 200}),
     "match": (3, {"EUR": 2, "JPY": 0}),
     NAMED: (3, {}),
@@ -38,7 +38,7 @@ TOLD: dict[str, tuple[int, dict[str, int]]] = {
 """What the sheets of that night come to, read back."""
 FIGURES = [
     (section, currency)
-    for section, (_, sums) in TOLD.items()
+    for section, (_, sums) in NOTIFIED.items()
     for currency in ("", *filter(None, sums))
 ]
 
@@ -70,7 +70,7 @@ def sealed(folder: Path, **changed: list[tuple[str, str, int | None]]) -> Path:
 def asked(
     folder: Path,
     *,
-    told: SheetTotals = TOLD,
+    told: SheetTotals = NOTIFIED,
     verdict: Verdict = Verdict.BREAKS_OPEN,
     **changed: list[tuple[str, str, int | None]],
 ) -> tuple[dict[tuple[str, str], tuple[int, int]], int]:
@@ -98,17 +98,17 @@ def test_each_figure_that_is_wrong_on_the_sheet_is_found(
 ) -> None:
     """A row or a cent too much."""
     section, currency = figure
-    count, sums = TOLD[section]
+    count, sums = NOTIFIED[section]
     wrong = (count, {**sums, currency: sums[currency] + 1}) if currency else (count + 1, sums)
     before = sums[currency] if currency else count
 
-    unlike, _ = asked(tmp_path, told={**TOLD, section: wrong})
+    unlike, _ = asked(tmp_path, told={**NOTIFIED, section: wrong})
 
     assert unlike == {figure: (before + 1, before)}
 
 
 OTHER = in_file("match", sha256="cd" * 32)
-LESS = {section: told for section, told in TOLD.items() if section != NAMED}
+LESS = {section: told for section, told in NOTIFIED.items() if section != NAMED}
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ LESS = {section: told for section, told in TOLD.items() if section != NAMED}
     [
         (LESS, {NAMED: (0, 3)}),
         ({**LESS, OTHER: (3, {})}, {NAMED: (0, 3), FOREIGN: (1, 0)}),
-        ({**TOLD, OTHER: (3, {})}, {FOREIGN: (1, 0)}),
-        ({**TOLD, "match by hand": (1, {})}, {"match by hand": (1, 0)}),
+        ({**NOTIFIED, OTHER: (3, {})}, {FOREIGN: (1, 0)}),
+        ({**NOTIFIED, "match by hand": (1, {})}, {"match by hand": (1, 0)}),
         (
-            {section: each for section, each in TOLD.items() if section != "match by rounding"},
+            {section: each for section, each in NOTIFIED.items() if section != "match by rounding"},
             {"match by rounding": (0, 1)},
         ),
     ],
@@ -137,7 +137,7 @@ def test_files_and_rules_are_those_of_the_results(
 
 def test_a_proven_night_has_no_failing_check_on_its_sheets(tmp_path: Path) -> None:
     """A night that is NOT PROVEN already may show its failing checks."""
-    failing = {**TOLD, CHECKS: (2, {})}
+    failing = {**NOTIFIED, CHECKS: (2, {})}
 
     assert asked(tmp_path / "proven", told=failing)[0] == {(CHECKS, ""): (2, 0)}
     assert asked(tmp_path, told=failing, verdict=Verdict.NOT_PROVEN)[0] == {}
@@ -196,9 +196,9 @@ def test_a_proof_of_sheets_that_sql_does_not_end_is_not_passed(
     killed = killed_at(sql_files()[totals_in_sql.OF_SHEETS].partition("\n")[0])
     how: dict[str, Any] = {"files": {}, "verdict": Verdict.BREAKS_OPEN, "account": PLACE}
     results = sealed(tmp_path)
-    _, (died,) = held_against(TOLD, results=results, **how)
+    _, (died,) = held_against(NOTIFIED, results=results, **how)
     (results / "matches.parquet").write_bytes(b"PAR1 cut")
-    _, (cut,) = held_against(TOLD, results=results, **how)
+    _, (cut,) = held_against(NOTIFIED, results=results, **how)
 
     assert len(killed) == 1
     assert [one.passed for one in (died, cut)] == [False, False]

@@ -11,7 +11,7 @@ from recon.config.settings import bundled_config_dir
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
 from recon.proof.proven import prove
 from recon.proof.totals_in_sql import sql_files
-from reports.sheets.words import TABLES
+from reports.sheets.labels import TABLES
 from tests.injected.injected_files import planted
 from tests.recon.proof.night_folders import night_of, written
 

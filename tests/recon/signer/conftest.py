@@ -23,9 +23,9 @@ from recon.desk.held_keys import public_text
 from recon.gateway_client.interface import Wanted
 from recon.instructions.account import SignerSocket
 from recon.signer.configured import signer_settings
-from recon.signer.judging import Judge
 from recon.signer.server import AskedLog, RateLimiter, SignerApp, listening
 from recon.signer.signed_book import SignedBook
+from recon.signer.signing import Signing
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 KEY = "the-gateways-key-canary-77ab"
@@ -102,11 +102,11 @@ class Desk:
         hours: int = 24,
     ) -> list[Signed]:
         """The endorsements of one list."""
-        words = []
+        endorsements = []
         for person, name, role in people:
             self.sequence += 1
             now = datetime.now(UTC)
-            words.append(
+            endorsements.append(
                 endorse(
                     Endorsement(
                         kind=Kind.APPROVAL,
@@ -126,16 +126,20 @@ class Desk:
                     key=self.key,
                 )
             )
-        return words
+        return endorsements
 
 
-def grounds(items: Mapping[str, Terms], words: Sequence[Signed] = ()) -> dict[str, Any]:
+def grounds(items: Mapping[str, Terms], endorsements: Sequence[Signed] = ()) -> dict[str, Any]:
     """What a worker says for rows: their instructions, and who endorsed them."""
     return {
         "rows": [{"instruction_id": wanted, "terms": terms} for wanted, terms in items.items()],
         "endorsements": [
-            {"document": word.document, "signature": word.signature, "key": word.key}
-            for word in words
+            {
+                "document": endorsement.document,
+                "signature": endorsement.signature,
+                "key": endorsement.key,
+            }
+            for endorsement in endorsements
         ],
     }
 
@@ -212,7 +216,7 @@ def signing_here(folder: Path, *, clock: Callable[[], datetime], **changed: Any)
         closing(listening(settings.file)) as listener,
     ):
         app = SignerApp(
-            Judge(settings, book=book, clock=clock),
+            Signing(settings, book=book, clock=clock),
             log=log,
             rate_limiter=RateLimiter(1_000, seconds=time.monotonic),
             clock=clock,

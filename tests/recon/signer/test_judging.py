@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.signer.configured import COUNTS_AS, signer_settings
-from recon.signer.judging import Answer, Judge, asked_of
 from recon.signer.signed_book import SignedBook
+from recon.signer.signing import Answer, Signing, asked_of
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,
@@ -37,15 +37,15 @@ class Bench:
         self.now = datetime.now(UTC)
         rules = write_rules(folder, desk=desk, more=more)
         self.book = SignedBook(folder / "book.sqlite")
-        self.judge = Judge(signer_settings(rules), book=self.book, clock=lambda: self.now)
+        self.signing = Signing(signer_settings(rules), book=self.book, clock=lambda: self.now)
 
     def asked(
-        self, items: dict[str, Terms], *, kind: str = "capture", words: object = ()
+        self, items: dict[str, Terms], *, kind: str = "capture", endorsements: object = ()
     ) -> Answer:
         """What it says to rows of these instructions."""
-        said = grounds(items, words)  # type: ignore[arg-type] # endorsements
+        said = grounds(items, endorsements)  # type: ignore[arg-type] # endorsements
         rows = [wire(terms) for terms in items.values()]
-        return self.judge.sign(asked_of(document(kind, rows=rows, said=said)))
+        return self.signing.sign(asked_of(document(kind, rows=rows, said=said)))
 
 
 def document(
@@ -138,12 +138,12 @@ def test_other_currencies_are_counted_together(tmp_path: Path, desk: Desk) -> No
 def test_an_altered_row_is_another_row(bench: Bench, desk: Desk) -> None:
     """What was endorsed and signed is signed again as it was, and in no other way."""
     terms = refund_terms(1)
-    words = desk.agreed({"i-1": terms})
-    assert bench.asked({"i-1": terms}, kind="refund", words=words).signature
+    endorsements = desk.agreed({"i-1": terms})
+    assert bench.asked({"i-1": terms}, kind="refund", endorsements=endorsements).signature
     bench.now += timedelta(days=9)
-    assert bench.asked({"i-1": terms}, kind="refund", words=words).signature
+    assert bench.asked({"i-1": terms}, kind="refund", endorsements=endorsements).signature
     more = terms | {"amount": 1001}
-    told = bench.asked({"i-1": more}, kind="refund", words=words).why_not
+    told = bench.asked({"i-1": more}, kind="refund", endorsements=endorsements).why_not
     assert "the desk endorsed it for nobody" in told
 
 
@@ -151,7 +151,7 @@ def test_a_row_stands_in_a_list_once(bench: Bench, desk: Desk) -> None:
     """One instruction, or one payment, twice: the money would move twice."""
     terms = refund_terms(1)
     items = {"i-1": terms, "i-2": terms}
-    answer = bench.asked(items, kind="refund", words=desk.agreed(items))
+    answer = bench.asked(items, kind="refund", endorsements=desk.agreed(items))
     assert set(answer.refused.values()) == {"it stands in this list twice"}
 
 
@@ -174,26 +174,26 @@ def test_what_is_judged_is_what_is_signed(bench: Bench, desk: Desk) -> None:
         document("refund", fields=good, said=said),
         document("capture", rows=[good], fields={"more": "x"}, said=said),
     ):
-        answer = bench.judge.sign(asked_of(document_))
+        answer = bench.signing.sign(asked_of(document_))
         assert "are not in the form of this operation" in answer.why_not
     assert (
         "payment_amount is not"
-        in bench.judge.sign(
+        in bench.signing.sign(
             asked_of(document("payout", fields=evil | {"request_id": "Q1"}, said=said))
         ).why_not
     )
-    assert bench.judge.sign(asked_of(document("payout", fields=good, said=said))).signature
+    assert bench.signing.sign(asked_of(document("payout", fields=good, said=said))).signature
 
 
 def test_an_order_names_one_payment_once(bench: Bench, desk: Desk) -> None:
     """Where people named an order only, their yes is for one payment, whoever finds it out."""
     seen = refund_terms(1, transaction_id="", payment_amount=0)
-    words = desk.agreed({"i-1": seen})
+    endorsements = desk.agreed({"i-1": seen})
     for number, signed in ((1, True), (2, False), (1, True)):
         terms = seen | {"transaction_id": f"T{number}", "payment_amount": 2500}
-        said = grounds({"i-1": terms}, words)
+        said = grounds({"i-1": terms}, endorsements)
         said["rows"][0]["seen"] = seen
-        answer = bench.judge.sign(asked_of(document("refund", rows=[wire(terms)], said=said)))
+        answer = bench.signing.sign(asked_of(document("refund", rows=[wire(terms)], said=said)))
         assert bool(answer.signature) is signed
         assert signed or "signed for another payment" in answer.why_not
 
@@ -206,4 +206,4 @@ def test_only_a_plain_amount_is_one(bench: Bench, amount: str) -> None:
     terms = capture_terms(1, amount=-50_000 if amount[0] == "-" else 500)
     row = wire(terms, amount=amount)
     asked = asked_of(document("capture", rows=[row], said=grounds({"c-1": terms})))
-    assert "its amount is not the instruction's" in bench.judge.sign(asked).why_not
+    assert "its amount is not the instruction's" in bench.signing.sign(asked).why_not

@@ -10,8 +10,8 @@ import pytest
 
 from recon.model.errors import ConfigurationError, UsageError
 from recon.signer.configured import signer_settings
-from recon.signer.judging import asked_of
 from recon.signer.server import AskedLog, RateLimiter, listening, shown
+from recon.signer.signing import asked_of
 from tests.recon.signer.conftest import Desk, write_rules
 
 CARD = "4929780164523877"

@@ -55,9 +55,9 @@ def test_queries_are_signed_and_replies_checked(signer: RunningSigner) -> None:
 def test_what_two_people_endorsed_is_signed(signer: RunningSigner) -> None:
     """The exact rows of their list, in parts too, and again after a night that broke off."""
     items = {"i-10": refund_terms(10), "i-11": refund_terms(11)}
-    words = signer.desk.agreed(items)
+    endorsements = signer.desk.agreed(items)
     for wanted, terms in items.items():
-        asking = signer.socket.on(grounds({wanted: terms}, words))
+        asking = signer.socket.on(grounds({wanted: terms}, endorsements))
         signature = asking.sign(message("refund", wire(terms)))
         assert signature == by_hand(str(terms["transaction_id"]))
         assert asking.sign(message("refund", wire(terms))) == signature
@@ -69,7 +69,7 @@ def attack(name: str, desk: Desk) -> tuple[Any, dict[str, Any]]:
     """A message that a stolen worker asks for, and what it says for it."""
     terms, other = refund_terms(20), refund_terms(21)
     items = {"i-20": terms}
-    words = desk.agreed(items)
+    endorsements = desk.agreed(items)
     raised = terms | {"amount": 2000}
     away = terms | {"account_id": "100042002"}
     attacks = {
@@ -78,7 +78,10 @@ def attack(name: str, desk: Desk) -> tuple[Any, dict[str, Any]]:
             message("refund", wire(terms)),
             grounds(items, desk.agreed(items, people=[("ben", "Ben Hill", "approver")])),
         ),
-        "one person twice": (message("refund", wire(terms)), grounds(items, [words[1], words[1]])),
+        "one person twice": (
+            message("refund", wire(terms)),
+            grounds(items, [endorsements[1], endorsements[1]]),
+        ),
         "no code proved it": (
             message("refund", wire(terms)),
             grounds(items, desk.agreed(items, proven=False)),
@@ -93,36 +96,36 @@ def attack(name: str, desk: Desk) -> tuple[Any, dict[str, Any]]:
         ),
         "an altered amount": (
             message("refund", wire(terms, refund_amount="20.00")),
-            grounds(items, words),
+            grounds(items, endorsements),
         ),
         "altered amount and terms": (
             message("refund", wire(raised)),
-            grounds({"i-20": raised}, words),
+            grounds({"i-20": raised}, endorsements),
         ),
         "another payment": (
             message("refund", wire(terms, transaction_id="T99")),
-            grounds(items, words),
+            grounds(items, endorsements),
         ),
-        "another kind": (message("cancel", wire(terms)), grounds(items, words)),
+        "another kind": (message("cancel", wire(terms)), grounds(items, endorsements)),
         "another account's instruction": (
             message("refund", wire(away)),
             grounds({"i-20": away}, desk.agreed({"i-20": away})),
         ),
         "one row more": (
             message("refund", wire(terms), wire(other)),
-            grounds(items | {"i-21": other}, words),
+            grounds(items | {"i-21": other}, endorsements),
         ),
         "one row more, nothing said of it": (
             message("refund", wire(terms), wire(other)),
-            grounds(items, words),
+            grounds(items, endorsements),
         ),
         "a space that makes another id": (
             message("refund", wire(terms, transaction_id="T 20")),
-            grounds(items, words),
+            grounds(items, endorsements),
         ),
         "no such account": (
             message("refund", wire(terms), account="100042003"),
-            grounds(items, words),
+            grounds(items, endorsements),
         ),
         "any text at all": (message("payment_reply"), {}),
     }
@@ -198,8 +201,8 @@ def test_the_own_limits_count_over_a_restart(short_folder: Path) -> None:
 def test_an_endorsed_capture_needs_no_limit(signer: RunningSigner) -> None:
     """What people agreed to counts against nothing."""
     terms = capture_terms(30, amount=90_000_00, payment_amount=90_000_00)
-    words = signer.desk.agreed({"c-30": terms})
-    asking = signer.socket.on(grounds({"c-30": terms}, words))
+    endorsements = signer.desk.agreed({"c-30": terms})
+    asking = signer.socket.on(grounds({"c-30": terms}, endorsements))
     assert asking.sign(message("capture", wire(terms))) == by_hand("T30")
 
 
@@ -208,8 +211,8 @@ def test_the_payment_may_be_found_out_after_people_agreed(signer: RunningSigner)
     agreed = refund_terms(40)
     later = dict(agreed)
     del agreed["transaction_id"], agreed["payment_amount"]
-    words = signer.desk.agreed({"i-40": agreed})
-    said = grounds({"i-40": later}, words)
+    endorsements = signer.desk.agreed({"i-40": agreed})
+    said = grounds({"i-40": later}, endorsements)
     with pytest.raises(UnsignedError, match="endorsed it for nobody"):
         signer.socket.on(said).sign(message("refund", wire(later)))
     said["rows"][0]["seen"] = agreed
@@ -248,8 +251,8 @@ def test_without_a_limit_of_refunds_a_review_needs_people(signer: RunningSigner)
     asked = message("review", wire(review))
     with pytest.raises(UnsignedError, match="no review EUR is signed without people"):
         signer.socket.on(grounds({"v-50": review})).sign(asked)
-    words = signer.desk.agreed({"v-50": review})
-    assert signer.socket.on(grounds({"v-50": review}, words)).sign(asked) == by_hand("T50")
+    endorsements = signer.desk.agreed({"v-50": review})
+    assert signer.socket.on(grounds({"v-50": review}, endorsements)).sign(asked) == by_hand("T50")
 
 
 def test_the_end_of_a_subscription_needs_people(signer: RunningSigner) -> None:
@@ -265,8 +268,10 @@ def test_the_end_of_a_subscription_needs_people(signer: RunningSigner) -> None:
     asked = replace(message("cancelsubscription"), fields=fields)
     with pytest.raises(UnsignedError, match="no cancel_subscription is signed without people"):
         signer.socket.on(grounds({"s-1": terms})).sign(asked)
-    words = signer.desk.agreed({"s-1": terms})
-    assert signer.socket.on(grounds({"s-1": terms}, words)).sign(asked) == by_hand("R1", "Goldplan")
+    endorsements = signer.desk.agreed({"s-1": terms})
+    assert signer.socket.on(grounds({"s-1": terms}, endorsements)).sign(asked) == by_hand(
+        "R1", "Goldplan"
+    )
 
 
 def answer_of(socket: SignerSocket) -> str:

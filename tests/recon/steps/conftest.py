@@ -25,8 +25,8 @@ from recon.config.settings import load_tables
 from recon.matching.breaks.result import Reconciliation
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.terms import Verdict
 from recon.model.uptime import Uptime
-from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.options import Profile
 from recon.steps.admin.verify import Reading, Verification, verify, verify_night

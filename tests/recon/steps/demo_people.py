@@ -8,10 +8,10 @@ from pathlib import Path
 import pyotp
 
 from recon.model.figures import Attention
-from recon.notifications.receiver import Receiver
 from recon.steps.approvals.people import undecided
 from recon.steps.runtime.environment import environment_of, system_clock
-from tests.recon.notifications.told import ACCOUNT, MERCHANT, REFUND, form
+from recon.webhooks.receiver import Receiver
+from tests.recon.webhooks.told import ACCOUNT, MERCHANT, REFUND, form
 
 PEOPLE = {"anna": "Anna Berg", "ben": "Ben Roy"}
 CODE_LIVES = timedelta(seconds=30)

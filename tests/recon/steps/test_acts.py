@@ -27,13 +27,13 @@ from recon.steps.acts import (
     SignOff,
     act_of,
     hear,
+    perform,
     say,
-    speak,
 )
 from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, system_clock
 from recon.steps.runtime.identity import identify
-from reports.handed import drawings
+from reports.workbook_io import drawings
 
 SECRETS = {"jo": pyotp.random_base32(), "kim": pyotp.random_base32()}
 PEOPLE = "".join(
@@ -210,9 +210,9 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
 
     with merchant.environment() as environment:
         place = Place(environment, drawings)
-        speak(Shown(text="as given"), name="jo", code=asked, place=place, show=told.append)
+        perform(Shown(text="as given"), name="jo", code=asked, place=place, show=told.append)
         with pytest.raises(UsageError, match="say who you are"):
-            speak(Shown(text="x"), name=" ", code=asked, place=place, show=told.append)
+            perform(Shown(text="x"), name=" ", code=asked, place=place, show=told.append)
 
     assert told[:2] == ["it is about this", "the code is asked"]
     assert told[2].startswith("jo: completed")

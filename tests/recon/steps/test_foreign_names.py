@@ -20,8 +20,7 @@ from recon import cli
 from recon.instructions.planning import TWO_PEOPLE
 from recon.model.errors import HistoryBrokenError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Verdict
-from recon.notifications.receiver import Receiver
+from recon.model.terms import Verdict
 from recon.sandbox import SandboxOptions
 from recon.steps.approvals import people
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
@@ -40,11 +39,12 @@ from recon.store.database.outside_heads import HeadFile
 from recon.store.nights import order_rows, runs
 from recon.store.nights.facts_rows import EVER
 from recon.store.nights.stored_orders import StoredOrders
-from reports.handed import workbooks
-from tests.recon.notifications.told import PAYMENT, form
+from recon.webhooks.receiver import Receiver
+from reports.workbook_io import workbooks
 from tests.recon.resting import resting
 from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, opened
 from tests.recon.store.database.test_history import newest_note
+from tests.recon.webhooks.told import PAYMENT, form
 
 CARD = "4929-7801-6452-3877"
 PLAIN_CARD = CARD.replace("-", "")

@@ -16,7 +16,7 @@ import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.errors import StoreError
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.steps.admin.verify import verify
 from recon.steps.files.ingest import ingest
 from recon.steps.money import gate
@@ -130,14 +130,14 @@ def said(merchant: Any) -> None:
                 "allow sending",
                 subject="stop-7",
                 reason="it was a drill",
-                word=word("Jo Ahn", 5),
+                person=word("Jo Ahn", 5),
                 valid_until=until,
             )
-            first = decision_rows.open_word(connection, "allow sending", subject="stop-7")
+            first = decision_rows.open_decision(connection, "allow sending", subject="stop-7")
             assert first is not None
             if second:
                 decision_rows.save_second(
-                    connection, first, reason="so it was", word=word("Kim Bell", 6)
+                    connection, first, reason="so it was", person=word("Kim Bell", 6)
                 )
             elif second is None:
                 decision_rows.void(connection, first, why="it ran out", at=now)
@@ -146,7 +146,7 @@ def said(merchant: Any) -> None:
             decision_rows.APPROVE,
             subject="f" * 64,
             instruction_ids=[refund.instruction_id],
-            word=word("Kim Bell", 7),
+            person=word("Kim Bell", 7),
             valid_until=until,
         )
         for by in ("Jo Ahn", "Kim Bell"):
@@ -155,7 +155,7 @@ def said(merchant: Any) -> None:
                 refund.instruction_id,
                 decision="applied",
                 evidence="bank statement",
-                word=word(by, 8),
+                person=word(by, 8),
             )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recon.model.money import parse_minor_units
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.admin.verify import verify_night
 from recon.store.nights import runs
 from tests.recon.files.bank_documents import ROUTINE, camt, entry, payment

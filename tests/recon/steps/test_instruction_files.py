@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.nights import Part
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import run_part

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.instructions.resolution import SearchedRefund
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.store.money import case_rows, instruction_rows
 
 

@@ -22,7 +22,7 @@ from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.planning import Action, Known, plan
 from recon.instructions.sender import Journal, Sender, Sent
-from recon.model.words import GatewayState, InstructionKind
+from recon.model.terms import GatewayState, InstructionKind
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal

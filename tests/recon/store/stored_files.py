@@ -7,7 +7,7 @@ import pandas as pd
 
 from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS
 from recon.archive.storage import LocalStorage
-from recon.model.words import Reject, SourceFile
+from recon.model.terms import Reject, SourceFile
 from recon.store.database.engine import Store
 from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.facts_rows import StorageOf
@@ -25,7 +25,7 @@ def sender_of(run: Run, name: str) -> str:
     return f"{run.merchant_id}/{run.account_id}/{name}"
 
 
-def keep(
+def save(
     store: Store,
     run: Run,
     *frames: pd.DataFrame,

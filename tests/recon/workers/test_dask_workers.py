@@ -120,7 +120,7 @@ def test_what_a_part_cannot_continue_from_reaches_the_night(workers: DaskWorkers
 
 def test_the_doctor_hears_who_is_there(workers: DaskWorkers) -> None:
     """Workers, threads and the release they run."""
-    assert re.match(r"[12] workers, [12] threads, recon \d", workers.in_words())
+    assert re.match(r"[12] workers, [12] threads, recon \d", workers.as_text())
 
 
 def test_another_release_does_no_part() -> None:

@@ -11,7 +11,7 @@ import pytest
 from recon.matching.breaks.result import MATCH_COLUMNS
 from recon.model.figures import ListFile, NightFigures
 from recon.steps.runtime.csv_columns import csv_of
-from reports.reading.workbook_check import beside_problems, sha256_of, sheet_totals, totals_in
+from reports.reading.workbook_check import companion_problems, sha256_of, sheet_totals, totals_in
 from reports.workbook import write_workbook
 
 NAME = "matches.csv"
@@ -36,7 +36,7 @@ def test_it_is_named_and_read_and_never_copied(workbook: Path) -> None:
     assert hidden["matched_file_1"] == f"48 {sha256_of(workbook.with_name(NAME))} {NAME}"
     assert totals_in(workbook.with_name(NAME))[0] == 48
     assert sheet_totals(workbook)["match"] == (48, {"EUR": 1, "JPY": 0, "KWD": 0, "USD": 0})
-    assert list(beside_problems(workbook)) == []
+    assert list(companion_problems(workbook)) == []
 
 
 def _shortened(path: Path) -> None:
@@ -65,9 +65,9 @@ def test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total(
 def test_a_changed_or_lost_file_is_named(workbook: Path) -> None:
     """Which file beside the workbook is not the one that was written, and what to do."""
     _one_cent_more(workbook.with_name(NAME))
-    (changed,) = beside_problems(workbook)
+    (changed,) = companion_problems(workbook)
     workbook.with_name(NAME).unlink()
-    (gone,) = beside_problems(workbook)
+    (gone,) = companion_problems(workbook)
 
     assert f"{NAME} is not the file that night.xlsx names" in changed
     assert f"{NAME}, which holds the 48 matched rows of night.xlsx, is gone" in gone

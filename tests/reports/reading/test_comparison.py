@@ -8,10 +8,10 @@ from typing import Any
 import openpyxl
 
 from recon.model.figures import ListFile, NightFigures
-from reports.handed import returned_differences
 from reports.reading.workbook_check import run_of
 from reports.sheets.breaks_sheet import COLUMNS
 from reports.workbook import write_workbook
+from reports.workbook_io import returned_differences
 
 Build = Callable[..., NightFigures]
 

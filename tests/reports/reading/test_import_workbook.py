@@ -16,7 +16,7 @@ DONE = Import(
 )
 
 
-def words(path: Path, sheet: str) -> list[str]:
+def labels(path: Path, sheet: str) -> list[str]:
     """All texts of a sheet."""
     rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet).to_python()
     return [str(cell) for row in rows for cell in row]
@@ -24,16 +24,16 @@ def words(path: Path, sheet: str) -> list[str]:
 
 def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path: Path) -> None:
     """Finance reads which cell, what stood there, and why."""
-    path = write_import(DONE, beside=tmp_path / "answered.xlsx")
+    path = write_import(DONE, next_to=tmp_path / "answered.xlsx")
 
-    assert {"Breaks!Y8", "Sorted", "not in the list"} <= set(words(path, "Not taken"))
-    assert {"A1", "Refunded", "Jo", "=1+1", "kept"} <= set(words(path, "Taken"))
+    assert {"Breaks!Y8", "Sorted", "not in the list"} <= set(labels(path, "Not taken"))
+    assert {"A1", "Refunded", "Jo", "=1+1", "kept"} <= set(labels(path, "Taken"))
 
 
 def test_the_result_lies_beside_the_file_and_is_never_overwritten(tmp_path: Path) -> None:
     """The name says of which content it is; another result of it gets another name."""
-    first = write_import(DONE, beside=tmp_path / "answered.xlsx")
-    second = write_import(replace(DONE, taken=()), beside=tmp_path / "answered.xlsx")
+    first = write_import(DONE, next_to=tmp_path / "answered.xlsx")
+    second = write_import(replace(DONE, taken=()), next_to=tmp_path / "answered.xlsx")
 
     assert first.name == "answered-result-abcdef01.xlsx"
     assert second.name == "answered-result-abcdef01-v2.xlsx"

@@ -20,19 +20,18 @@ from recon.model.errors import OutputError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode
 from recon.model.resolutions import BreakAnswer, StoredAnswer
-from recon.model.words import ControlTotal, Verdict
+from recon.model.terms import ControlTotal, Verdict
 from recon.steps.admin.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
 from recon.steps.approvals.sign_off import Night
 from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.shown_breaks import severe_breaks
-from recon.steps.compare.what_if import JudgedAgain, NeverRaised, WhatIf
+from recon.steps.compare.what_if import ComparedAgain, NeverRaised, WhatIf
 from recon.steps.month.close import NOT_PROVEN
 from recon.steps.month.statement import MonthFigure
 from recon.steps.night.monitor import IndexLine
 from recon.store.database.history import Head
 from recon.store.nights.runs import LetGo, Run
 from recon.store.nights.sign_off_rows import Signature
-from reports.handed import returned_differences
 from reports.reading import what_if_workbook
 from reports.reading.evidence_workbook import evidence_index
 from reports.reading.index_workbook import write_index
@@ -40,6 +39,7 @@ from reports.reading.months_index import AccountMonth, index_of_months, write_mo
 from reports.reading.signed_copy import PAGES, write_signed_copy
 from reports.reading.what_if_workbook import write_what_if
 from reports.workbook import write_workbook
+from reports.workbook_io import returned_differences
 from tests.reports.drawn_sheets import list_on, values_of, words_on
 
 DAY = date(2026, 11, 20)
@@ -239,7 +239,7 @@ NIGHT = datetime(2026, 11, 20)  # noqa: DTZ001 - a date as a sheet has it
 def found(*changes: Change) -> WhatIf:
     """One night with these changes."""
     verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
-    night = JudgedAgain(
+    night = ComparedAgain(
         "r1",
         NIGHT.date(),
         *verdicts,

@@ -45,7 +45,7 @@ def test_files_beside_that_the_workbook_does_not_name_change_nothing(
     """Whoever writes matches beside it hands them over, whether the sheet has all rows or not."""
     beside = {"matches.csv": tmp_path / "staged.csv"}
 
-    assert sheet_totals(workbook, beside=beside) == sheet_totals(workbook)
+    assert sheet_totals(workbook, companions=beside) == sheet_totals(workbook)
 
 
 def test_a_check_that_fails_on_the_sheet_is_counted(workbook: Path) -> None:

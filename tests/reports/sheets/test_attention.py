@@ -14,11 +14,11 @@ import pytest
 from recon.model.business_date import BusinessCalendar
 from recon.model.figures import PLAIN_FILES, NightFigures
 from recon.model.resolutions import BreakAnswer, StoredAnswer
-from recon.model.words import ControlTotal, Verdict
+from recon.model.terms import ControlTotal, Verdict
 from recon.steps.compare.shown_breaks import severe_breaks
 from reports.sheets.breaks_sheet import AREAS
+from reports.sheets.labels import TABLES, proof_label
 from reports.sheets.totals import NOT_VERIFIED
-from reports.sheets.words import TABLES, proof_words
 from tests.reports.drawn_sheets import SHEETS, content_of, list_on, values_of, words_on
 
 Build = Callable[..., NightFigures]
@@ -35,10 +35,10 @@ def test_more_than_five_things_are_counted_and_linked(build: Build) -> None:
     night = build()
     one = night.attention[0]
     many = tuple(replace(one, next_step=f"Case {number}.") for number in range(11))
-    words = words_on(content_of(replace(night, attention=many)), "Summary")
+    labels = words_on(content_of(replace(night, attention=many)), "Summary")
 
-    assert words.count("refund in doubt") == 4
-    assert "and 7 more, 350,000.00 EUR: see Instructions" in words
+    assert labels.count("refund in doubt") == 4
+    assert "and 7 more, 350,000.00 EUR: see Instructions" in labels
 
 
 def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
@@ -46,11 +46,11 @@ def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
     night = build()
     waits = replace(night.attention[0], what="capture not sent", is_urgent=False, currency="EUR")
     yen = replace(waits, currency="JPY", amount=1_234, order_no="A-2")
-    words = words_on(content_of(replace(night, attention=(waits, waits, yen))), "Summary")
+    labels = words_on(content_of(replace(night, attention=(waits, waits, yen))), "Summary")
 
-    assert words.count("3 × capture not sent") == 1  # noqa: RUF001 - times
-    assert "100,000.00 EUR · 1,234 JPY" in words
-    assert words.count(waits.next_step) == 1
+    assert labels.count("3 × capture not sent") == 1  # noqa: RUF001 - times
+    assert "100,000.00 EUR · 1,234 JPY" in labels
+    assert labels.count(waits.next_step) == 1
 
 
 def test_grave_breaks_are_named_by_what_is_wrong_and_what_to_do(build: Build) -> None:
@@ -61,13 +61,13 @@ def test_grave_breaks_are_named_by_what_is_wrong_and_what_to_do(build: Build) ->
     many = tuple(replace(severe, order_no=f"G-{number}") for number in range(9))
     many = (*many, replace(severe, order_no="G-Y", currency="JPY", amount=4_000))
     waits = replace(doubt, what="cancel not sent", is_urgent=False, next_step="It waits.")
-    words = words_on(content_of(replace(night, attention=(doubt, *many, waits))), "Summary")
+    labels = words_on(content_of(replace(night, attention=(doubt, *many, waits))), "Summary")
 
-    assert words.count("high break: refund still to do") == 2
-    assert words.count("No owner yet: Instruct the refund, or correct the order.") == 2
-    assert "cancel not sent" in words
+    assert labels.count("high break: refund still to do") == 2
+    assert labels.count("No owner yet: Instruct the refund, or correct the order.") == 2
+    assert "cancel not sent" in labels
     left = "and 8 more high breaks, 350,000.00 EUR · 4,000 JPY: on Breaks, from row 7 on"
-    assert left in words
+    assert left in labels
 
 
 def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures: NightFigures) -> None:
@@ -81,7 +81,7 @@ def test_what_page_one_leaves_out_stands_by_severity_where_it_says(figures: Nigh
     began_at, calendar = figures.generated_at, BusinessCalendar.of()
     shown = severe_breaks(grave, answers={}, calendar=calendar, began_at=began_at)
     content = content_of(replace(figures, breaks=grave, attention=shown))
-    left = [word for word in words_on(content, "Summary") if word.startswith("and ")]
+    left = [label for label in words_on(content, "Summary") if label.startswith("and ")]
 
     assert left == [
         "and 2 more critical breaks, 198.00 EUR: on Breaks, from row 9 on",
@@ -148,10 +148,10 @@ def test_rows_that_nobody_could_judge_need_a_person(build: Build) -> None:
     night = build()
     none = {name: getattr(night, name).iloc[:0] for name in ("breaks", "effects", "movements")}
     quiet = {"instructions": night.instructions.iloc[:0], "attention": ()}
-    words = words_on(content_of(replace(night, **none, **quiet)), "Summary")
+    labels = words_on(content_of(replace(night, **none, **quiet)), "Summary")
 
-    assert "1 not verified, 1 rejected" in words
-    assert not any(word.startswith("No break is open, no instruction") for word in words)
+    assert "1 not verified, 1 rejected" in labels
+    assert not any(label.startswith("No break is open, no instruction") for label in labels)
 
 
 def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
@@ -159,9 +159,9 @@ def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
     night = build()
     lapses = replace(night.attention[0], lapses=True)
     other = replace(lapses, order_no="A-2")
-    words = words_on(content_of(replace(night, attention=(lapses, other))), "Summary")
+    labels = words_on(content_of(replace(night, attention=(lapses, other))), "Summary")
 
-    assert words.count("refund in doubt") == 2
+    assert labels.count("refund in doubt") == 2
 
 
 def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> None:
@@ -172,13 +172,13 @@ def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> N
     key = str(night.breaks["break_id"].iloc[0])
     answers = {key: StoredAnswer(BreakAnswer(owner="Jo Hill"), 1, "Jo Hill", waits=False)}
     answers["of another night"] = answers[key]
-    words = words_on(
+    labels = words_on(
         content_of(replace(night, attention=(hers, severe), answers=answers)), "Summary"
     )
 
-    assert "Jo Hill, due 23 Nov: Instruct the refund, or correct the order." in words
-    assert "No owner yet: Instruct the refund, or correct the order." in words
-    assert any(word.endswith("then sign. 1 of 10 answered.") for word in words)
+    assert "Jo Hill, due 23 Nov: Instruct the refund, or correct the order." in labels
+    assert "No owner yet: Instruct the refund, or correct the order." in labels
+    assert any(label.endswith("then sign. 1 of 10 answered.") for label in labels)
 
 
 def test_an_answered_break_that_is_still_there_is_asked_for_again(figures: NightFigures) -> None:
@@ -195,11 +195,11 @@ def test_an_answered_break_that_is_still_there_is_asked_for_again(figures: Night
     )
     content = content_of(replace(figures, attention=shown, answers=answers))
     still = "answered on 20 Nov by Dan Orr, still there"
-    words = words_on(content, "Summary")
+    labels = words_on(content, "Summary")
     why = {row["Key"][:16]: row["Why"] for row in list_on(content, "Breaks", "Key", "Owner")}
 
-    assert "1 break was answered before this night and is still there: " in " ".join(words)
-    assert [word.split(": ")[0] for word in words if "Jo Hill" in word] == [
+    assert "1 break was answered before this night and is still there: " in " ".join(labels)
+    assert [label.split(": ")[0] for label in labels if "Jo Hill" in label] == [
         *(f"Jo Hill, {still}", "Jo Hill, due 23 Nov")
     ]
     assert {key for key, text in why.items() if text.startswith(f"A{still[1:]}. ")} == {old}
@@ -237,12 +237,12 @@ COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")
 def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> None:
     """A controller who reads one page reads what it does not speak of."""
     missing = tuple(f"source {number}: no file of it" for number in range(5))
-    words = words_on(content_of(build(not_covered=missing)), "Summary")
+    labels = words_on(content_of(build(not_covered=missing)), "Summary")
 
-    assert [word for word in words if word.startswith("Not covered: ")] == [
+    assert [label for label in labels if label.startswith("Not covered: ")] == [
         f"Not covered: {each}" for each in missing[:3]
     ]
-    assert "and 2 more on Assurance" in words
+    assert "and 2 more on Assurance" in labels
     write_offs = words_on(content_of(build(not_covered=("write-offs, T10: 2 of them",))), "Summary")
     assert "Not covered: write-offs: 2 of them" in write_offs
 
@@ -272,7 +272,7 @@ def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:
     plain = replace(night, mode=PLAIN_FILES, quarantined=(), attention=())
     for at in range(0, len(totals), 5):
         content = content_of(replace(plain, control_totals=totals[at : at + 5]))
-        every = " ".join(word for sheet in SHEETS for word in words_on(content, sheet))
+        every = " ".join(label for sheet in SHEETS for label in words_on(content, sheet))
         assert {*COMMANDS.findall(every)} <= {"`recon reconcile", "`recon order-file check"}
         assert "no command signs it" in every
     every = " ".join(words_on(content_of(night), "Summary"))
@@ -305,35 +305,35 @@ def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build: Build) 
     row = night.breaks.iloc[0]
     total = failing("T5A", "gateway - orders = effects", off_by=int(row["gateway_amount"]))
     total = replace(total, currency=str(row["currency"]), measure="amount")
-    words = page_one(replace(night, verdict=Verdict.NOT_PROVEN, control_totals=(total,)))
+    labels = page_one(replace(night, verdict=Verdict.NOT_PROVEN, control_totals=(total,)))
 
-    assert WHY in words
-    assert "gateway less order files = explained by the sheets" in words
-    (told,) = [one for one in words if "`recon verify --compare`" in one]
+    assert WHY in labels
+    assert "gateway less order files = explained by the sheets" in labels
+    (told,) = [one for one in labels if "`recon verify --compare`" in one]
     assert str(row["order_no"]) in told
-    assert any(f"`recon release {night.run_id}`" in one for one in words)
+    assert any(f"`recon release {night.run_id}`" in one for one in labels)
 
 
 def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> None:
     """Where only the workbook's own check fails, page one says which."""
     night = build()
-    words = page_one(replace(night, movements=night.movements.iloc[1:]))
+    labels = page_one(replace(night, movements=night.movements.iloc[1:]))
 
-    assert "Breaks from the night before to tonight" in words
-    assert any("Tell IT, and sign nothing" in one for one in words)
+    assert "Breaks from the night before to tonight" in labels
+    assert any("Tell IT, and sign nothing" in one for one in labels)
 
 
 def test_more_than_fit_are_counted(build: Build) -> None:
     """Five are shown, the others are one line that leads to all."""
     totals: tuple[Any, ...] = tuple(failing("T1", f"total {n}", off_by=1) for n in range(8))
-    words = page_one(build(verdict=Verdict.NOT_PROVEN, control_totals=totals))
+    labels = page_one(build(verdict=Verdict.NOT_PROVEN, control_totals=totals))
 
-    assert [one for one in words if one.startswith("total ")] == [f"total {n}" for n in range(5)]
-    assert "and 3 more, first on the list of every check" in words
+    assert [one for one in labels if one.startswith("total ")] == [f"total {n}" for n in range(5)]
+    assert "and 3 more, first on the list of every check" in labels
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "labels"),
     [
         (
             "orders: file = accounts + unassigned",
@@ -373,9 +373,9 @@ def test_more_than_fit_are_counted(build: Build) -> None:
         ("{0} a name with braces", "{0} a name with braces"),
     ],
 )
-def test_a_proof_is_said_in_the_words_of_finance(name: str, words: str) -> None:
+def test_a_proof_is_said_in_the_words_of_finance(name: str, labels: str) -> None:
     """The engine's names become finance's; one that is plain already stands as it is."""
-    assert proof_words(name) == words
+    assert proof_label(name) == labels
 
 
 def test_a_question_counts_its_checks(build: Build) -> None:

@@ -64,9 +64,9 @@ def test_cash_in_transit_is_its_sum_and_its_oldest_day(figures: NightFigures) ->
 def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
     """Statement with its check, payouts, what is expected."""
     path = write_workbook(figures, tmp_path / "w.xlsx")
-    words = [value for row in cells(path) for value in row]
-    for word in ("Bank", "BATCH-01", "Payouts (4)", "Bank has another amount", "OK"):
-        assert word in words, word
+    labels = [value for row in cells(path) for value in row]
+    for label in ("Bank", "BATCH-01", "Payouts (4)", "Bank has another amount", "OK"):
+        assert label in labels, label
     assert cells(path)[5][9] == "OK"
     summary = load_workbook(path)["Summary"]
     shown = [cell.value for row in summary.iter_rows() for cell in row if cell.value]
@@ -145,13 +145,13 @@ def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path: Path)
 def test_what_explains_a_pay_out_is_said_in_words(tmp_path: Path) -> None:
     """Nobody who signs must know the engine's names."""
     case = Case().paid("BATCH-01", 500).came("", 500, counterparty="Gateway", on="2026-11-20")
-    words = [
+    labels = [
         value
         for row in cells(write_workbook(figures_of(case), tmp_path / "w.xlsx"))
         for value in row
     ]
-    assert "found by its amount; late at the bank" in words
-    assert "by_amount;late" not in words
+    assert "found by its amount; late at the bank" in labels
+    assert "by_amount;late" not in labels
 
 
 def test_a_statement_that_does_not_add_up_says_check(figures: NightFigures, tmp_path: Path) -> None:

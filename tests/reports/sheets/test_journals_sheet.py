@@ -48,9 +48,9 @@ def test_a_journal_that_does_not_balance_is_seen(build: Build) -> None:
 def test_a_night_without_proposals_says_so(build: Build) -> None:
     """No accounts are named, or nothing is to book: the sheet stands and says it."""
     none = build().journals.iloc[:0]
-    words = [row[0] for row in rows_on(build(journals=none), "Journals")]
+    labels = [row[0] for row in rows_on(build(journals=none), "Journals")]
 
-    assert "No journal is proposed." in words
+    assert "No journal is proposed." in labels
 
 
 def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:

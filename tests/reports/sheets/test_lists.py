@@ -10,7 +10,7 @@ import pytest
 
 from recon.model.figures import ListFile, NightFigures, matched_of
 from recon.proof.totals_in_sql import in_file
-from reports.reading.workbook_check import beside_problems, sheet_totals
+from reports.reading.workbook_check import companion_problems, sheet_totals
 from reports.workbook import write_workbook
 from tests.reports.drawn_sheets import content_of, list_on, values_of
 
@@ -83,7 +83,7 @@ def test_what_is_read_back_is_what_the_whole_lists_come_to(
         **whole,
         **{section: (file.rows, {}) for section, file in files.items()},
     }
-    assert list(beside_problems(path)) == []
+    assert list(companion_problems(path)) == []
 
 
 def test_files_of_all_rows_are_named_where_a_list_is_cut(long: NightFigures) -> None:

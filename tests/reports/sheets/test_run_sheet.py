@@ -1,15 +1,15 @@
 import pytest
 
 from recon.model.errors import OutputError
-from reports.sheets.totals import BESIDE, beside_of
+from reports.sheets.totals import COMPANION, companions_of
 
 DIGEST = "0" * 64
 
 
 def test_files_beside_a_workbook_are_named_by_it() -> None:
     """Rows, hash and name, as they were written."""
-    facts = {f"{BESIDE}1": f"12 {DIGEST} reconciliation-1-matched 1.csv", "run_id": "r"}
-    assert beside_of(facts) == [(12, DIGEST, "reconciliation-1-matched 1.csv")]
+    facts = {f"{COMPANION}1": f"12 {DIGEST} reconciliation-1-matched 1.csv", "run_id": "r"}
+    assert companions_of(facts) == [(12, DIGEST, "reconciliation-1-matched 1.csv")]
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_files_beside_a_workbook_are_named_by_it() -> None:
 def test_a_workbook_that_names_a_file_elsewhere_is_none_of_ours(value: str) -> None:
     """Whoever changed the hidden sheet is told so; no file outside its folder is opened."""
     with pytest.raises(OutputError, match="not one of ours"):
-        beside_of({f"{BESIDE}1": value})
+        companions_of({f"{COMPANION}1": value})

@@ -7,8 +7,9 @@ import pytest
 
 from recon.matching.breaks import movements
 from recon.model.figures import NightFigures
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from reports.sheets.assurance import checks_of, failing
+from reports.sheets.labels import TABLES
 from reports.sheets.totals import (
     CLOSED,
     COUNTS_AS,
@@ -16,7 +17,6 @@ from reports.sheets.totals import (
     STILL_OPEN,
     rows_on_sheets,
 )
-from reports.sheets.words import TABLES
 
 
 def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
@@ -28,7 +28,7 @@ def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
     }
 
     assert COUNTS_AS.keys() == columns.keys() == TABLES["movements"].keys()
-    assert {word for word, column in COUNTS_AS.items() if column not in columns[word]} == set()
+    assert {label for label, column in COUNTS_AS.items() if column not in columns[label]} == set()
 
 
 @pytest.mark.parametrize(

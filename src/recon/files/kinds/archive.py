@@ -22,12 +22,12 @@ STORED_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def is_kept(path: Path, *, sha256: str, archive: Path) -> bool:
+def is_stored(path: Path, *, sha256: str, archive: Path) -> bool:
     """Whether content of this hash lies in the archive."""
     return stored_place(archive, sha256=sha256, name=path.name).is_file()
 
 
-def keep(
+def save(
     path: Path, *, sha256: str, private: str, archive: Path, content: bytes | None = None
 ) -> str:
     """Keep a file that could be read; why it was not kept, or "".
@@ -43,7 +43,7 @@ def keep(
         SourceUnreadableError: it changed after it was read.
         OutputError: the archive cannot be written.
     """
-    if is_kept(path, sha256=sha256, archive=archive):
+    if is_stored(path, sha256=sha256, archive=archive):
         return ""
     if private:
         return private

@@ -47,7 +47,7 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.model.errors import AmountError
 from recon.model.money import exponent, format_minor_units, parse_minor_units
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.privacy.shown_text import redacted
 
 ID_CHARACTERS_MAX = 64

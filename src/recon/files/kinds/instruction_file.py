@@ -32,7 +32,7 @@ from recon.files.typing.typed_table import TableReading, reading_of, table_of
 from recon.instructions.sealing import Seal, masked_account
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import format_minor_units, is_currency, parse_minor_units, wire_amount
-from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
+from recon.model.terms import InstructionKind, Reject, SourceFile, SourceKind
 
 if TYPE_CHECKING:
     from recon.gateway_client import GatewayInterface
@@ -236,7 +236,7 @@ _ALLOWS: Mapping[InstructionKind, frozenset[str]] = {
     _KIND.CANCEL_SUBSCRIPTION: frozenset({"reason"}),
     _KIND.PAYOUT: frozenset({"reason"}),
 }
-_JUDGED = (
+_CHECKED = (
     *("order_no", "transaction_id", "currency", "amount", "review_flag"),
     *("recurring_id", "contract_name"),
 )
@@ -260,7 +260,7 @@ def is_instruction_file(path: Path) -> bool:
     return path.name.lower().startswith(INSTRUCTIONS_PREFIX)
 
 
-def judged_instructions(
+def checked_instructions(
     file: FileBytes,
     *,
     rules: Rules,
@@ -289,7 +289,7 @@ def judged_instructions(
     table = table_of(reading, schema=INSTRUCTION_FILE)
     for number, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
         details = _details(raw, row=number)
-        judged = _judged(row, details=details, review_flags=review_flags, described=described)
+        judged = _checked(row, details=details, review_flags=review_flags, described=described)
         if isinstance(judged, tuple):
             reading.note(judged[0], {number: judged[1]})
         elif judged is not None:
@@ -300,13 +300,13 @@ def judged_instructions(
 def instruction_file_of(
     file: FileBytes, *, layout: FileLayout = STANDARD, **how: Any
 ) -> InstructionFile:
-    """The instructions of a file; a bad cell rejects its row. `how`: see `judged_instructions`.
+    """The instructions of a file; a bad cell rejects its row. `how`: see `checked_instructions`.
 
     Raises:
         SourceUnreadableError: it is not what its name says, columns are missing, or its control
             figures differ.
     """
-    reading, payouts = judged_instructions(file, layout=layout, **how)
+    reading, payouts = checked_instructions(file, layout=layout, **how)
     table = table_of(reading, schema=INSTRUCTION_FILE)
     # Without their values: a shifted row may hold a payee's account anywhere.
     rejects = tuple(replace(reject, value="") for reject in table.rejects)
@@ -348,7 +348,7 @@ def sealed(read: InstructionFile, *, seal: Seal | None) -> InstructionFile:
     return replace(read, actions=tuple(actions), payouts={})
 
 
-def _judged(
+def _checked(
     row: Mapping[str, Any],
     *,
     details: Mapping[str, str],
@@ -377,7 +377,7 @@ def _cells_fit(
     row: Mapping[str, Any], *, kind: InstructionKind, review_flags: frozenset[str]
 ) -> tuple[str, str] | None:
     wants, allows = _WANTS[kind], _ALLOWS[kind]
-    for name in _JUDGED:
+    for name in _CHECKED:
         given = row[name] is not None and row[name] != ""
         if name in wants and not given:
             return name, f"is blank; a {kind} needs it"

@@ -24,7 +24,7 @@ from recon.files.typing.table_schema import (
 )
 from recon.model.errors import ConfigurationError
 from recon.model.money import is_currency
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 
 
 def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], where: str) -> None:

@@ -17,7 +17,7 @@ from recon.files.typing.table_schema import LEDGER
 from recon.files.typing.typed_table import type_table
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ConfigurationError
-from recon.model.words import Reject, SourceFile
+from recon.model.terms import Reject, SourceFile
 
 
 class Ledger(NamedTuple):

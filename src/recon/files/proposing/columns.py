@@ -17,12 +17,12 @@ from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.raw_table import filled
 from recon.files.proposing.sample import Sample
-from recon.files.proposing.vocabulary import NAMES, STAND_INS, names_of_column, plain_words
+from recon.files.proposing.vocabulary import NAMES, STAND_INS, names_of_column, plain_text
 from recon.files.proposing.written_cells import (
-    currency_beside,
     looks_like_amount,
     looks_like_day,
     looks_like_time,
+    nearby_currency,
 )
 from recon.files.typing.amounts import AmountColumn, written_amounts
 from recon.files.typing.mapped_columns import MappedColumns, mapped_columns
@@ -30,7 +30,7 @@ from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSch
 from recon.files.typing.text_cells import CellProblems, distinct
 from recon.model.errors import UsageError
 from recon.model.money import is_currency
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.privacy.shown_text import redacted
 
 _FIT_SHARE_MIN = 9
@@ -263,7 +263,7 @@ def draft_of(
             seen = dict(reversed(dict(reversed(pairs)).items()))
             whole = name.rpartition(".")[0] if _currency_of(name, header=raw.header) else name
             full, all_differ = len(pairs) == len(texts), len(seen) == len(pairs)
-            theirs[name] = TheirColumn(name, plain_words(whole), seen, full, all_differ)
+            theirs[name] = TheirColumn(name, plain_text(whole), seen, full, all_differ)
     keys = {key: {} for key in _TABLES} | sample.keys
     draft = Draft(sample, schema, answers, theirs, keys, {})
     for key, text in answers.items():
@@ -273,7 +273,7 @@ def draft_of(
     _split(draft)
     for ranks in ((0,), (1, 2, 3)):  # a name that is ours to the letter goes before any other
         _rank(draft, ranks)
-    _currencies_beside(draft)
+    _nearby_currencies(draft)
     _ask_of_days(draft)
     _place_account(draft, known=known)
     _fill_required(draft)
@@ -365,15 +365,15 @@ def _rank(draft: Draft, ranks: tuple[int, ...]) -> None:
 def _currency_of(name: str, *, header: Iterable[str]) -> str:
     """The currency of the same object, `amount.currency` of `amount.value`; "" where none is."""
     whole, point, part = name.rpartition(".")
-    if not point or plain_words(part) not in NAMES["values"]:
+    if not point or plain_text(part) not in NAMES["values"]:
         return ""
     beside = (each for each in header if each.rpartition(".")[0] == whole and each != name)
     codes = names_of_column("currency")
-    named = [each for each in beside if plain_words(each.rpartition(".")[2]) in codes]
+    named = [each for each in beside if plain_text(each.rpartition(".")[2]) in codes]
     return named[0] if len(named) == 1 else ""
 
 
-def _currencies_beside(draft: Draft) -> None:
+def _nearby_currencies(draft: Draft) -> None:
     """The key `currencies`: an amount with a currency of its own, which must be that of its row.
 
     Of amounts that are objects the currency of the first is that of the row. Beside an amount of a
@@ -491,7 +491,7 @@ def _currency_of_names(draft: Draft) -> None:
     """What names of amounts tell, `Betrag (EUR)`, or the signs beside them; or a question."""
     names = [draft.columns[column.name] for column in draft.amount_columns()]
     codes = {part for name in names for part in re.findall(r"\b[A-Z]{3}\b", name)}
-    beside = currency_beside(text for name in names for text in draft.theirs[name].seen)
+    beside = nearby_currency(text for name in names for text in draft.theirs[name].seen)
     known = {code for code in {*codes, beside} if is_currency(code)}
     if len(known) == 1:
         draft.keys["constants"]["currency"] = known.pop()

@@ -27,7 +27,7 @@ from recon.files.proposing.sample import (
     total_of,
     without_other_rows,
 )
-from recon.files.proposing.vocabulary import MEANINGS, NAMES, names_of_column, plain_words
+from recon.files.proposing.vocabulary import MEANINGS, NAMES, names_of_column, plain_text
 from recon.files.proposing.written_cells import (
     AMOUNT_WAYS,
     best_ways,
@@ -46,7 +46,7 @@ from recon.files.typing.table_schema import (
 )
 from recon.model.errors import AmountError, UsageError
 from recon.model.money import format_minor_units, is_currency
-from recon.model.words import EntryType, SourceKind
+from recon.model.terms import EntryType, SourceKind
 from recon.privacy.shown_text import redacted
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -194,7 +194,7 @@ def _decide_words(draft: Draft) -> None:
         for word, line in seen.items():
             if word in meant:
                 continue
-            if (named := known.get(plain_words(word), word)) in ours:
+            if (named := known.get(plain_text(word), word)) in ours:
                 meant[word] = named
                 continue
             shown = f".{word}" if redacted(word) == word else ""
@@ -249,7 +249,7 @@ def _decide_amounts(draft: Draft) -> None:
         return
     first = next(iter(readings))
     way = readings[first]
-    draft.keys.update(_beside_standard(way))
+    draft.keys.update(_other_than_standard(way))
     if way["units"] == "minor" or read(way | {"decimals": "full"})[0] == first:
         draft.keys.pop("decimals", None)
     if len(readings) > 1:
@@ -287,7 +287,7 @@ def _ask_of_amounts(
     code = code.upper() if is_currency((code or "").upper()) else ""
     shown = []
     for values, way in readings.items():
-        written = _beside_standard(way) | {key: way[key] for key in ("decimal_sign", "units")}
+        written = _other_than_standard(way) | {key: way[key] for key in ("decimal_sign", "units")}
         keys = ", ".join(f"{key} = {text!r}" for key, text in written.items() if key != "decimals")
         units = values[at]
         amount = "no amount" if units is None else format_minor_units(units, currency=code or "EUR")
@@ -298,7 +298,7 @@ def _ask_of_amounts(
     draft.ask("units" if by_units else "decimal_sign", ask)
 
 
-def _beside_standard(keys: Mapping[str, Any]) -> dict[str, Any]:
+def _other_than_standard(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Only what differs from what a layout means without the key."""
     standard = FileLayout()
     return {key: text for key, text in keys.items() if text != getattr(standard, key)}
@@ -386,7 +386,7 @@ def _decide_sign(draft: Draft) -> None:
     """
     found: dict[str, dict[str, str]] = {}
     for their in draft.theirs.values():
-        words = {plain_words(text): text for text in their.seen}
+        words = {plain_text(text): text for text in their.seen}
         is_read = their.name in draft.columns.values()
         if is_read or not words or not words.keys() <= _MINUS_WORDS | _PLUS_WORDS:
             continue

@@ -23,7 +23,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import FORMATS, raw_of
 from recon.files.formats.raw_table import EveryColumn, RawTable, joined, refuse
 from recon.files.formats.xlsx_book import sheet_texts
-from recon.files.proposing.vocabulary import NAMES, names_of_column, plain_words
+from recon.files.proposing.vocabulary import NAMES, names_of_column, plain_text
 from recon.files.typing.mapped_columns import equals
 from recon.model.errors import SourceUnreadableError
 from recon.privacy.shown_text import redacted
@@ -135,7 +135,7 @@ def _refuse_headless(name: str) -> NoReturn:
 def _refuse_shortened(raw: RawTable, *, known: frozenset[str]) -> None:
     for column in raw.header:
         short = pc.index(pc.match_substring_regex(raw.columns[column], _SHORTENED), True).as_py()
-        if plain_words(column) in known and short >= 0:
+        if plain_text(column) in known and short >= 0:
             refuse(
                 raw.name,
                 f"has {raw.columns[column][short]} on line {raw.lines[short]} in {column!r}, which "
@@ -163,7 +163,7 @@ def _table(
 def total_of(cells: Sequence[str]) -> dict[str, Any]:
     """Word and place of a record that is a total by its first cell with content; else nothing."""
     at, word = next(((at, cell) for at, cell in enumerate(cells, start=1) if cell), (0, ""))
-    if plain_words(word) not in NAMES["totals"]:
+    if plain_text(word) not in NAMES["totals"]:
         return {}
     return {"word": word, "place": at} if at > 1 else {"word": word}
 
@@ -258,10 +258,10 @@ def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str])
 
     The last word of a name is often a currency, a zone or a unit.
     """
-    filled = [name for cell in cells if (name := plain_words(cell))]
+    filled = [name for cell in cells if (name := plain_text(cell))]
     hits = [cell.strip() for cell in cells if cell.strip() in named]
     for cell in cells:
-        name = plain_words(cell)
+        name = plain_text(cell)
         if cell.strip() not in named and {name, name.rpartition(" ")[0]} & known:
             hits.append(name)
     is_row = any(name.replace(" ", "").isdigit() for name in filled)
@@ -315,7 +315,7 @@ def _term_of(cells: Mapping[str, str], *, given: Mapping[str, list[str]]) -> tup
         parts = text.split(" ") if text and column not in given else ()
         for end in range(len(parts), 0, -1):
             begin = " ".join(parts[:end])
-            if plain_words(begin) in _TERMS or (is_heading and end == 1):
+            if plain_text(begin) in _TERMS or (is_heading and end == 1):
                 return column, begin if end == len(parts) else f"{begin} *"
     return None
 
@@ -338,7 +338,7 @@ def _items(
         keys["lines"] = {"column": column, "first": first}
         of_rows = ((at, cells[column]) for at, _, cells in records)
         return {at for at, cell in of_rows if (cell not in {"", first} if first else not cell)}
-    names = [name for name in records[0][2] if plain_words(name) in names_of_column("order_no")]
+    names = [name for name in records[0][2] if plain_text(name) in names_of_column("order_no")]
     order = answers.get("columns.order_no", names[0] if len(names) == 1 else "")
     items, number = dict[int, int](), ""
     for at, line, cells in records if order in records[0][2] else ():
@@ -352,7 +352,7 @@ def _items(
     ]
     if blank and len(items) >= _LINES_MIN:
         amounts = names_of_column("amount")
-        keys["lines"] = {"column": min(blank, key=lambda name: plain_words(name) not in amounts)}
+        keys["lines"] = {"column": min(blank, key=lambda name: plain_text(name) not in amounts)}
     elif items:
         ask = f"line {min(items.values())} names the order above it: which column tells its items"
         questions["lines.column"] = (

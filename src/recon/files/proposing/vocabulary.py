@@ -15,7 +15,7 @@ _UMLAUT = re.compile("([aou])e")
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 
 
-def plain_words(text: str) -> str:
+def plain_text(text: str) -> str:
     """The words of a name, without accents, case and punctuation."""
     bare = unicodedata.normalize("NFKD", _CAMEL.sub(" ", text).translate(_LETTERS))
     letters = "".join(c for c in bare if not unicodedata.combining(c)).lower()
@@ -24,7 +24,7 @@ def plain_words(text: str) -> str:
 
 def _named(names: str) -> frozenset[str]:
     """Plain names: umlauts are written as one letter or as two, words apart or as one."""
-    plain = frozenset(map(plain_words, names.split("|")))
+    plain = frozenset(map(plain_text, names.split("|")))
     plain |= {_UMLAUT.sub(r"\1", name) for name in plain}
     return plain | {name.replace(" ", "") for name in plain}
 

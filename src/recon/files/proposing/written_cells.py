@@ -80,7 +80,7 @@ def looks_like_day(text: str) -> bool:
     return any(form.fullmatch(text) for form in (ISO_TIME, _WRITTEN, _DAY_IN_DIGITS))
 
 
-def currency_beside(texts: Iterable[str]) -> str:
+def nearby_currency(texts: Iterable[str]) -> str:
     """The only currency that stands beside amounts; "" where none or several may be meant."""
     marks = {mark_of(text) for text in texts} - {""}
     mark = marks.pop() if len(marks) == 1 else ""

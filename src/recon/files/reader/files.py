@@ -27,8 +27,8 @@ from recon.files.kinds.instruction_file import (
     INSTRUCTION_FILE,
     PAYOUT_COLUMNS,
     InstructionFile,
+    checked_instructions,
     instruction_file_of,
-    judged_instructions,
     sealed,
 )
 from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
@@ -60,7 +60,7 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
-from recon.model.words import Reject, SourceFile
+from recon.model.terms import Reject, SourceFile
 
 ACTION_COLUMNS = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "currency", "amount", "status"),
@@ -296,7 +296,7 @@ def refused_instructions(
     **how: Any,
 ) -> list[MendableRow]:
     """Every refused row of an instruction file, in the order of its lines."""
-    reading, _ = judged_instructions(read_bytes(path), **how)
+    reading, _ = checked_instructions(read_bytes(path), **how)
     return mendable_rows(reading, schema=INSTRUCTION_FILE, also=PAYOUT_COLUMNS)
 
 

@@ -19,7 +19,7 @@ from recon.files.typing.amounts import written_amounts
 from recon.files.typing.text_cells import distinct
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units
-from recon.model.words import Reject
+from recon.model.terms import Reject
 from recon.privacy.shown_text import redacted
 
 CONTROL_BYTES_MAX = 64 * 1024
@@ -50,21 +50,21 @@ def read_control_file(path: Path, *, ending: str) -> Declared:
     Raises:
         SourceUnreadableError: there is no such file, or a line of it says nothing we know.
     """
-    beside = path.with_name(path.name + ending)
+    companion = path.with_name(path.name + ending)
     try:
-        content = read_bytes(beside, bytes_max=CONTROL_BYTES_MAX).content
+        content = read_bytes(companion, bytes_max=CONTROL_BYTES_MAX).content
     except SourceMissingError:
-        refuse(path.name, f"has no {beside.name} beside it, which tells its control figures")
+        refuse(path.name, f"has no {companion.name} beside it, which tells its control figures")
     figures: dict[str, str] = {}
     for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
         if not line.strip():
             continue
         match = _LINE.fullmatch(line.strip())
         if match is None or match[1] in figures:
-            refuse(beside.name, f"has a line {number} that is no control figure, or one twice")
+            refuse(companion.name, f"has a line {number} that is no control figure, or one twice")
         figures[match[1]] = match[2]
     if not figures:
-        refuse(beside.name, "has no control figure")
+        refuse(companion.name, "has no control figure")
     amounts = {
         name.removeprefix("amount").removeprefix("."): text
         for name, text in figures.items()
@@ -89,8 +89,8 @@ def refuse_unproven(
     if declared is not None:
         refuse_other_figures(declared, counted=counted, layout=layout, name=path.name)
     if layout.control_file:
-        beside = read_control_file(path, ending=layout.control_file)
-        refuse_other_figures(beside, counted=counted, layout=layout, name=path.name)
+        companion = read_control_file(path, ending=layout.control_file)
+        refuse_other_figures(companion, counted=counted, layout=layout, name=path.name)
     if layout.whole_file and rejects:
         first = rejects[0]
         refuse(

@@ -178,15 +178,17 @@ def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems)
     left = pc.and_(written, pc.match_substring_regex(cells, _NO_MONTH))
     could_be = pc.and_(dates, pc.match_substring_regex(cells, _TO_DAY_12))
     texts = pc.filter(cells, left)
-    spoken_against = pc.any(pc.or_(pc.and_not(written, left), pc.and_not(dates, could_be))).as_py()
-    if spoken_against:
+    contradicted = pc.any(pc.or_(pc.and_not(written, left), pc.and_not(dates, could_be))).as_py()
+    if contradicted:
         return cells
-    beside = (
+    companion = (
         f"beside texts such as {texts[0].as_py()[:_DATE_CHARACTERS]}"
         if len(texts)
         else f"and no text as {times}"
     )
-    why = f"is a real date {beside}: a spreadsheet may have swapped day and month; export it anew"
+    why = (
+        f"is a real date {companion}: a spreadsheet may have swapped day and month; export it anew"
+    )
     note_cells(problems, could_be, why=why)
     return pc.if_else(could_be, "", cells)
 

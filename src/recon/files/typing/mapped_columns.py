@@ -55,11 +55,11 @@ from recon.model.money import (
     parse_minor_units,
     parse_signed_minor_units,
 )
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 
 _WORDS_SHOWN_MAX = 20
 
-_BESIDE = "\x1f"
+_COMPANION = "\x1f"
 """Between the summands of an amount, until they are shown."""
 
 AMOUNT = "amount"
@@ -102,23 +102,25 @@ def needed_of(schema: TableSchema, *, layout: FileLayout) -> tuple[str, ...]:
     theirs = names_of(schema, layout=layout)
     needed = [theirs[name] for name in schema.required if name in theirs]
     needed += [their for name, their in theirs.items() if their != name]
-    needed += _beside(schema, layout=layout)
+    needed += _companions(schema, layout=layout)
     return tuple(dict.fromkeys(needed))
 
 
 def read_of(schema: TableSchema, *, layout: FileLayout) -> frozenset[str]:
     """Their names of all columns that are read."""
-    return frozenset({*names_of(schema, layout=layout).values(), *_beside(schema, layout=layout)})
+    return frozenset(
+        {*names_of(schema, layout=layout).values(), *_companions(schema, layout=layout)}
+    )
 
 
-def _beside(schema: TableSchema, *, layout: FileLayout) -> list[str]:
+def _companions(schema: TableSchema, *, layout: FileLayout) -> list[str]:
     """Their further columns: summands, what is subtracted, signs, currencies, times of day."""
     second = [*(layout.debit | layout.clock).items(), *layout.currencies.items()]
     second += [(name, their) for name, parts in layout.sums.items() for their in parts]
     second += [(name, sign.column) for name, sign in layout.sign.items()]
-    beside = [their for name, their in second if name in schema.names]
-    beside += [rule.column for rule in layout.skip]
-    return [*beside, layout.lines.column] if layout.lines else beside
+    companion = [their for name, their in second if name in schema.names]
+    companion += [rule.column for rule in layout.skip]
+    return [*companion, layout.lines.column] if layout.lines else companion
 
 
 def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> MappedColumns:
@@ -136,12 +138,12 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     for name, parts in sums.items():
         theirs[name] = " + ".join(parts)
         # What is blank adds nothing, and is not shown.
-        cells_beside = [
+        extra_cells = [
             *(_cells(raw, their) for their in parts),
-            pa.scalar(_BESIDE, pa.large_string()),
+            pa.scalar(_COMPANION, pa.large_string()),
         ]
-        joined = pc.utf8_trim(pc.binary_join_element_wise(*cells_beside), _BESIDE)
-        shown[name] = pc.replace_substring_regex(joined, f"{_BESIDE}+", " + ")
+        joined = pc.utf8_trim(pc.binary_join_element_wise(*extra_cells), _COMPANION)
+        shown[name] = pc.replace_substring_regex(joined, f"{_COMPANION}+", " + ")
     cells: dict[str, pa.Array] = dict(shown)
     mapped = MappedColumns(
         cells,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from recon.config.fee_contract import FACTS
-from recon.model.words import (
+from recon.model.terms import (
     REVERSAL_SUFFIX,
     EntryType,
     InstructionKind,

@@ -43,7 +43,7 @@ from recon.files.typing.table_schema import (
 from recon.files.typing.text_cells import Distinct, distinct, is_fit, read_text, read_words
 from recon.model.business_date import zone_of
 from recon.model.money import MINOR_UNITS_MAX
-from recon.model.words import (
+from recon.model.terms import (
     REVERSAL_SUFFIX,
     EntryType,
     InstructionKind,

@@ -31,14 +31,14 @@ from recon.matching.cash.book_groups import (
 )
 from recon.matching.cash.result import Clock, days_not_ahead, found_of_groups
 from recon.matching.causes.proposed_journals import OF_BANK
+from recon.matching.classifying.severity import due, is_ahead, microseconds
 from recon.matching.frames.arrays import Arrays, Column, columns_of, text_column, texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
-from recon.matching.judging.severity import due, is_ahead, microseconds
 from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
 from recon.model.business_date import Grace
-from recon.model.words import EntryType, Flag
+from recon.model.terms import EntryType, Flag
 
 BALANCE = "bank"
 """Kind of these groups, and first word of the key of what is left."""
@@ -70,7 +70,7 @@ class Bookings:
     """FOUND and `batches`; a group that agrees is told with its entries (grain: group)."""
 
 
-def judge_bookings(
+def classify_bookings(
     sources: Sources,
     *,
     bank: BankResult | None,
@@ -136,8 +136,8 @@ def _of_groups(
     return [arrived.get(((merchant, account, unit), key)) for merchant, account, unit, key in rows]
 
 
-def _texts(words: Iterable[str]) -> Column:
-    return np.array([*words], dtype=object)
+def _texts(labels: Iterable[str]) -> Column:
+    return np.array([*labels], dtype=object)
 
 
 def _name(arrived: ArrivedGroup | None) -> str:
@@ -145,8 +145,8 @@ def _name(arrived: ArrivedGroup | None) -> str:
     if arrived is None:
         return "all that arrived and that no entry of the books names"
     if arrived.batches:
-        word = "batch" if len(arrived.batches) == 1 else "batches"
-        return f"{word} {' and '.join(arrived.batches)}"
+        label = "batch" if len(arrived.batches) == 1 else "batches"
+        return f"{label} {' and '.join(arrived.batches)}"
     return about_of(arrived.finding)
 
 
@@ -184,7 +184,7 @@ def _groups(
     closed = closed_groups(
         ledger,
         groups=groups,
-        words=[
+        labels=[
             (key, *(each.batches if each else ()))
             for key, each in zip(groups["key"].tolist(), known, strict=True)
         ],
@@ -223,10 +223,10 @@ def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
     for found, payouts in payouts_by_receipts(bank):
         if any(one.currency != found.currency for one in payouts):
             continue  # in another currency, and nothing says what of the payout it is
-        holders: dict[Place, list[Payout]] = {}
+        account_keys: dict[Place, list[Payout]] = {}
         for one in payouts:
-            holders.setdefault((one.merchant_id, one.account_id, one.currency), []).append(one)
-        for number, (place, own) in enumerate(holders.items()):
+            account_keys.setdefault((one.merchant_id, one.account_id, one.currency), []).append(one)
+        for number, (place, own) in enumerate(account_keys.items()):
             if night is None or place[:2] == night.account:
                 others = sum(one.paid for one in payouts if one not in own)
                 items = [*_items(found, own=own, bears=number == 0, others=others)]
@@ -272,14 +272,14 @@ def _named(
         ((one.merchant_id, one.account_id, one.currency), one.batch_id)
         for one in bank.paired.opening
     }
-    words = [texts(ledger[name])[entries["row"]] for name in ("order_no", "reference_no")]
+    labels = [texts(ledger[name])[entries["row"]] for name in ("order_no", "reference_no")]
     days, banks = _days(entries, rules=rules), _banks(entries, rules=rules)
     names = []
     for *place_, day, serving, one, two in entries.assign(
-        day=days, bank=banks, one=words[0], two=words[1]
+        day=days, bank=banks, one=labels[0], two=labels[1]
     ).rows(*ACCOUNT_CURRENCY, "day", "bank", "one", "two"):
         place = (place_[0], place_[1], place_[2])
-        cover = bank.judged.covers.get(serving)
+        cover = bank.classified.covers.get(serving)
         first = "" if cover is None else cover.first_day
         if not first or day < first or {(place, one), (place, two)} & before:
             names.append(f"{BEFORE}:{BALANCE}:{place[2]}")
@@ -318,13 +318,13 @@ def _ends(books: BookGroups, *, bank: BankResult, clock: Clock) -> tuple[Column,
             np.where(wrong, NO_INSTANT, at),
         )
     )
-    covers = bank.judged.covers
+    covers = bank.classified.covers
     covered = [
         covers[name].to_day if name in covers else "" for name in _banks(entries, rules=rules)
     ]
     # Of a day that no statement tells of yet nothing can be missing at the bank.
-    untold = (_days(entries, rules=rules) > np.array(covered, dtype=object)).astype(np.bool_)
-    return came, np.where(untold & ~wrong, later, ends)
+    unreported = (_days(entries, rules=rules) > np.array(covered, dtype=object)).astype(np.bool_)
+    return came, np.where(unreported & ~wrong, later, ends)
 
 
 def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
@@ -362,8 +362,8 @@ def with_bookings(matches: pd.DataFrame, *, bookings: Bookings | None) -> pd.Dat
     flags = [
         Flag.WITH_BANK.value
         if rule == Flag.NOT_COMPARED and (merchant, account, entry) in bookings.compared
-        else words
-        for merchant, account, entry, rule, words in zip(
+        else labels
+        for merchant, account, entry, rule, labels in zip(
             *(matches[name].tolist() for name in names), strict=True
         )
     ]

@@ -16,7 +16,7 @@ from recon.config.rules import Rules
 from recon.matching.bank.receipts import Receipt
 from recon.matching.bank.statements import Cover
 from recon.model.business_date import AHEAD_MAX, BusinessCalendar, Grace, midnight
-from recon.model.words import BreakCode, Flag, SetState
+from recon.model.terms import BreakCode, Flag, SetState
 
 LAST_COUNTED = "9998"
 """Days of later years are wrong, and what is due after them no calendar can say."""
@@ -213,10 +213,10 @@ def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: R
 
 
 def _exchanged(foreign: Sequence[Receipt], *, currency: str) -> tuple[tuple[str, int], ...]:
-    told = []
+    named = []
     for one in foreign:
-        told += [(currency, one.worth(currency) or 0), (one.currency, -one.amount)]
-    return tuple(told)
+        named += [(currency, one.worth(currency) or 0), (one.currency, -one.amount)]
+    return tuple(named)
 
 
 def _late(receipts: Sequence[Receipt], payouts: Sequence[Payout]) -> bool:
@@ -388,14 +388,14 @@ def pair(
     work.by_amount(free)
     free_of_names = (one for one in named if not (one.targets or one.doubtful))
     rest = [one for one in free_of_names if one.receipt not in work.used]
-    judged = [one for one in rest if _is_judged(one, covers=covers)]
+    classified = [one for one in rest if _is_classified(one, covers=covers)]
     opening = [one for one in payouts if one.opening and one.number not in work.done]
     left = [one for one in payouts if not one.opening and one.number not in work.done]
     return Paired(
         findings=(*work.findings, *(_left(one, covers=covers, day=day) for one in left)),
-        unknown=tuple(_unknown(one, rules=rules) for one in judged),
+        unknown=tuple(_unknown(one, rules=rules) for one in classified),
         opening=tuple(opening),
-        waiting=tuple(one.receipt for one in rest if not _is_judged(one, covers=covers)),
+        waiting=tuple(one.receipt for one in rest if not _is_classified(one, covers=covers)),
     )
 
 
@@ -419,12 +419,12 @@ class _Work:
         """All results, in the order of their payouts."""
         return [self.results[number] for number in sorted(self.results)]
 
-    def keep(self, finding: Finding) -> None:
+    def add(self, finding: Finding) -> None:
         """Take a result for all of its payouts; it takes the place of an earlier one."""
-        self._keep_alone(finding)
+        self._add_alone(finding)
         self.used |= set(finding.receipts)
 
-    def _keep_alone(self, finding: Finding) -> None:
+    def _add_alone(self, finding: Finding) -> None:
         """Take a result whose entries are known as used."""
         first = finding.payouts[0].number
         self.results[first] = finding
@@ -435,7 +435,7 @@ class _Work:
         for number, receipts in sorted(_by_target(named).items()):
             finding = evaluate(receipts, [self.payouts[number]], rules=self.rules)
             if finding.ties:
-                self.keep(finding)
+                self.add(finding)
 
     def by_joint_names(self, named: Sequence[Named]) -> None:
         """(2) and (3): what names one batch and differs, and what names several."""
@@ -444,7 +444,7 @@ class _Work:
             payouts = [self.payouts[number] for number in sorted(group.payouts)]
             if payouts:
                 receipts = sorted(set(group.receipts), key=lambda one: one.place)
-                self.keep(_opened(evaluate(receipts, payouts, rules=self.rules)))
+                self.add(_opened(evaluate(receipts, payouts, rules=self.rules)))
             further += group.beyond
         for one in further:
             self._beyond(one)
@@ -452,8 +452,8 @@ class _Work:
     def _beyond(self, one: Named) -> None:
         """An entry that names only batches which others paid already: together they have more."""
         payouts, receipts = self._opened_again([self.payouts[number] for number in one.targets])
-        told = sorted({*receipts, one.receipt}, key=lambda receipt: receipt.place)
-        self.keep(evaluate(told, payouts, rules=self.rules))
+        named = sorted({*receipts, one.receipt}, key=lambda receipt: receipt.place)
+        self.add(evaluate(named, payouts, rules=self.rules))
 
     def _opened_again(self, payouts: Sequence[Payout]) -> tuple[list[Payout], list[Receipt]]:
         """These payouts and those that share a result with them, without their results."""
@@ -488,7 +488,7 @@ class _Work:
         times = Counter(one for several in fits.values() for one in several)
         for key in sorted(fits):
             if len(fits[key]) == 1 and times[fits[key][0]] == 1:
-                self.keep(evaluate(fits[key], days[key], rules=self.rules))
+                self.add(evaluate(fits[key], days[key], rules=self.rules))
 
     def _is_sum(self, receipt: Receipt, payouts: Sequence[Payout]) -> bool:
         return (
@@ -510,19 +510,21 @@ class _Work:
 
     def _matched_by_amount(self, payout: Payout, receipt: Receipt) -> None:
         finding = evaluate([receipt], [payout], rules=self.rules)
-        self.keep(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT}))
+        self.add(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT}))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
         """No choice for any of them; what they differ by together stands on the first."""
         payouts, earlier = self._opened_again(payouts)
         # One tuple for all payouts that the same entries may mean: there may be thousands of both.
-        told = tuple(sorted({*receipts, *earlier}, key=lambda one: one.place))
+        named = tuple(sorted({*receipts, *earlier}, key=lambda one: one.place))
         currency = payouts[0].currency
-        share = sum(one.worth(currency) or 0 for one in told) - sum(one.paid for one in payouts)
-        exchanged = _exchanged([one for one in told if one.currency != currency], currency=currency)
-        self.used |= {*told}
+        share = sum(one.worth(currency) or 0 for one in named) - sum(one.paid for one in payouts)
+        exchanged = _exchanged(
+            [one for one in named if one.currency != currency], currency=currency
+        )
+        self.used |= {*named}
         for one in payouts:
-            self._keep_alone(
+            self._add_alone(
                 Finding(
                     one.currency,
                     paid=one.paid,
@@ -530,7 +532,7 @@ class _Work:
                     effect=share,
                     unclear=True,
                     payouts=(one,),
-                    receipts=told,
+                    receipts=named,
                     exchanged=exchanged,
                 )
             )
@@ -650,7 +652,7 @@ def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:
     )
 
 
-def _is_judged(one: Named, *, covers: Mapping[str, Cover]) -> bool:
+def _is_classified(one: Named, *, covers: Mapping[str, Cover]) -> bool:
     if one.receipt.provisional:
         return False
     return bool(one.receipt.names) or one.receipt.value_on <= covers[one.receipt.bank].to_day

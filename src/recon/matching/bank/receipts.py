@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.statements import JudgedStatements
+from recon.matching.bank.statements import ClassifiedStatements
 from recon.matching.frames.bank_sources import (
     BOOKED,
     DETAILS,
@@ -24,11 +24,11 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.matching.frames.grouping import Bools
 
-OWN_WORD_MIN = 6
+OWN_TOKEN_MIN = 6
 """A batch id that is shorter, or of digits only, is found in other people's entries too: the
 gateway must be the other side."""
 
-_WORD = re.compile(r"[\w-]+")
+_TOKEN = re.compile(r"[\w-]+")
 _COLUMNS = (
     *("statement", "entry_no", "part", "booked_on", "value_on", "currency", "amount", "charges"),
     *("instructed_currency", "instructed_amount", "end_to_end_id", "reference", "counterparty"),
@@ -78,28 +78,28 @@ class Receipt:
 
 
 def receipts_of(
-    source: BankSource, *, judged: JudgedStatements, batches: Iterable[str], rules: Rules
+    source: BankSource, *, classified: ClassifiedStatements, batches: Iterable[str], rules: Rules
 ) -> tuple[Receipt, ...]:
     """The booked entries in scope of all statements that count, in an order of their own.
 
     Args:
         source: entries and statements.
-        judged: which statements count.
+        classified: which statements count.
         batches: every batch id of ours.
         rules: who is known as the other side at which bank.
     """
     scope = _Scope.of(source.statements, batches=batches, rules=rules)
-    chosen = [*judged.counted, *judged.reports]
+    chosen = [*classified.counted, *classified.reports]
     entries = source.entries
     rows = entries[entries["statement"].isin(chosen) & entries["status"].eq(BOOKED)]
-    lists = _lists_of(source, judged=judged)
+    lists = _lists_of(source, classified=classified)
     receipts: list[Receipt] = []
     reported: set[tuple[str, str]] = set()
     for cells in _leaves(rows, lists=lists):
         statement = source.statements[cells["statement"]]
-        bank = judged.banks[cells["statement"]]
-        provisional = cells["statement"] in judged.reports
-        if provisional and cells["booked_on"] <= judged.covers[bank].to_day:
+        bank = classified.banks[cells["statement"]]
+        provisional = cells["statement"] in classified.reports
+        if provisional and cells["booked_on"] <= classified.covers[bank].to_day:
             continue
         known, names = scope.read(cells)
         if not known and not names:
@@ -139,14 +139,14 @@ def _entry_no(cells: Mapping[Any, Any]) -> str:
 
 
 def _lists_of(
-    source: BankSource, *, judged: JudgedStatements
+    source: BankSource, *, classified: ClassifiedStatements
 ) -> dict[tuple[str, int], list[dict[Any, Any]]]:
     """The payments that a camt.054 lists for an entry, by a reference of it and its amount.
 
     One alone is told as the entry itself.
     """
     entries = source.entries
-    mine = entries[entries["statement"].isin([*judged.details])]
+    mine = entries[entries["statement"].isin([*classified.details])]
     parts: dict[tuple[Any, Any], list[dict[Any, Any]]] = {}
     for row in mine[mine["part"].gt(0)].to_dict("records"):
         parts.setdefault((row["statement"], row["entry_no"]), []).append(row)
@@ -160,7 +160,7 @@ def _lists_of(
 
 def references_of(row: Mapping[Any, Any]) -> set[str]:
     """The words by which a notification can name an entry."""
-    return {word for word in (str(row["entry_no"]), *str(row["reference"]).split()) if word}
+    return {token for token in (str(row["entry_no"]), *str(row["reference"]).split()) if token}
 
 
 def _leaves(
@@ -182,11 +182,11 @@ def _leaves(
         if not cells["part"] and (cells["statement"], cells["entry_no"]) in listed:
             continue
         amount = int(cells["amount"])
-        told = next(
+        named = next(
             (lists[key] for name in references_of(cells) if (key := (name, amount)) in lists), ()
         )
-        if not cells["part"] and told and sum(int(one["amount"]) for one in told) == amount:
-            for one in told:
+        if not cells["part"] and named and sum(int(one["amount"]) for one in named) == amount:
+            for one in named:
                 yield _listed(one, entry=cells)
         else:
             yield cells
@@ -196,8 +196,10 @@ def _listed(row: Mapping[Any, Any], *, entry: Mapping[Any, Any]) -> dict[Any, An
     """A payment that a notification lists for an entry; one alone only adds what it says."""
     if row["part"]:
         return {**row, **{name: entry[name] for name in _OF_ENTRY}}
-    words = {name: f"{entry[name]}\n{row[name]}" for name in ("end_to_end_id", "reference", "text")}
-    return {**entry, **words, "counterparty": entry["counterparty"] or row["counterparty"]}
+    tokens = {
+        name: f"{entry[name]}\n{row[name]}" for name in ("end_to_end_id", "reference", "text")
+    }
+    return {**entry, **tokens, "counterparty": entry["counterparty"] or row["counterparty"]}
 
 
 _OF_ENTRY = ("statement", "entry_no", "booked_on", "value_on", "status")
@@ -208,7 +210,7 @@ class BatchNames:
     """Batch ids as words in texts: no letter, digit, `_` or `-` beside them."""
 
     def __init__(self, folded: set[str]) -> None:
-        self._plain = {one for one in folded if _WORD.fullmatch(one)}
+        self._plain = {one for one in folded if _TOKEN.fullmatch(one)}
         others = sorted(map(re.escape, folded - self._plain), key=len, reverse=True)
         self._others = re.compile(rf"(?<![\w-])(?={'|'.join(others)})") if others else None
         self._odd = [
@@ -218,9 +220,9 @@ class BatchNames:
 
     def named_in(self, cells: Mapping[Any, Any], *, known: bool) -> frozenset[str]:
         """The ids that an entry names; weak ones only where the gateway is its other side."""
-        told = "\n".join(str(cells[name]) for name in ("end_to_end_id", "reference", "text"))
-        text = told.casefold()
-        found = self._plain.intersection(_WORD.findall(text))
+        named = "\n".join(str(cells[name]) for name in ("end_to_end_id", "reference", "text"))
+        text = named.casefold()
+        found = self._plain.intersection(_TOKEN.findall(text))
         if self._others is not None and self._others.search(text):
             found |= {one for one, pattern in self._odd if pattern.search(text)}
         return frozenset(one for one in found if known or is_strong(one))
@@ -228,7 +230,7 @@ class BatchNames:
 
 def is_strong(batch_id: str) -> bool:
     """Whether an id by itself is enough to know an entry by."""
-    return len(batch_id) >= OWN_WORD_MIN and not batch_id.isdecimal()
+    return len(batch_id) >= OWN_TOKEN_MIN and not batch_id.isdecimal()
 
 
 def other_side(counterparty: str, text: str, /) -> str:
@@ -236,17 +238,17 @@ def other_side(counterparty: str, text: str, /) -> str:
     return counterparty.strip() or text
 
 
-def is_known(counterparty: str, *, words: Sequence[str]) -> bool:
+def is_known(counterparty: str, *, tokens: Sequence[str]) -> bool:
     """Whether the other side of an entry is the gateway, by a whole word or an IBAN."""
     text = counterparty.casefold()
-    return any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in words)
+    return any(re.search(rf"(?<![\w-]){re.escape(token)}(?![\w-])", text) for token in tokens)
 
 
-def folded_word(word: str) -> str:
+def folded_token(token: str) -> str:
     """An IBAN without its blanks; other words as they are."""
-    compact = word.replace(" ", "")
+    compact = token.replace(" ", "")
     return (
-        compact if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", compact) else word
+        compact if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", compact) else token
     ).casefold()
 
 
@@ -359,10 +361,10 @@ def _listed_in(
     keys = {*zip(ours["statement"].tolist(), ours["entry_no"].tolist(), strict=True)}
     wholes = entries[entries["part"].eq(0)].to_dict("records") if keys else []
     return {
-        (word, int(row["amount"]))
+        (token, int(row["amount"]))
         for row in wholes
         if (row["statement"], row["entry_no"]) in keys
-        for word in references_of(row)
+        for token in references_of(row)
     }
 
 
@@ -375,7 +377,7 @@ class _Scope:
     """What tells which entries are ours: the words of the gateway, and our batch ids."""
 
     ours: BatchNames
-    words: list[list[str]]
+    tokens: list[list[str]]
     """By which the gateway is known, of each statement."""
     details: list[int]
 
@@ -385,16 +387,16 @@ class _Scope:
     ) -> "_Scope":
         """That of these statements."""
         by_iban = {
-            bank.iban: [*map(folded_word, bank.counterparty)] for bank in rules.bank.values()
+            bank.iban: [*map(folded_token, bank.counterparty)] for bank in rules.bank.values()
         }
-        words = [by_iban.get(statement.iban, []) for statement in statements]
+        tokens = [by_iban.get(statement.iban, []) for statement in statements]
         ours = BatchNames({batch.casefold() for batch in batches})
-        return cls(ours, words, _details_of(statements))
+        return cls(ours, tokens, _details_of(statements))
 
     def read(self, cells: Mapping[Any, Any]) -> tuple[bool, frozenset[str]]:
         """Whether the gateway is the other side of an entry, and the batches that it names."""
         side = other_side(cells["counterparty"], cells["text"])
-        known = is_known(side, words=self.words[cells["statement"]])
+        known = is_known(side, tokens=self.tokens[cells["statement"]])
         return known, self.ours.named_in(cells, known=known)
 
     def marks(self, entries: pd.DataFrame) -> Bools:
@@ -425,6 +427,6 @@ def _is_listed(entries: pd.DataFrame, *, listed: Listed) -> Bools:
             *(part[name].tolist() for name in names), strict=True
         ):
             row = {"entry_no": entry_no, "reference": reference}
-            found[at] = any((word, int(amount)) in listed for word in references_of(row))
+            found[at] = any((token, int(amount)) in listed for token in references_of(row))
             at += 1
     return found

@@ -21,21 +21,21 @@ from recon.matching.bank.pairing import (
     pair,
 )
 from recon.matching.bank.receipts import Receipt, receipts_of
-from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
+from recon.matching.bank.statements import ClassifiedStatements, Cover, classify_statements
 from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
 from recon.matching.breaks.result_rows import NO_AMOUNT, business_date, found_of, identified
-from recon.matching.causes.reasons import money, sentence_in_words, sentences_of
+from recon.matching.causes.reasons import money, sentence_text, sentences_of
+from recon.matching.classifying.severity import microseconds
+from recon.matching.classifying.table import classified_by, rows_of
 from recon.matching.codes import CODES, TABLE
 from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.coding import placed
 from recon.matching.frames.grouping import NO_INSTANT, amounts_of, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
-from recon.matching.judging.severity import microseconds
-from recon.matching.judging.table import judged_by, rows_of
 from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
-from recon.model.business_date import day_in_words
-from recon.model.words import BreakCode, SetState
+from recon.model.business_date import day_text
+from recon.model.terms import BreakCode, SetState
 
 SHOWN_ENTRIES_MAX = 3
 """Entries of one break that its sentence shows; the others are counted."""
@@ -44,7 +44,7 @@ SHOWN_ENTRIES_MAX = 3
 def reason_of(finding: Finding) -> str:
     """The sentence of a break of the bank: dates and amounts."""
     assert finding.code is not None  # noqa: S101 - only breaks are asked
-    return sentence_in_words(SENTENCES[finding.code], facts=finding, words=_WORDS)
+    return sentence_text(SENTENCES[finding.code], facts=finding, labels=_LABELS)
 
 
 def about_of(finding: Finding) -> str:
@@ -56,8 +56,8 @@ def _paid(finding: Finding) -> str:
     named = [
         f"{one.batch_id} of {money(one.paid, currency=one.currency)}" for one in finding.payouts
     ]
-    word = "batch" if len(named) == 1 else "batches"
-    return f"{word} {' and '.join(named)}, settled on {day_in_words(finding.payouts[0].settled_on)}"
+    label = "batch" if len(named) == 1 else "batches"
+    return f"{label} {' and '.join(named)}, settled on {day_text(finding.payouts[0].settled_on)}"
 
 
 def _came(finding: Finding) -> str:
@@ -67,7 +67,7 @@ def _came(finding: Finding) -> str:
 
 
 def _entry(one: Receipt) -> str:
-    return f"{money(one.amount, currency=one.currency)} on {day_in_words(one.value_on)}"
+    return f"{money(one.amount, currency=one.currency)} on {day_text(one.value_on)}"
 
 
 def _where(finding: Finding) -> str:
@@ -77,22 +77,22 @@ def _where(finding: Finding) -> str:
 
 def _rate(finding: Finding) -> str:
     assert finding.rate is not None  # noqa: S101 - a break of this code was held against one
-    return finding.rate.words
+    return finding.rate.text
 
 
-_WORDS: Mapping[str, Callable[[Finding], str]] = {
+_LABELS: Mapping[str, Callable[[Finding], str]] = {
     "paid": _paid,
     "came": _came,
     "gap": lambda finding: money(abs(finding.effect), currency=finding.currency),
     "rate": _rate,
-    "due": lambda finding: day_in_words(finding.payouts[0].due_on),
+    "due": lambda finding: day_text(finding.payouts[0].due_on),
     "bank": lambda finding: finding.receipts[0].bank,
     "where": _where,
 }
 SENTENCES = sentences_of(
     {code: row.say_of_bank for code, row in CODES.items()},
     facts={"effect": int, "has_rate": bool, "date_ahead": bool},
-    sayable=_WORDS,
+    sayable=_LABELS,
 )
 
 
@@ -105,7 +105,7 @@ Row = dict[str, Any]
 class BankResult:
     """What banks say, judged."""
 
-    judged: JudgedStatements
+    classified: ClassifiedStatements
     paired: Paired
     receipts: tuple[Receipt, ...]
     """All entries in scope that count or wait."""
@@ -122,7 +122,7 @@ class BankResult:
     """FOUND of those that are shown."""
 
 
-def judge_bank(
+def classify_bank(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> BankResult | None:
     """The payouts against the statements; None where no statements were given."""
@@ -130,16 +130,16 @@ def judge_bank(
     if source is None:
         return None
     day, night = business_date(as_of, rules=rules), source.night
-    judged = judge_statements(source, rules=rules, day=day)
+    classified = classify_statements(source, rules=rules, day=day)
     lines = sources.settlement
     if lines is None:
         lines = frame_of([], columns=SETTLEMENT_COLUMNS)
     every = lines if night is None else night.payouts
-    payouts, unserved = expected_payouts(paid_out(every), rules=rules, covers=judged.covers)
+    payouts, unserved = expected_payouts(paid_out(every), rules=rules, covers=classified.covers)
     owners = _owners([lines, every])
-    receipts = receipts_of(source, judged=judged, batches=owners, rules=rules)
+    receipts = receipts_of(source, classified=classified, batches=owners, rules=rules)
     named = named_receipts(receipts, payouts=payouts, owners=owners, rules=rules)
-    covers = _known_covers(judged.covers, night=night)
+    covers = _known_covers(classified.covers, night=night)
     paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
     findings = _coded([*paired.findings, *paired.unknown])
     books = sources.ledger is not None
@@ -152,7 +152,7 @@ def judge_bank(
     if night is not None:
         unserved = tuple(account for account in unserved if account == "/".join(night.account))
     return BankResult(
-        judged,
+        classified,
         paired,
         receipts,
         unserved,
@@ -185,7 +185,7 @@ def _coded(findings: Sequence[Finding]) -> list[Finding]:
         "unverified": [False] * len(findings),
     }
     facts = {name: np.array(cells, dtype=np.bool_) for name, cells in columns.items()}
-    judged = judged_by(ROWS, facts=facts)
+    classified = classified_by(ROWS, facts=facts)
     return [
         replace(
             found,
@@ -194,7 +194,7 @@ def _coded(findings: Sequence[Finding]) -> list[Finding]:
             effect=found.effect if code else 0,
         )
         for found, state, code in zip(
-            findings, judged.of_each("state"), judged.codes(), strict=True
+            findings, classified.of_each("state"), classified.codes(), strict=True
         )
     ]
 
@@ -321,14 +321,14 @@ def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
     """Every statement with its place in the proven chain of its bank, -1 where it has none."""
     places = {
         number: place
-        for cover in result.judged.covers.values()
+        for cover in result.classified.covers.values()
         for place, number in enumerate(cover.counted)
     }
     for number in range(len(source.statements)):
-        bank = result.judged.banks.get(number, "")
+        bank = result.classified.banks.get(number, "")
         own = asdict(source.statements[number])
-        told = {name: own[name] for name in columns_of(COUNTED) if name in own}
-        yield {**told, "number": number, "bank": bank, "place": places.get(number, -1)}
+        named = {name: own[name] for name in columns_of(COUNTED) if name in own}
+        yield {**named, "number": number, "bank": bank, "place": places.get(number, -1)}
 
 
 def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterator[Row]:
@@ -336,10 +336,10 @@ def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterat
     nothing = {"bank_amount": None, "effect": 0, "charges": 0, "value_on": ""}
     newest: dict[int, str] = {}
     for payout in result.paired.opening:
-        told = {"state": LISTED, "code": "", "flags": "", "result_id": ""}
-        yield {**_payout(payout, lines=lines), **nothing, **told}
+        named = {"state": LISTED, "code": "", "flags": "", "result_id": ""}
+        yield {**_payout(payout, lines=lines), **nothing, **named}
     for own, found in result.ids.items():
-        told = {
+        named = {
             "state": found.state.value,
             "code": found.code.value if found.code else "",
             "flags": ";".join(sorted(found.flags)),
@@ -351,7 +351,7 @@ def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterat
             newest[entries] = max(one.value_on for one in found.receipts)
         for payout in found.payouts:
             share = _share(found, of=payout, on=newest[entries]) if found.receipts else nothing
-            yield {**_payout(payout, lines=lines), **told, **share}
+            yield {**_payout(payout, lines=lines), **named, **share}
 
 
 def _share(found: Finding, *, of: Payout, on: str) -> Row:

@@ -45,7 +45,7 @@ class Cover:
 
 
 @dataclass(frozen=True)
-class JudgedStatements:
+class ClassifiedStatements:
     """Every statement, judged."""
 
     covers: Mapping[str, Cover]
@@ -64,7 +64,7 @@ class JudgedStatements:
         return frozenset(number for cover in self.covers.values() for number in cover.counted)
 
 
-def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedStatements:
+def classify_statements(source: BankSource, *, rules: Rules, day: date) -> ClassifiedStatements:
     """Which statements count, up to which day.
 
     Args:
@@ -89,7 +89,7 @@ def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedSt
         form: tuple(bank for bank in banks if source.statements[bank].form == form)
         for form in (REPORT, DETAILS)
     }
-    return JudgedStatements(covers, tuple(problems), by_form[REPORT], by_form[DETAILS], banks)
+    return ClassifiedStatements(covers, tuple(problems), by_form[REPORT], by_form[DETAILS], banks)
 
 
 def named(statement: BankStatement) -> str:

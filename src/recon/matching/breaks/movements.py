@@ -17,7 +17,7 @@ from recon.matching.frames.arrays import Arrays, among, frame_of_cells
 from recon.matching.frames.digest import id_of
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Previous
-from recon.model.words import Flag, SetState
+from recon.model.terms import Flag, SetState
 
 NEW, REOPENED, RETURNED = "new", "reopened", "returned"
 """Where a break comes from: `reopened`: it had closed, and points to the closed one; `returned`: it
@@ -44,7 +44,9 @@ class Disposition(NamedTuple):
     """Another set's break explains it."""
 
 
-def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[str, Disposition]:
+def dispositions_of(
+    rows: Arrays, *, hosts: Rows, previous: Previous | None
+) -> dict[str, Disposition]:
     """Id -> fate of every set that is broken tonight or was last night.
 
     Args:
@@ -59,15 +61,15 @@ def fates_of(rows: Arrays, *, hosts: Rows, previous: Previous | None) -> dict[st
     hosted = (hosts[chosen["set"]] >= 0).tolist()
     chosen_rows = chosen.rows("identity", "state", "flags")
     return {
-        identity: Disposition(state, words, away)
-        for (identity, state, words), away in zip(chosen_rows, hosted, strict=True)
+        identity: Disposition(state, labels, away)
+        for (identity, state, labels), away in zip(chosen_rows, hosted, strict=True)
     }
 
 
 def movements(
     breaks: pd.DataFrame,
     *,
-    fates: Mapping[str, Disposition],
+    dispositions: Mapping[str, Disposition],
     previous: Previous | None,
     reopens: Mapping[str, str],
     books: bool,
@@ -80,10 +82,10 @@ def movements(
     now = _by_id(breaks)
     broken = [
         identity
-        for identity, disposition in fates.items()
+        for identity, disposition in dispositions.items()
         if disposition.state == SetState.BREAK and not disposition.hosted
     ]
-    rows = [*_of_last_night(before, now=now, fates=fates, books=books)]
+    rows = [*_of_last_night(before, now=now, dispositions=dispositions, books=books)]
     rows += [
         _row(
             identity,
@@ -105,11 +107,11 @@ def _of_last_night(
     before: Mapping[str, Mapping[str, Any]],
     *,
     now: Mapping[str, Mapping[str, Any]],
-    fates: Mapping[str, Disposition],
+    dispositions: Mapping[str, Disposition],
     books: bool,
 ) -> Iterator[dict[str, Any]]:
     for identity, was in before.items():
-        movement = _closing(was, disposition=fates.get(identity))
+        movement = _closing(was, disposition=dispositions.get(identity))
         if movement in FOR_GOOD and not books and _is_of_books(was):
             movement = NOT_SEEN
         yield _row(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from recon.matching.frames.arrays import columns_of
 from recon.model.errors import Defect
 from recon.model.gateway_holds import GatewayHolds
-from recon.model.words import ControlTotal, Verdict
+from recon.model.terms import ControlTotal, Verdict
 
 Value_co = TypeVar("Value_co", covariant=True)
 

@@ -18,6 +18,18 @@ from recon.matching.breaks.result import (
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
 )
+from recon.matching.classifying.outcomes import Outcomes, set_flags
+from recon.matching.classifying.severity import (
+    business_days,
+    effects_in_question,
+    exposure_of,
+    exposures,
+    graver,
+    money_at_risk,
+    owed_to,
+    severity_of,
+)
+from recon.matching.classifying.table import flag_text
 from recon.matching.frames.arrays import (
     Arrays,
     Column,
@@ -32,18 +44,6 @@ from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sorting import in_order, order_of
 from recon.matching.frames.sources import INSTANT, Previous, Sources
 from recon.matching.frames.versions import NEW, Versions
-from recon.matching.judging.outcomes import Outcomes, set_flags
-from recon.matching.judging.severity import (
-    business_days,
-    effects_in_question,
-    exposure_of,
-    exposures,
-    graver,
-    money_at_risk,
-    owed_to,
-    severity_of,
-)
-from recon.matching.judging.table import flag_text
 from recon.matching.sets.joined_sets import (
     BY_ENTRY,
     BY_PAYOUT,
@@ -55,7 +55,7 @@ from recon.matching.sets.residuals import effect_on_ledger, effect_on_orders
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.model.words import BreakCode, Flag, SetState
+from recon.model.terms import BreakCode, Flag, SetState
 
 NO_AMOUNT = int(np.iinfo(np.int64).min)
 """A side that is absent, in columns of amounts that become blank cells."""
@@ -63,7 +63,7 @@ NO_AMOUNT = int(np.iinfo(np.int64).min)
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 
 
-def judged_rows(
+def classified_rows(
     joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
 ) -> Arrays:
     """What every set shows, with its state and flags (see shown_rows)."""
@@ -127,8 +127,8 @@ def _of_sets(sets: Arrays) -> Arrays:
         "order_no": sets["order_no"],
         "transaction_id": np.where(_is_named_by_us(sets), sets["key"], transaction),
         "entry_id": sets["entry_ids"],
-        "state_orders": _words(ORDER_STATES, numbers=sets["order_state"]),
-        "state_gateway": _words(GATEWAY_STATES, numbers=sets["gateway_state"]),
+        "state_orders": _labels(ORDER_STATES, numbers=sets["order_state"]),
+        "state_gateway": _labels(GATEWAY_STATES, numbers=sets["gateway_state"]),
         "currency": sets["currency"],
     }
     return Arrays(columns, size=len(sets))
@@ -142,8 +142,8 @@ def _is_named_by_us(sets: Arrays) -> Bools:
     return np.asarray((sets["kind"] == BY_PAYOUT) | (alone & instructed), dtype=np.bool_)
 
 
-def _words(words: tuple[str, ...], *, numbers: Ints) -> Column:
-    return np.asarray(words, dtype=object)[numbers]
+def _labels(labels: tuple[str, ...], *, numbers: Ints) -> Column:
+    return np.asarray(labels, dtype=object)[numbers]
 
 
 def _presence(sets: Arrays, *, outcomes: Outcomes) -> dict[str, Bools]:
@@ -262,16 +262,16 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
     }
     key = ("merchant_id", "account_id", "entry_id")
     keys = zip(*(named[name].tolist() for name in key), strict=True)
-    words = {"flags": Flag.NOT_COMPARED.value, "rule": "not_compared"}
-    words |= {"state_orders": "none", "state_gateway": "none", "state": SetState.MATCHED.value}
-    words |= {"expected_side": "", "reason": ""}
+    labels = {"flags": Flag.NOT_COMPARED.value, "rule": "not_compared"}
+    labels |= {"state_orders": "none", "state_gateway": "none", "state": SetState.MATCHED.value}
+    labels |= {"expected_side": "", "reason": ""}
     amounts = dict.fromkeys(("order_amount", "gateway_amount"), NO_AMOUNT)
     amounts |= dict.fromkeys(("ledger_amount", "effect_orders", "effect_ledger"), 0)
     amounts["due_at"] = NO_INSTANT
     columns = {
         **named,
         "match_id": np.array([id_of(*key) for key in keys], dtype=object),
-        **{name: filled(word, size=size) for name, word in words.items()},
+        **{name: filled(label, size=size) for name, label in labels.items()},
         "currency": texts(booked(ledger).currency)[alone],
         **{name: np.full(size, amount) for name, amount in amounts.items()},
     }
@@ -308,12 +308,12 @@ _NO_BREAKS = (
 def rows_without_breaks(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> Arrays:
     """The sets that are no break, and entries that are not compared (see not_compared_rows)."""
     chosen = rows.take(among(rows["state"], {state.value for state, _ in _ROUTINE.values()}))
-    numbers, judged = chosen["set"], outcomes.judged
-    words = {name: judged.of_each(name) for name in ("rule", "expected_side", "reason")}
+    numbers, classified = chosen["set"], outcomes.classified
+    labels = {name: classified.of_each(name) for name in ("rule", "expected_side", "reason")}
     shown = chosen.assign(
         match_id=chosen["identity"],
         due_at=outcomes.due_at[numbers],
-        **{name: column[numbers] for name, column in words.items()},
+        **{name: column[numbers] for name, column in labels.items()},
     )
     return stacked([shown, alone], names=_NO_BREAKS) if len(alone) else shown
 
@@ -341,14 +341,14 @@ def frames_of(
     """
     rows = [sets]
     for found in legs:
-        words = {"state_orders": "none", "state_gateway": "none"}
-        words |= dict.fromkeys(("order_no", "transaction_id", "cause"), "")
+        labels = {"state_orders": "none", "state_gateway": "none"}
+        labels |= dict.fromkeys(("order_no", "transaction_id", "cause"), "")
         shown = found.assign(
             match_id=found["id"],
             break_id=found["id"],
             amount=found["effect"],
             order_amount=np.full(len(found), NO_AMOUNT),
-            **{name: filled(word, size=len(found)) for name, word in words.items()},
+            **{name: filled(label, size=len(found)) for name, label in labels.items()},
         )
         rows.append(shown.take((shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")))
         broken = shown.take(shown["state"] == SetState.BREAK.value)
@@ -427,8 +427,8 @@ def breaks_of(
     chosen &= outcomes.host[rows["set"]] < 0
     broken = rows.take(chosen)
     numbers = broken["set"]
-    judged = outcomes.judged
-    findings = [judged.judgements[n].codes for n in judged.patterns[numbers]]
+    classified = outcomes.classified
+    findings = [classified.judgements[n].codes for n in classified.patterns[numbers]]
     exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
@@ -602,7 +602,7 @@ def identified(
     return found.assign(id=np.array(ids, dtype=object)), reopens
 
 
-def fates_of_found(rows: Arrays) -> dict[str, Disposition]:
+def dispositions_of_found(rows: Arrays) -> dict[str, Disposition]:
     """What became of every id, for the roll-forward."""
     cells = rows.rows("id", "state", "flags")
     return {own: Disposition(state, flags, hosted=False) for own, state, flags in cells}

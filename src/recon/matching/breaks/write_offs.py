@@ -13,7 +13,7 @@ from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import entry_versions, ledger_items
 from recon.matching.sides.settlement_side import one_by_one
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import REVERSAL_SUFFIX, EntryType
+from recon.model.terms import REVERSAL_SUFFIX, EntryType
 
 SUM_MAX = 2**60
 """Minor units of one column of one source, without signs; sums of several stay in int64."""

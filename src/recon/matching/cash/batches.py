@@ -24,7 +24,7 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.words import EntryType, Reject, SourceKind
+from recon.model.terms import EntryType, Reject, SourceKind
 
 OPENING, ITEM, DEBT, BEYOND = "opening", "item", "debt", "beyond"
 NO_PAYOUT, OTHER_CURRENCY, UNSURE, RESERVE = "no_payout", "other_currency", "unsure", "reserve"
@@ -49,7 +49,7 @@ class Listed:
     amount: int
 
     @property
-    def holder(self) -> Place:
+    def account_key(self) -> Place:
         """Merchant, account and currency."""
         return self.merchant_id, self.account_id, self.currency
 
@@ -76,19 +76,23 @@ def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
     places = {*batches, *kept}
     places |= {
         (*account, currency)
-        for account in {holder[:2] for holder in places}
+        for account in {account_key[:2] for account_key in places}
         for currency, opening in rules.settlement.items()
         if opening.opening_payable or opening.opening_reserve
     }
     return tuple(
         row
-        for holder in sorted(places)
+        for account_key in sorted(places)
         for row in (
             *left_of_batches(
-                batches.get(holder, ()), holder=holder, opening=_opening(holder, rules)[0]
+                batches.get(account_key, ()),
+                account_key=account_key,
+                opening=_opening(account_key, rules)[0],
             ),
             *left_of_reserves(
-                kept.get(holder, {}), holder=holder, opening=_opening(holder, rules)[1]
+                kept.get(account_key, {}),
+                account_key=account_key,
+                opening=_opening(account_key, rules)[1],
             ),
         )
     )
@@ -136,7 +140,7 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
             ),
         )
         by_place.setdefault((merchant, account, currency), []).append(entry)
-    return {holder: tuple(sorted(batches)) for holder, batches in by_place.items()}
+    return {account_key: tuple(sorted(batches)) for account_key, batches in by_place.items()}
 
 
 def unsure_batches(sources: Sources) -> set[BatchOf]:
@@ -175,22 +179,24 @@ def _named_by(entry: Reject, *, known: Collection[tuple[str, ...]]) -> set[Batch
     return {*named, *((*account, entry.currency, entry.batch_id) for account in accounts)}
 
 
-def _opening(holder: Place, rules: Rules) -> tuple[int, int]:
+def _opening(account_key: Place, rules: Rules) -> tuple[int, int]:
     """What the gateway owed and kept before the first line."""
-    opening = rules.settlement.get(holder[2])
+    opening = rules.settlement.get(account_key[2])
     return (0, 0) if opening is None else (opening.opening_payable, opening.opening_reserve)
 
 
-def left_of_batches(batches: Iterable[Batch], *, holder: Place, opening: int) -> Iterator[Listed]:
+def left_of_batches(
+    batches: Iterable[Batch], *, account_key: Place, opening: int
+) -> Iterator[Listed]:
     """What is left of the batches of one place, in their order; `opening`: owed before them."""
     items: deque[Listed] = deque()
     debts: deque[Listed] = deque()
     beyond: deque[Listed] = deque()
     if opening:
-        items.append(Listed(*holder, OPENING, "", "", opening))
+        items.append(Listed(*account_key, OPENING, "", "", opening))
     apart: list[Listed] = []
     for entry in batches:
-        row = Listed(*holder, ITEM, entry.batch_id, entry.settled_on, entry.lines - entry.paid)
+        row = Listed(*account_key, ITEM, entry.batch_id, entry.settled_on, entry.lines - entry.paid)
         what = _apart(entry)
         owes = -sum(debt.amount for debt in debts)
         if what and not (what == NO_PAYOUT and row.amount <= owes):
@@ -246,19 +252,21 @@ def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
     return by_place
 
 
-def left_of_reserves(days: Mapping[str, int], *, holder: Place, opening: int) -> Iterator[Listed]:
+def left_of_reserves(
+    days: Mapping[str, int], *, account_key: Place, opening: int
+) -> Iterator[Listed]:
     """The reserve, the oldest first; released beyond what was kept is below 0."""
     rows: deque[Listed] = deque()
     if opening:
-        rows.append(Listed(*holder, RESERVE, "", "", opening))
+        rows.append(Listed(*account_key, RESERVE, "", "", opening))
     over = 0
     for day, amount in sorted(days.items()):
         if amount > 0:
             left = amount - min(amount, over)
             over -= amount - left
-            rows += [Listed(*holder, RESERVE, "", day, left)] if left else []
+            rows += [Listed(*account_key, RESERVE, "", day, left)] if left else []
         else:
             over += _taken(rows, by=-amount)
     yield from rows
     if over:
-        yield Listed(*holder, RESERVE, "", max(days), -over)
+        yield Listed(*account_key, RESERVE, "", max(days), -over)

@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.classifying.severity import microseconds
+from recon.matching.classifying.table import Judgements, classified_by, rows_of
 from recon.matching.codes import TABLE
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
 from recon.matching.frames.coding import combined, equals
@@ -34,10 +36,8 @@ from recon.matching.frames.grouping import (
 from recon.matching.frames.sources import LEDGER_COLUMNS, Sources, frame_of
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
-from recon.matching.judging.severity import microseconds
-from recon.matching.judging.table import Judgements, judged_by, rows_of
 from recon.matching.sides.ledger_side import (
-    JUDGED,
+    CLASSIFIED,
     booked_forward,
     closing_entries,
     entry_versions,
@@ -45,7 +45,7 @@ from recon.matching.sides.ledger_side import (
 )
 from recon.matching.sides.settlement_side import lines_of_rows, pay_outs
 from recon.model.business_date import midnight
-from recon.model.words import EntryType, SetState
+from recon.model.terms import EntryType, SetState
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
 """Kinds of groups; the first word of their keys."""
@@ -98,7 +98,7 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
     # The name of a payment is its order's, too: what bears it is of the order, not of its fees.
     is_payment = (groups["kind"] == FEES) & (per == "payment")
     names = np.where(is_payment, "", groups["name"]).tolist()
-    closed = closed_groups(sources.ledger, groups=groups, words=[*zip(keys, names, strict=True)])
+    closed = closed_groups(sources.ledger, groups=groups, labels=[*zip(keys, names, strict=True)])
     return BookGroups(groups, settled, entries, closed)
 
 
@@ -169,7 +169,7 @@ def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) 
     """Every entry of a fee, a reserve or a payout of the gateway; none of our own payouts."""
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
-    ours = ledger[JUDGED].to_numpy(dtype=np.bool_) if JUDGED in ledger.columns else None
+    ours = ledger[CLASSIFIED].to_numpy(dtype=np.bool_) if CLASSIFIED in ledger.columns else None
     batches = {*zip(*(texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")), strict=True)}
     every = entries_of(ledger, kinds=BASES, but=ours)
     names = filled("", size=len(every))
@@ -236,10 +236,10 @@ def _named_batches(
     """The batch of its account and currency that each of some entries names; "" for none."""
     own = zip(*(places[name].tolist() for name in ACCOUNT_CURRENCY), strict=True)
     named = (texts_at(rows, of=ledger[name]).tolist() for name in ("order_no", "reference_no"))
-    words = zip(*named, strict=True)
+    labels = zip(*named, strict=True)
     names = [
-        next((word for word in pair if word and (*holder, word) in batches), "")
-        for holder, pair in zip(own, words, strict=True)
+        next((label for label in pair if label and (*account_key, label) in batches), "")
+        for account_key, pair in zip(own, labels, strict=True)
     ]
     return np.array(names, dtype=object)
 
@@ -258,18 +258,18 @@ def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arra
     by = [entries[name][unkeyed] for name in (*ACCOUNT_CURRENCY, "amount", "at", "entry_id")]
     rows = np.flatnonzero(unkeyed).tolist()
     over: set[tuple[str, ...]] = set()
-    for (*holder, amount, _, _), row in sorted(
+    for (*account_key, amount, _, _), row in sorted(
         zip(zip(*(column.tolist() for column in by), strict=True), rows, strict=True)
     ):
-        same = waiting.get((*holder,), {}).get(amount)
+        same = waiting.get((*account_key,), {}).get(amount)
         if same:
             names[row] = same.pop(0)
         else:
-            over.add((*holder,))
+            over.add((*account_key,))
     left = {
-        (*holder, name)
-        for holder in over
-        for several in waiting.get(holder, {}).values()
+        (*account_key, name)
+        for account_key in over
+        for several in waiting.get(account_key, {}).values()
         for name in several
     }
     columns = [settled[name].tolist() for name in (*ACCOUNT_CURRENCY, "name")]
@@ -299,7 +299,7 @@ def closed_groups(
     ledger: pd.DataFrame | None,
     *,
     groups: Arrays,
-    words: Sequence[Iterable[str]],
+    labels: Sequence[Iterable[str]],
     among: Bools | None = None,
 ) -> dict[int, Rows]:
     """Groups whose difference a write-off or an adjustment that names them is of.
@@ -307,7 +307,7 @@ def closed_groups(
     Args:
         ledger: LEDGER_COLUMNS.
         groups: see BookGroups; of several that one entry names the first by its key has it.
-        words: by which each may be named.
+        labels: by which each may be named.
         among: the entries that may close one; None: all.
     """
     gaps = groups["settled"] - groups["booked"]
@@ -319,7 +319,7 @@ def closed_groups(
     for number in sorted(numbers, key=lambda at: str(groups["key"][at])):
         merchant, account, currency = (groups[name][number] for name in ACCOUNT_CURRENCY)
         place = (merchant, account, currency)
-        if own := closers.take(words[number], of=place, gap=int(gaps[number])):
+        if own := closers.take(labels[number], of=place, gap=int(gaps[number])):
             closed[number] = np.array(own, dtype=np.intp)
     return closed
 
@@ -335,24 +335,24 @@ before the books begin; `late_books`: what is young on either side does not expl
 ROWS = rows_of(TABLE, of="groups", facts=FACTS)
 
 
-class JudgedGroups(NamedTuple):
+class ClassifiedGroups(NamedTuple):
     """What the groups come to (grain: group)."""
 
-    judged: Judgements
+    classified: Judgements
     due_at: Ints
     """When the last of what is young is not young any more, microseconds."""
     since: Column
     """Of those that are breaks the first day after which they were never even again."""
 
 
-def judged_groups(
+def classified_groups(
     books: BookGroups,
     *,
     facts: Mapping[str, Column],
     ends: tuple[Ints, Ints],
     as_of: datetime,
     zone: ZoneInfo,
-) -> JudgedGroups:
+) -> ClassifiedGroups:
     """Matched, waiting or a break.
 
     Args:
@@ -382,9 +382,9 @@ def judged_groups(
         "closed_ledger": closed,
         "late_books": (gap < low) | (gap > high),
     }
-    judged = judged_by(ROWS, facts={**known, **facts})
-    broken = judged.of_each("state") == SetState.BREAK.value
-    return JudgedGroups(judged, due_at, _since(books, rows=broken, zone=zone))
+    classified = classified_by(ROWS, facts={**known, **facts})
+    broken = classified.of_each("state") == SetState.BREAK.value
+    return ClassifiedGroups(classified, due_at, _since(books, rows=broken, zone=zone))
 
 
 def _since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
@@ -447,8 +447,8 @@ def begins_of(
     for name in _NAMES:
         known = {*zip(*(texts(captures[own]) for own in (*ACCOUNT, name)), strict=True)}
         cells = (texts(settled[own]) for own in (*ACCOUNT, name, "settled_on"))
-        for merchant, account, word, day in zip(*cells, strict=True):
-            if word and (merchant, account, word) in known:
+        for merchant, account, label, day in zip(*cells, strict=True):
+            if label and (merchant, account, label) in known:
                 begins[merchant, account] = min(day, begins[merchant, account])
     return begins
 

@@ -33,9 +33,9 @@ from recon.model.gateway_holds import (
 GIVEN_BACK = "given back by the gateway"
 REASONS_SHOWN = 10
 """Reasons why fees are not covered that the result names; the sheet names all."""
-_HOLDER = ("merchant_id", "account_id", "currency")
+_ACCOUNT_KEY = ("merchant_id", "account_id", "currency")
 _TEXTS = (
-    *_HOLDER,
+    *_ACCOUNT_KEY,
     *("settled_on", "batch_id", "transaction_id", "order_no", "reference_no", "entry_type"),
 )
 _SUMMED = ("lines", "base", "expected", "charged", "over", "under")
@@ -148,7 +148,11 @@ def _line_sums(
 
 
 def _cells(line: ContractLine) -> dict[str, str]:
-    facts = [f"{fact} {'/'.join(line.words_of(fact))}" for fact in FACTS if line.words_of(fact)]
+    facts = [
+        f"{fact} {'/'.join(line.accepted_values(fact))}"
+        for fact in FACTS
+        if line.accepted_values(fact)
+    ]
     facts += ["accounts " + ", ".join(line.accounts)] if line.accounts else []
     return {
         "name": line.name,
@@ -166,13 +170,13 @@ def _add_outside(outside: Outside, *, lines: pd.DataFrame, agreed: AgreedFees) -
     credit = agreed.line[rows] == CREDIT
     reasons = (*agreed.reasons, GIVEN_BACK)
     number = np.where(credit, len(agreed.reasons), agreed.why[rows])
-    codes, words = _currencies(lines, rows=rows)
-    group = number * max(len(words), 1) + codes
-    size = len(reasons) * max(len(words), 1)
+    codes, labels = _currencies(lines, rows=rows)
+    group = number * max(len(labels), 1) + codes
+    size = len(reasons) * max(len(labels), 1)
     count = np.bincount(group, minlength=size)
     sums = total(_minor(lines, "fee")[rows], groups=group, size=size)
     for at in np.flatnonzero(count).tolist():
-        key = reasons[at // len(words)], words[at % len(words)]
+        key = reasons[at // len(labels)], labels[at % len(labels)]
         known = outside.get(key, (0, 0))
         outside[key] = known[0] + int(count[at]), known[1] + int(sums[at])
 
@@ -222,9 +226,9 @@ def _months(
     rows: list[dict[str, str | int]] = []
     if volumes is not None:
         for name, month in month_sums(volumes, contract=contract):
-            key = (name, *month.holder, month.month)
+            key = (name, *month.account_key, month.month)
             rows.append(
-                {"name": name, "account": "/".join(month.holder), "month": month.month}
+                {"name": name, "account": "/".join(month.account_key), "month": month.month}
                 | {"currency": month.currency, "reached": month.reached}
                 | {"lines": month.lines, "base": month.base, "late_lines": month.late_lines}
                 | {"late_base": month.late_base, "otherwise": otherwise[key]}
@@ -244,7 +248,7 @@ def _priced_otherwise(
     changed = (before.expected != agreed.expected) | (before.line != agreed.line)
     rows = np.flatnonzero(changed & ((agreed.line >= 0) | (before.line >= 0)))
     held = np.maximum(agreed.line, before.line)[rows].tolist()
-    cells = (texts(lines[name].iloc[rows]).tolist() for name in (*_HOLDER[:2], "settled_on"))
+    cells = (texts(lines[name].iloc[rows]).tolist() for name in (*_ACCOUNT_KEY[:2], "settled_on"))
     for number, merchant, account, day in zip(held, *cells, strict=True):
         line = contract.lines[number]
         count[line.name, merchant, account, f"{span(line, day=day)[0]:%Y-%m}"] += 1
@@ -257,11 +261,11 @@ def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
     left = Counter(given)
     if not left:
         return back
-    cells = differing[[*_HOLDER, "transaction_id", "order_no", "difference"]]
-    for row, (*holder, transaction, order_no, over) in enumerate(
+    cells = differing[[*_ACCOUNT_KEY, "transaction_id", "order_no", "difference"]]
+    for row, (*account_key, transaction, order_no, over) in enumerate(
         zip(*(cells[name].tolist() for name in cells), strict=True)
     ):
-        for key in ((*holder, "t", transaction), (*holder, "o", order_no)):
+        for key in ((*account_key, "t", transaction), (*account_key, "o", order_no)):
             part = min(left.get(key, 0), max(over - int(back[row]), 0))
             if part:
                 back[row] += part
@@ -272,26 +276,26 @@ def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
 def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
     """What was given back to each payment, by its transaction, else its order."""
     given: Counter[Key] = Counter()
-    names = (*_HOLDER, "transaction_id", "order_no")
+    names = (*_ACCOUNT_KEY, "transaction_id", "order_no")
     columns = [texts(lines[name].iloc[rows]).tolist() for name in names]
     fees = _minor(lines, "fee")[rows].tolist()
-    for *holder, transaction, order_no, fee in zip(*columns, fees, strict=True):
+    for *account_key, transaction, order_no, fee in zip(*columns, fees, strict=True):
         key = ("t", transaction) if transaction else ("o", order_no)
-        given[*holder, *key] -= fee
+        given[*account_key, *key] -= fee
     return given
 
 
 def _totals(lines: pd.DataFrame) -> dict[str, int]:
     """Currency -> all fees."""
     rows = np.flatnonzero(~pay_outs(lines))
-    codes, words = _currencies(lines, rows=rows)
-    sums = total(_minor(lines, "fee")[rows], groups=codes, size=len(words))
-    return dict(zip(words, sums.tolist(), strict=True))
+    codes, labels = _currencies(lines, rows=rows)
+    sums = total(_minor(lines, "fee")[rows], groups=codes, size=len(labels))
+    return dict(zip(labels, sums.tolist(), strict=True))
 
 
 def _currencies(lines: pd.DataFrame, *, rows: Rows) -> tuple[Rows, list[str]]:
-    (codes,), words = coded([lines["currency"].iloc[rows]])
-    return codes.astype(np.intp), words.to_pylist()
+    (codes,), labels = coded([lines["currency"].iloc[rows]])
+    return codes.astype(np.intp), labels.to_pylist()
 
 
 def _minor(lines: pd.DataFrame, name: str) -> Ints:

@@ -33,24 +33,24 @@ from recon.matching.cash.book_groups import (
     RESERVES,
     UNASSIGNED,
     BookGroups,
+    classified_groups,
     grouped,
-    judged_groups,
     midnights,
 )
-from recon.matching.causes.reasons import money, sentence_in_words, sentences_of
+from recon.matching.causes.reasons import money, sentence_text, sentences_of
+from recon.matching.classifying.severity import due, is_ahead, microseconds
+from recon.matching.classifying.table import UNVERIFIED_REASONS, classified_by, rows_of
 from recon.matching.codes import CODES, TABLE
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
 from recon.matching.frames.versions import NEW
-from recon.matching.judging.severity import due, is_ahead, microseconds
-from recon.matching.judging.table import UNVERIFIED_REASONS, judged_by, rows_of
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.business_date import AHEAD_MAX, Grace, day_in_words
+from recon.model.business_date import AHEAD_MAX, Grace, day_text
 from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
-from recon.model.words import BreakCode, EntryType, Flag, SetState, UnverifiedReason
+from recon.model.terms import BreakCode, EntryType, Flag, SetState, UnverifiedReason
 
 LONG_PAST = "1970-01-01"
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
@@ -140,7 +140,7 @@ def found_of_groups(
         named: what their sentences call them, and of what they are.
     """
     groups, zone = books.groups, clock.rules.business_calendar.zone
-    judged, due_at, since = judged_groups(
+    classified, due_at, since = classified_groups(
         books, facts=facts, ends=ends, as_of=clock.as_of, zone=zone
     )
     found = found_in(
@@ -149,10 +149,12 @@ def found_of_groups(
             "key": groups["key"],
             # What names the group: its entries may be as many as the payments.
             "entry_id": groups["key"],
-            "state": judged.of_each("state"),
-            "code": judged.codes(),
-            "flags": judged.flags({**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)}),
-            "reason": judged.of_each("reason"),
+            "state": classified.of_each("state"),
+            "code": classified.codes(),
+            "flags": classified.flags(
+                {**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)}
+            ),
+            "reason": classified.of_each("reason"),
             "since": since,
             "due_at": due_at,
             **shown,
@@ -199,7 +201,7 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
         "late_held_back": due_at <= microseconds(clock.as_of),
         "unverified": UNREAD * (what == UNSURE),
     }
-    judged = judged_by(_HELD_ROWS, facts=facts)
+    classified = classified_by(_HELD_ROWS, facts=facts)
     effect = 0 if clock.covered else NO_AMOUNT
     keys = [
         f"{'beyond' if held.what == BEYOND else 'held'}:{held.currency}:{held.batch_id}"
@@ -211,16 +213,16 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
             **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_CURRENCY},
             "key": keys,
             "entry_id": keys,
-            "state": judged.of_each("state"),
-            "code": judged.codes(),
-            "flags": judged.flags({Flag.DATE_AHEAD: days > clock.last_day}),
-            "reason": judged.of_each("reason"),
+            "state": classified.of_each("state"),
+            "code": classified.codes(),
+            "flags": classified.flags({Flag.DATE_AHEAD: days > clock.last_day}),
+            "reason": classified.of_each("reason"),
             "effect": effect,
             "effect_ledger": effect,
             "exposure": np.abs(amounts),
             "since": days,
             "due_at": due_at,
-            "expected_side": judged.of_each("expected_side"),
+            "expected_side": classified.of_each("expected_side"),
             "owed_to": np.where(amounts > 0, "merchant", "none"),
         },
         size=len(rows),
@@ -239,13 +241,15 @@ def _batch_of(held: Listed) -> tuple[str, str, str]:
 def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
     """What was released beyond what was ever kept, of groups of reserves."""
     below: dict[Place, int] = {
-        held.holder: -held.amount for held in listed if held.what == RESERVE and held.amount < 0
+        held.account_key: -held.amount
+        for held in listed
+        if held.what == RESERVE and held.amount < 0
     }
     places = groups.rows("merchant_id", "account_id", "currency", "kind")
     over = [
-        below.get(holder, 0) if kind == RESERVES else 0
+        below.get(account_key, 0) if kind == RESERVES else 0
         for *place_, kind in places
-        for holder in [tuple(place_)]
+        for account_key in [tuple(place_)]
     ]
     return np.array(over, dtype=np.int64)
 
@@ -262,10 +266,12 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
     read = {*lines.rows(*ACCOUNT_CURRENCY, "name", "kind")}
     places = {held[:3] for held in unsure}
-    untold = {kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch}
+    unreported = {
+        kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch
+    }
     marks = []
     for *place, kind, name in groups.rows(*ACCOUNT_CURRENCY, "kind", "name"):
-        mine = untold.get(kind, places) if name == by_batch.get(kind, name) else set[Place]()
+        mine = unreported.get(kind, places) if name == by_batch.get(kind, name) else set[Place]()
         in_any_currency = (place[0], place[1], "")
         is_of_batch = kind in by_batch and (*place, name) in unsure
         marks.append(is_of_batch or (*place,) in mine or in_any_currency in mine)
@@ -319,7 +325,7 @@ def reason_of(row: Mapping[str, Any]) -> str:
     """The sentence of a break of cash: FOUND, `what` and `name` of its group or batch."""
     is_over = Flag.OVER_RELEASED.value in row["flags"].split(";")
     facts = SimpleNamespace(**{"booked": 0, **row}, over_released=is_over)
-    return sentence_in_words(SENTENCES[BreakCode(row["code"])], facts=facts, words=_WORDS)
+    return sentence_text(SENTENCES[BreakCode(row["code"])], facts=facts, labels=_LABELS)
 
 
 def _known(amount: int) -> int:
@@ -330,14 +336,14 @@ def group_of(what: str, *, name: str) -> str:
     """Of which group of the books a finding is, in words."""
     if what not in _NAMES:
         return name
-    words = _NAMES[what]
-    return f"{words} of {name}" if name else f"all {words} since the opening"
+    labels = _NAMES[what]
+    return f"{labels} of {name}" if name else f"all {labels} since the opening"
 
 
-_WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
+_LABELS: Mapping[str, Callable[[SimpleNamespace], str]] = {
     "group": lambda facts: group_of(facts.what, name=facts.name),
     "name": lambda facts: str(facts.name),
-    "since": lambda facts: day_in_words(facts.since),
+    "since": lambda facts: day_text(facts.since),
     # What was charged, kept or paid out, below 0 where it was given back; then how far apart.
     "settled": lambda facts: money(-_known(facts.gateway_amount), currency=facts.currency),
     "booked": lambda facts: money(-_known(facts.ledger_amount), currency=facts.currency),
@@ -349,7 +355,7 @@ _WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
 SENTENCES = sentences_of(
     {code: row.say_of_cash for code, row in CODES.items()},
     facts={"what": str, "over_released": bool, "bank_amount": int, "booked": int},
-    sayable=_WORDS,
+    sayable=_LABELS,
 )
 
 
@@ -374,7 +380,7 @@ def with_groups_marked(sources: Sources, *, rules: Rules) -> Sources:
     return replace(sources, ledger=sources.ledger.assign(**{GROUPED: marks}))
 
 
-def judge_cash(
+def classify_cash(
     sources: Sources,
     *,
     rules: Rules,
@@ -487,14 +493,14 @@ def gateway_holds(
     if sources.settlement is None:
         return None
     charged, taken = _charged(sources.settlement, cash=cash), _booked(sources.ledger)
-    holders: list[Place] = sorted({*charged, *(taken or ())})
+    account_keys: list[Place] = sorted({*charged, *(taken or ())})
     fees = [
         FeesTaken(
-            *holder,
-            charged=charged.get(holder, 0),
-            booked=None if taken is None else taken.get(holder, 0),
+            *account_key,
+            charged=charged.get(account_key, 0),
+            booked=None if taken is None else taken.get(account_key, 0),
         )
-        for holder in holders
+        for account_key in account_keys
     ]
     return GatewayHolds(_holdings(held), tuple(fees))
 
@@ -502,19 +508,19 @@ def gateway_holds(
 def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
     by_place: dict[Place, Holding] = {}
     for row in held.to_dict("records"):
-        holder = (row["merchant_id"], row["account_id"], row["currency"])
-        known = by_place.get(holder, Holding(*holder))
+        account_key = (row["merchant_id"], row["account_id"], row["currency"])
+        known = by_place.get(account_key, Holding(*account_key))
         # A debt has its day, too, but the oldest money is what somebody waits for.
         day = row["settled_on"] or BEFORE_FIRST
         piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
         if row["what"] == RESERVE:
-            by_place[holder] = replace(known, reserve=known.reserve + piece)
+            by_place[account_key] = replace(known, reserve=known.reserve + piece)
             continue
         known = replace(known, payable=known.payable + piece)
         if row["what"] in _HELD_BACK:
             known = replace(known, held_back=known.held_back + piece)
-        by_place[holder] = known
-    return tuple(by_place[holder] for holder in sorted(by_place))
+        by_place[account_key] = known
+    return tuple(by_place[account_key] for account_key in sorted(by_place))
 
 
 def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, int]:
@@ -524,7 +530,7 @@ def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, 
     groups = cash.books.groups
     before = groups.take((groups["name"] == BEFORE_BOOKS) & (groups["kind"] == FEES))
     rows = before.rows(*ACCOUNT_CURRENCY, "settled")
-    return added(every, {(*holder,): amount for *holder, amount in rows})
+    return added(every, {(*account_key,): amount for *account_key, amount in rows})
 
 
 def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:

@@ -20,7 +20,7 @@ from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, frame_of_cells, records
 from recon.matching.frames.sources import Exported, Sources
 from recon.matching.sets.joined_sets import Joined
-from recon.model.words import BreakCode, EntryType, SetState
+from recon.model.terms import BreakCode, EntryType, SetState
 
 PARTS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves", "bank")
 """Accounts of the rules, each for one kind of entry."""

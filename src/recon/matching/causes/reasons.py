@@ -14,18 +14,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
+from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.codes import CODES, TABLE, Condition, Template, condition_of
 from recon.matching.frames.arrays import Arrays, among, texts
 from recon.matching.frames.grouping import Ints, Rows, amounts_of, total
 from recon.matching.frames.sources import Sources
-from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.instruction_side import STANDINGS
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.errors import Defect
 from recon.model.money import Money
-from recon.model.words import BreakCode, InstructionState
+from recon.model.terms import BreakCode, InstructionState
 
 SHOWN_MAX = 4
 """So many records are named one by one; how many more there are is counted."""
@@ -210,14 +210,14 @@ def _fitting(
     for number in sorted(away):
         order = sets["merchant_id"][number], sets["order_no"][number]
         yield number, alike[order] - {number}, ""
-    holders: dict[tuple[str, ...], set[int]] = {}
+    account_keys: dict[tuple[str, ...], set[int]] = {}
     names: dict[int, list[tuple[str, ...]]] = {}
     for number, *key in _ids_of_sets(joined, sources=sources, wanted=wanted - away):
-        holders.setdefault((*key,), set()).add(number)
+        account_keys.setdefault((*key,), set()).add(number)
         names.setdefault(number, []).append((*key,))
     for number in sorted(wanted - away):
         for name in sorted(names.get(number, []), reverse=True):
-            if others := holders[name] - {number}:
+            if others := account_keys[name] - {number}:
                 yield number, others, " ".join(name[-2:])
                 break
 
@@ -226,20 +226,20 @@ def _ids_of_sets(
     joined: Joined, *, sources: Sources, wanted: set[int]
 ) -> Iterator[tuple[int, str, str, str, str]]:
     """Set, merchant, account, `transaction` or `reference` and id of the rows that name one."""
-    for name, words in _NAMED_IDS.items():
+    for name, labels in _NAMED_IDS.items():
         frame: pd.DataFrame | None = getattr(sources, name)
         if frame is None or not wanted:
             continue
         number = joined.keys.of[name]
-        for word in words:
-            ids = frame[_ID_COLUMNS[word]]
+        for label in labels:
+            ids = frame[_ID_COLUMNS[label]]
             asked = ids[np.isin(number, [*wanted])]
             mine = (number >= 0) & ids.ne("").to_numpy() & ids.isin(asked).to_numpy()
             cells = (frame.loc[mine, each].tolist() for each in ("merchant_id", "account_id"))
             for own, merchant, account, text in zip(
                 number[mine].tolist(), *cells, ids[mine].tolist(), strict=True
             ):
-                yield own, merchant, account, word, text
+                yield own, merchant, account, label, text
 
 
 _ID_COLUMNS = {"transaction": "transaction_id", "reference": "reference_no"}
@@ -335,9 +335,9 @@ def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
     paid = joined.gateway.items
     paid = paid.take(among(paid["transaction_id"], {payment for _, payment in named}))
     orders: dict[int, set[str]] = {}
-    for holder, payment in paid.rows("set", "transaction_id"):
-        for number in named.get((int(sets["account"][holder]), payment), ()):
-            orders.setdefault(number, set()).add(sets["key"][holder])
+    for account_key, payment in paid.rows("set", "transaction_id"):
+        for number in named.get((int(sets["account"][account_key]), payment), ()):
+            orders.setdefault(number, set()).add(sets["key"][account_key])
     return [min(orders.get(number, {""})) for number in numbers]
 
 
@@ -355,10 +355,10 @@ def _stated(joined: Joined) -> Ints:
     return total(np.where(speaks, amount, 0), groups=number, size=joined.keys.size)
 
 
-_TAKEN = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded", "chargeback")]
+_TAKEN = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded", "chargeback")]
 
 
-def words_of(state: str) -> str:
+def label_of(state: str) -> str:
     """A state as people read it."""
     return state.replace("_", " ")
 
@@ -384,8 +384,8 @@ def _by_currency(facts: Facts) -> str:
     clauses = {
         "the order": _sums(rows.orders),
         "a payout": _sums(rows.payouts),
-        "the gateway": _WORDS["each_payment"](facts),
-        "the ledger": _WORDS["each_kind"](facts),
+        "the gateway": _LABELS["each_payment"](facts),
+        "the ledger": _LABELS["each_kind"](facts),
         "our instructions": _sums(
             move
             for move in rows.moves
@@ -394,7 +394,7 @@ def _by_currency(facts: Facts) -> str:
             and move.currency != facts.currency
         ),
     }
-    return listed([f"{side} {words}" for side, words in clauses.items() if words not in _NONE])
+    return listed([f"{side} {labels}" for side, labels in clauses.items() if labels not in _NONE])
 
 
 _NONE = ("", NOTHING)
@@ -523,34 +523,34 @@ def _ready(
     return Sentence(written.text, condition, named)
 
 
-def in_words(sentence: Sentence, *, facts: Any, words: Mapping[str, Callable[[Any], str]]) -> str:
+def as_text(sentence: Sentence, *, facts: Any, labels: Mapping[str, Callable[[Any], str]]) -> str:
     """A sentence in words; a name with a capital begins it.
 
     Args:
         sentence: of a code.
         facts: of the break.
-        words: what each name says of the facts; only what is named is put into words.
+        labels: what each name says of the facts; only what is named is put into words.
     """
     shown = {}
     for name in sentence.named:
-        text = words[name.lower()](facts)
+        text = labels[name.lower()](facts)
         shown[name] = text if name.islower() else text[:1].upper() + text[1:]
     return sentence.text.format(**shown)
 
 
-def sentence_in_words(
-    sentences: Iterable[Sentence], *, facts: Any, words: Mapping[str, Callable[[Any], str]]
+def sentence_text(
+    sentences: Iterable[Sentence], *, facts: Any, labels: Mapping[str, Callable[[Any], str]]
 ) -> str:
-    """The first of some sentences that holds, in words (see `in_words`)."""
+    """The first of some sentences that holds, in words (see `as_text`)."""
     sentence = next(one for one in sentences if one.holds(facts))
-    return in_words(sentence, facts=facts, words=words)
+    return as_text(sentence, facts=facts, labels=labels)
 
 
 def _fact(name: str) -> Clause:
     """A fact as it is said: a state as words, a name as it is, an amount in its currency."""
     if FACTS.get(name) is str:
         is_state = name.startswith("state_")
-        return lambda facts: words_of(getattr(facts, name)) if is_state else getattr(facts, name)
+        return lambda facts: label_of(getattr(facts, name)) if is_state else getattr(facts, name)
     of = "settled_currency" if name.startswith("settled_") else "currency"
     return lambda facts: money(getattr(facts, name), currency=getattr(facts, of))
 
@@ -561,9 +561,9 @@ def _reported(name: str) -> Clause:
 
     def clause(facts: Facts) -> str:
         if not several:
-            return sentence_in_words(_SHARED[name], facts=facts, words=_WORDS)
+            return sentence_text(_SHARED[name], facts=facts, labels=_LABELS)
         holding = (one for one in _SHARED[name] if one.holds(facts))
-        *parts, otherwise = (in_words(one, facts=facts, words=_WORDS) for one in holding)
+        *parts, otherwise = (as_text(one, facts=facts, labels=_LABELS) for one in holding)
         return listed(parts or [otherwise])
 
     return clause
@@ -579,12 +579,12 @@ def _each(name: str) -> Clause:
         if rule.sum:
             return _sums(rows, of=rule.sum) or rule.otherwise
         firsts = (next((one for one in say if one.holds(row)), None) for row in rows)
-        words = [
-            in_words(one, facts=row, words=_CELLS)
+        labels = [
+            as_text(one, facts=row, labels=_CELLS)
             for row, one in zip(rows, firsts, strict=True)
             if one is not None
         ]
-        return listed([*dict.fromkeys(words)] if rule.distinct else words) or rule.otherwise
+        return listed([*dict.fromkeys(labels)] if rule.distinct else labels) or rule.otherwise
 
     return clause
 
@@ -592,7 +592,7 @@ def _each(name: str) -> Clause:
 _CELLS: Mapping[str, Clause] = {
     **{name: attrgetter(name) for name in ("code", "account_id", "name")},
     "transaction_id": lambda row: row.transaction_id or "one",
-    "state": lambda row: words_of(row.state),
+    "state": lambda row: label_of(row.state),
     "kind": lambda row: row.kind.replace("_", "-"),
     **{
         name: lambda row, name=name: money(getattr(row, name), currency=row.currency)  # type: ignore[misc]  # mypy infers no default of a lambda
@@ -607,8 +607,8 @@ _EACH = {
     )
     for name, rule in TABLE.each.items()
 }
-_SHARED_AS_WRITTEN = {**TABLE.words, **TABLE.listed}
-_WORDS: Mapping[str, Clause] = {
+_SHARED_AS_WRITTEN = {**TABLE.labels, **TABLE.listed}
+_LABELS: Mapping[str, Clause] = {
     **{name: _fact(name) for name, kind in FACTS.items() if kind is not bool},
     **{name: _fact(name) for name in NETS},
     **{name: _reported(name) for name in _SHARED_AS_WRITTEN},
@@ -616,9 +616,9 @@ _WORDS: Mapping[str, Clause] = {
     **CLAUSES,
 }
 """What a sentence may name."""
-_SHARED = sentences_of(_SHARED_AS_WRITTEN, facts=FACTS, sayable=_WORDS)
+_SHARED = sentences_of(_SHARED_AS_WRITTEN, facts=FACTS, sayable=_LABELS)
 SENTENCES = sentences_of(
-    {code: row.say for code, row in CODES.items()}, facts=FACTS, sayable=_WORDS
+    {code: row.say for code, row in CODES.items()}, facts=FACTS, sayable=_LABELS
 )
 
 
@@ -639,7 +639,7 @@ def with_reasons(
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
     sentences = [
-        sentence_in_words(SENTENCES[code], facts=known, words=_WORDS)
+        sentence_text(SENTENCES[code], facts=known, labels=_LABELS)
         for code, known in zip(codes, facts, strict=True)
     ]
     return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))

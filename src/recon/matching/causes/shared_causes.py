@@ -17,18 +17,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.matching.classifying.outcomes import Outcomes
+from recon.matching.classifying.severity import (
+    HOUR_MICROSECONDS,
+    MINUTE_MICROSECONDS,
+    business_days,
+)
 from recon.matching.codes import TABLE, Cause
 from recon.matching.frames.arrays import Column, filled, text_column, texts
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
-from recon.matching.judging.outcomes import Outcomes
-from recon.matching.judging.severity import HOUR_MICROSECONDS, MINUTE_MICROSECONDS, business_days
 from recon.matching.sets.joined_sets import Joined, account_texts, event_instants
 from recon.matching.sides.gateway_side import NUMBER
-from recon.model.business_date import BusinessCalendar, day_in_words
-from recon.model.words import BreakCode, GatewayState
+from recon.model.business_date import BusinessCalendar, day_text
+from recon.model.terms import BreakCode, GatewayState
 
 ALIKE_MIN = 2
 """One break alone has neither a cause to share nor another side to guess at."""
@@ -225,8 +229,8 @@ def _shared(breaks: Breaks, *, cause: Cause, evidence: Evidence) -> Iterator[tup
         sets = int(counts.get(place if len(place) > 1 else "".join(place), 0))
         every = len(rows) + sets if cause.beside else max(len(rows), sets)
         if 100 * len(rows) >= cause.share_percent * every:
-            words = {n: day_in_words(v) if n == "paid_day" else v for n, v in key.items()}
-            sentence = cause.text.format(**words, others=every - len(rows), every=every)
+            labels = {n: day_text(v) if n == "paid_day" else v for n, v in key.items()}
+            sentence = cause.text.format(**labels, others=every - len(rows), every=every)
             causes.setdefault((key.get("merchant_id", ""), sentence), []).extend(rows.index)
     for (_, sentence), together in causes.items():
         if len(together) >= cause.breaks_min:
@@ -254,8 +258,8 @@ def _with_shifts(
     names = np.where(agree, "gateway", shifts["source"])
     steps = np.where(agree, -shifts["steps"], shifts["steps"])
     cells = zip(names.tolist(), shifts["account_id"], steps.tolist(), strict=True)
-    words = text_column([_in_words(*cell) for cell in cells])
-    shifts = shifts.assign(shifted=words.set_axis(shifts.index)).drop(columns="sets")
+    labels = text_column([_as_text(*cell) for cell in cells])
+    shifts = shifts.assign(shifted=labels.set_axis(shifts.index)).drop(columns="sets")
     alone = [ALONE.get(code, ("", "")) for code in breaks["code"]]
     clocks, at = np.array([own for _, own in alone], object), np.full(len(breaks), NO_INSTANT)
     for clock in (*DATED.values(), PAID_AT):
@@ -269,7 +273,7 @@ def _with_shifts(
     return moved[0], {**evidence, "times": moved[1]}
 
 
-def _in_words(source: str, account: str, steps: int) -> str:
+def _as_text(source: str, account: str, steps: int) -> str:
     hours = f"{abs(steps) * STEP_HOURS:g} hour{'' if abs(steps) == STEPS_MIN else 's'}"
     others = "the orders and the ledger" if source == "gateway" else "the gateway"
     way = "ahead of" if steps > 0 else "behind"
@@ -302,7 +306,7 @@ class OneSide(NamedTuple):
     codes: tuple[BreakCode, ...]
     amount: str
     """The column of what they have."""
-    word: str
+    label: str
 
 
 LEGS = (
@@ -328,10 +332,10 @@ def with_suggestions(breaks: Breaks) -> Breaks:
     for leg in LEGS:
         sides = [_unexplained(breaks, side=side) for side in leg]
         guesses: dict[int, str] = {}
-        for row, words in (*_near_pairs(*sides, leg=leg), *_summing(*sides, leg=leg)):
-            guesses.setdefault(row, words)
-        for row, words in guesses.items():
-            reasons[row] = f"{reasons[row]} A guess to look at: {words}."
+        for row, labels in (*_near_pairs(*sides, leg=leg), *_summing(*sides, leg=leg)):
+            guesses.setdefault(row, labels)
+        for row, labels in guesses.items():
+            reasons[row] = f"{reasons[row]} A guess to look at: {labels}."
     return breaks.assign(reason=pd.Series(reasons, index=breaks.index, dtype="str"))
 
 
@@ -359,9 +363,11 @@ def _written(breaks: Breaks) -> Column:
         pairs = sides[0].merge(sides[1], on=[*ACCOUNT, "number"], suffixes=("", "_other"))
         pairs = pairs[pairs["form"].ne(pairs["form_other"])]
         cells = zip(pairs["form"], pairs["form_other"], strict=True)
-        words = [f'"{own}" ({leg[0].word}) and "{other}" ({leg[1].word})' for own, other in cells]
+        labels = [
+            f'"{own}" ({leg[0].label}) and "{other}" ({leg[1].label})' for own, other in cells
+        ]
         for name in ("row", "row_other"):
-            written[pairs[name].to_numpy()] = words
+            written[pairs[name].to_numpy()] = labels
     return written
 
 
@@ -379,8 +385,8 @@ def _near_pairs(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, O
     single = ~(pairs["row"].duplicated(keep=False) | pairs["row_other"].duplicated(keep=False))
     alike = "of the same amount, whose number is nearly the same"
     for one in pairs[single].to_dict("records"):
-        yield one["row"], f"the {leg[1].word} of {one['name_other']}, {alike}"
-        yield one["row_other"], f"the {leg[0].word} of {one['name']}, {alike}"
+        yield one["row"], f"the {leg[1].label} of {one['name_other']}, {alike}"
+        yield one["row_other"], f"the {leg[0].label} of {one['name']}, {alike}"
 
 
 def _near(own: str, other: str) -> bool:
@@ -403,11 +409,11 @@ def _summing(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, OneS
     by = [*ACCOUNT_CURRENCY, "began_day"]
     left, right = (dict(iter(_few(side, by=by).groupby(by))) for side in (own, other))
     for place in left.keys() & right.keys():
-        yield from _sums(left[place], parts=right[place], word=leg[1].word)
-        yield from _sums(right[place], parts=left[place], word=leg[0].word)
+        yield from _sums(left[place], parts=right[place], label=leg[1].label)
+        yield from _sums(right[place], parts=left[place], label=leg[0].label)
 
 
-def _sums(wholes: pd.DataFrame, *, parts: pd.DataFrame, word: str) -> Guesses:
+def _sums(wholes: pd.DataFrame, *, parts: pd.DataFrame, label: str) -> Guesses:
     records = sorted(zip(parts["name"], parts["worth"], strict=True))
     choices: dict[int, list[list[str]]] = {}
     for size in range(PARTS_MIN, len(records) + 1):
@@ -417,5 +423,5 @@ def _sums(wholes: pd.DataFrame, *, parts: pd.DataFrame, word: str) -> Guesses:
     for row, worth in zip(wholes["row"], wholes["worth"], strict=True):
         fitting = choices.get(worth, [])
         if len(fitting) == 1 == wholes["worth"].eq(worth).sum():
-            together = f"{len(fitting[0])} together, the {word} of each of"
+            together = f"{len(fitting[0])} together, the {label} of each of"
             yield row, f"{together} {', '.join(fitting[0])}"

@@ -96,20 +96,20 @@ def texts_at(rows: Rows, *, of: "pd.Series[str]") -> Column:
     return texts(cells)
 
 
-def text_column(words: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> "pd.Series[str]":
+def text_column(labels: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> "pd.Series[str]":
     """The other way round: a column of a frame from texts; those of Arrow are not copied."""
-    return pd.Series(text_array(words))
+    return pd.Series(text_array(labels))
 
 
-def text_array(words: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> Any:
+def text_array(labels: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> Any:
     """The same as a frame takes it in least time, which is a third of that of a column."""
-    return pd.array(words, dtype=text_type())
+    return pd.array(labels, dtype=text_type())
 
 
-def filled(word: str, *, size: int) -> Column:
+def filled(label: str, *, size: int) -> Column:
     """The same text in every row."""
     column = np.empty(size, dtype=object)
-    column[:] = word
+    column[:] = label
     return column
 
 
@@ -132,9 +132,9 @@ def frame_of_cells(
     return pd.DataFrame(columns, index=pd.RangeIndex(len(rows)))
 
 
-def among(column: Column, words: "frozenset[str] | set[str]") -> Bools:
+def among(column: Column, labels: "frozenset[str] | set[str]") -> Bools:
     """The rows that hold one of the words."""
-    return np.array(pd.Series(column, dtype=object).isin(words), dtype=np.bool_)
+    return np.array(pd.Series(column, dtype=object).isin(labels), dtype=np.bool_)
 
 
 def stacked(tables: "list[Arrays]", *, names: tuple[str, ...]) -> Arrays:

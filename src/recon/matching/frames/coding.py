@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from recon.matching.frames.arrays import Column
 from recon.matching.frames.grouping import Bools, Rows
 
-Word = TypeVar("Word", bound=Hashable)
+Label = TypeVar("Label", bound=Hashable)
 Codes = npt.NDArray[np.int32]
 NO_KEY = -1
 FEW_ROWS = 256
@@ -28,7 +28,7 @@ class Coded(NamedTuple):
 
     codes: tuple[Codes, ...]
     """For each column, the number of the word in each of its rows."""
-    words: pa.Array
+    labels: pa.Array
     """The distinct words, by number."""
 
 
@@ -54,13 +54,13 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
 
 
 def _texts(column: "pd.Series[str]") -> list[str]:
-    words: list[Any] = column.tolist()
-    return [word if isinstance(word, str) else "" for word in words]
+    labels: list[Any] = column.tolist()
+    return [label if isinstance(label, str) else "" for label in labels]
 
 
-def _numbers(words: Iterable[Word], *, known: dict[Word, int]) -> Iterator[int]:
+def _numbers(labels: Iterable[Label], *, known: dict[Label, int]) -> Iterator[int]:
     """The number of each word, the next one for a word that is not known yet."""
-    return (known.setdefault(word, len(known)) for word in words)
+    return (known.setdefault(label, len(known)) for label in labels)
 
 
 def numbered(column: "pd.Series[str]") -> Rows:
@@ -85,28 +85,28 @@ def pieces(column: "pd.Series[str]") -> list[pa.Array]:
     ]
 
 
-def by_word(
+def by_label(
     column: "pd.Series[str]", *, of: Callable[[str], int | bool]
 ) -> "np.ndarray[Any, np.dtype[Any]]":
     """What `of` says to the word of each row; it is asked once for each distinct word."""
     if len(column) <= FEW_ROWS:
         texts = _texts(column)
-        asked = {word: of(word) for word in texts}
-        return np.array([asked[word] for word in texts], dtype=None if texts else np.int64)
-    (codes,), words = coded([column])
-    values = [of(word) for word in words.to_pylist()]
+        asked = {label: of(label) for label in texts}
+        return np.array([asked[label] for label in texts], dtype=None if texts else np.int64)
+    (codes,), labels = coded([column])
+    values = [of(label) for label in labels.to_pylist()]
     return np.array(values or [0])[codes]
 
 
-def words_of(column: "pd.Series[str]") -> Column:
+def label_of(column: "pd.Series[str]") -> Column:
     """A column of few words as an array of `str`: rows that say the same hold one text."""
-    (codes,), words = coded([column])
-    return np.array([*words.to_pylist(), ""], dtype=object)[codes]
+    (codes,), labels = coded([column])
+    return np.array([*labels.to_pylist(), ""], dtype=object)[codes]
 
 
-def equals(column: "pd.Series[str]", *words: str) -> Bools:
+def equals(column: "pd.Series[str]", *labels: str) -> Bools:
     """The rows that hold one of the words."""
-    return np.asarray(by_word(column, of=lambda word: word in words), dtype=np.bool_)
+    return np.asarray(by_label(column, of=lambda label: label in labels), dtype=np.bool_)
 
 
 def placed(frame: Columns, *, by: Sequence[str]) -> Placed:
@@ -123,20 +123,20 @@ def placed_together(
     if sum(sizes) <= FEW_ROWS:
         numbers: dict[tuple[str, ...], int] = {}
         every = (zip(*(_texts(frame[name]) for name in by), strict=True) for frame in frames)
-        few = [np.array([*_numbers(words, known=numbers)], np.intp) for words in every]
+        few = [np.array([*_numbers(labels, known=numbers)], np.intp) for labels in every]
         return few, [*numbers]
     ends = np.cumsum(sizes)
     rows = np.zeros(ends[-1], dtype=np.intp)
     places: list[tuple[str, ...]] = [()] if len(rows) else []
     for name in by:
-        codes, words = coded([frame[name] for frame in frames])
-        texts = words.to_pylist()
+        codes, labels = coded([frame[name] for frame in frames])
+        texts = labels.to_pylist()
         if len(texts) == 1:
             places = [(*code, texts[0]) for code in places]
         elif texts:
             rows, known = pd.factorize(rows * len(texts) + np.concatenate(codes))
             split = (divmod(int(coded), len(texts)) for coded in known)
-            places = [(*places[code], texts[word]) for code, word in split]
+            places = [(*places[code], texts[label]) for code, label in split]
     return np.split(rows, ends[:-1]), places
 
 
@@ -149,10 +149,10 @@ def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
     rows = np.zeros(len(columns[0]), dtype=np.intp)
     places: list[tuple[str, ...]] = [()]
     for column in columns:
-        codes, words = pd.factorize(column)
-        rows, pairs = pd.factorize(rows * len(words) + codes)
-        split = (divmod(int(pair), len(words)) for pair in pairs)
-        places = [(*places[code], words[word]) for code, word in split]
+        codes, labels = pd.factorize(column)
+        rows, pairs = pd.factorize(rows * len(labels) + codes)
+        split = (divmod(int(pair), len(labels)) for pair in pairs)
+        places = [(*places[code], labels[label]) for code, label in split]
     return Placed(rows, places)
 
 

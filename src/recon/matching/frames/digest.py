@@ -14,7 +14,7 @@ from recon.matching.frames.arrays import Column, texts
 from recon.matching.frames.coding import pieces
 from recon.matching.frames.grouping import Bools, amounts_of, given, instants_of
 
-Words = npt.NDArray[np.uint64]
+Labels = npt.NDArray[np.uint64]
 
 
 def are_distinct(column: "pd.Series[str]") -> bool:
@@ -29,18 +29,18 @@ def are_repeated(column: "pd.Series[str]") -> Bools:
     return np.asarray(column.duplicated(keep=False) & column.fillna("").ne(""), dtype=np.bool_)
 
 
-def numbers_of(column: "pd.Series[str]") -> Words:
+def numbers_of(column: "pd.Series[str]") -> Labels:
     """The number of each text of a column that has no blanks of the type null."""
     return pd.util.hash_array(texts(column), categorize=False)
 
 
-def shared_numbers(parts: Sequence[Words]) -> Words:
+def shared_numbers(parts: Sequence[Labels]) -> Labels:
     """The numbers that several texts of all parts have, sorted."""
     ordered = np.sort(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]))
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
-def are_among(numbers: Words, several: Words, /) -> Bools:
+def are_among(numbers: Labels, several: Labels, /) -> Bools:
     """Which of some numbers are among a few, which are sorted."""
     if not len(several):
         return np.zeros(len(numbers), dtype=np.bool_)
@@ -82,11 +82,11 @@ def _parts(column: "pd.Series[Any]") -> Iterator[Any]:
 def _texts(column: "pd.Series[str]") -> Iterator[Any]:
     """All texts of a column with a mark between them, joined by Arrow: none is one of Python."""
     between = pa.scalar(_BETWEEN, pa.large_string())
-    for number, words in enumerate(pieces(column)):
+    for number, labels in enumerate(pieces(column)):
         if number:
             yield _BETWEEN.encode()
-        ends = pa.array([0, len(words)], pa.int64())
-        joined: Any = pc.binary_join(pa.LargeListArray.from_arrays(ends, words), between)
+        ends = pa.array([0, len(labels)], pa.int64())
+        joined: Any = pc.binary_join(pa.LargeListArray.from_arrays(ends, labels), between)
         yield joined[0].as_buffer()
 
 

@@ -18,7 +18,7 @@ from pandas.api.extensions import ExtensionArray
 from recon.config.fee_contract import FACTS
 from recon.matching.frames.arrays import columns_of
 from recon.matching.frames.bank_sources import BankSource
-from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
+from recon.model.terms import Quarantined, Reject, SourceFile, SourceKind
 
 TEXT = "str"
 MINOR_UNITS = "int64"

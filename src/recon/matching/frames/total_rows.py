@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 
 ACCOUNT = ["merchant_id", "account_id"]
 ACCOUNT_CURRENCY = [*ACCOUNT, "currency"]

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import among, texts
-from recon.matching.frames.coding import NO_KEY, by_word, coded, equals
+from recon.matching.frames.coding import NO_KEY, by_label, coded, equals
 from recon.matching.frames.digest import (
-    Words,
+    Labels,
     are_among,
     first_ids,
     numbers_of,
@@ -31,15 +31,15 @@ from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
 from recon.matching.sets.joined_sets import Keys, numbered
 from recon.matching.sides.gateway_side import authorised_amounts, refunds_of_others
 from recon.matching.sides.ledger_side import (
+    CLASSIFIED,
     CLOSERS,
-    JUDGED,
     compared,
     is_base_type,
     marked_as,
     unrated_rows,
 )
 from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import EntryType, GatewayState, InstructionKind, KeyAnswer
+from recon.model.terms import EntryType, GatewayState, InstructionKind, KeyAnswer
 
 LEGS = ("orders", "gateway", "ledger", "settlement", "universe")
 """Sources of which a part has the rows of its order numbers."""
@@ -55,11 +55,11 @@ _IDS = (
 class Elsewhere:
     """What a part must know of all others."""
 
-    words: frozenset[str]
+    labels: frozenset[str]
     """See `unkeyed_words`, and payments that a set without one names."""
-    entries: Words
+    entries: Labels
     """Numbers of ids that several entries of the ledger may have, sorted."""
-    transactions: Words
+    transactions: Labels
     """Numbers of transactions that several answers may name, sorted."""
     first_days: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     """Merchant and account -> the first day that the settlement tells of."""
@@ -71,13 +71,13 @@ class SeenIds:
     """The numbers of the ids of one column, part by part."""
 
     def __init__(self) -> None:
-        self._parts: list[Words] = []
+        self._parts: list[Labels] = []
 
     def see(self, ids: "pd.Series[str]") -> None:
         """Another part of the rows."""
         self._parts.append(numbers_of(ids))
 
-    def shared(self) -> Words:
+    def shared(self) -> Labels:
         """Those that several rows may have, sorted."""
         return shared_numbers(self._parts)
 
@@ -87,12 +87,12 @@ class SeenIds:
         there = [part[are_among(part, wanted)] for part in self._parts]
         return np.isin(numbers_of(ids), np.concatenate([wanted[:0], *there]))
 
-    def parts_with(self, several: Words) -> list[int]:
+    def parts_with(self, several: Labels) -> list[int]:
         """In which parts, counted from 0, a row has one of these."""
         return [n for n, part in enumerate(self._parts) if are_among(part, several).any()]
 
 
-def rows_with(ids: "pd.Series[str]", several: Words) -> Bools:
+def rows_with(ids: "pd.Series[str]", several: Labels) -> Bools:
     """The rows whose id may be one of these."""
     return are_among(numbers_of(ids), several)
 
@@ -115,7 +115,7 @@ def independent_sets(
         alone[_named(of[name])] = False
     for name in ("orders", "gateway"):
         alone &= np.bincount(_named(of[name]), minlength=keys.size) == 1
-    for name, rows in _spoken_for(sources, elsewhere=elsewhere, rules=rules).items():
+    for name, rows in _named_by_another(sources, elsewhere=elsewhere, rules=rules).items():
         alone[_named(of[name][rows])] = False
     if previous is not None and (ended := {*previous.closed, *previous.away}):
         # What was a break before goes on under its number or takes the next one.
@@ -136,7 +136,7 @@ def _belonging(sources: Sources, *, elsewhere: Elsewhere) -> dict[str, Bools]:
     if sources.ledger is not None:
         in_sets = compared(sources.ledger)
         in_sets |= rows_with(sources.ledger["entry_id"], elsewhere.entries)
-        belongs["ledger"] = in_sets & ~marked_as(sources.ledger, JUDGED)
+        belongs["ledger"] = in_sets & ~marked_as(sources.ledger, CLASSIFIED)
     if sources.settlement is not None:
         belongs["settlement"] = of_payments(sources.settlement)
     return belongs
@@ -149,8 +149,10 @@ def unkeyed_words(sources: Sources, *, elsewhere: Elsewhere) -> frozenset[str]:
         sources: all such rows, among others.
         elsewhere: what is known of all rows; its words are not asked.
     """
-    words = (word for rows in _unkeyed_rows(sources, elsewhere=elsewhere) for word in _words(rows))
-    return frozenset(words) - {""}
+    labels = (
+        label for rows in _unkeyed_rows(sources, elsewhere=elsewhere) for label in _labels(rows)
+    )
+    return frozenset(labels) - {""}
 
 
 def _unkeyed_rows(sources: Sources, *, elsewhere: Elsewhere) -> Iterator[pd.DataFrame]:
@@ -163,7 +165,7 @@ def _unkeyed_rows(sources: Sources, *, elsewhere: Elsewhere) -> Iterator[pd.Data
         if name == "settlement":
             unkeyed = unkeyed | ~belongs[name]
         if name == "ledger":
-            unkeyed = (unkeyed & belongs[name]) | marked_as(frame, JUDGED)
+            unkeyed = (unkeyed & belongs[name]) | marked_as(frame, CLASSIFIED)
         if unkeyed.any():
             yield frame[unkeyed]
     if sources.instructions is not None:
@@ -171,7 +173,7 @@ def _unkeyed_rows(sources: Sources, *, elsewhere: Elsewhere) -> Iterator[pd.Data
         yield moves[moves["order_no"].eq("") | moves["kind"].eq(InstructionKind.PAYOUT)]
 
 
-def _words(rows: pd.DataFrame) -> Iterator[str]:
+def _labels(rows: pd.DataFrame) -> Iterator[str]:
     for name in _IDS:
         if name in rows.columns:
             yield from rows[name].unique()
@@ -185,43 +187,43 @@ def _named(numbers: Rows) -> Rows:
     return there
 
 
-def _spoken_for(sources: Sources, *, elsewhere: Elsewhere, rules: Rules) -> dict[str, Bools]:
+def _named_by_another(sources: Sources, *, elsewhere: Elsewhere, rules: Rules) -> dict[str, Bools]:
     """By leg the rows of which one of another set may speak, or that say nothing usable."""
     frames: dict[str, pd.DataFrame] = {
         name: frame for name in LEGS[:-1] if (frame := getattr(sources, name)) is not None
     }
-    spoken = {name: _by_unkeyed(frame, words=elsewhere.words) for name, frame in frames.items()}
+    named = {name: _by_unkeyed(frame, labels=elsewhere.labels) for name, frame in frames.items()}
     gateway, ledger = sources.gateway, sources.ledger
-    unmapped = by_word(
+    unmapped = by_label(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     )
-    spoken["gateway"] |= ~equals(gateway["answer"], KeyAnswer.FOUND) | unmapped.astype(np.bool_)
+    named["gateway"] |= ~equals(gateway["answer"], KeyAnswer.FOUND) | unmapped.astype(np.bool_)
     shared = rows_with(gateway["transaction_id"], elsewhere.transactions)
-    spoken["gateway"] |= shared & gateway["transaction_id"].ne("").to_numpy(dtype=np.bool_)
+    named["gateway"] |= shared & gateway["transaction_id"].ne("").to_numpy(dtype=np.bool_)
     # Answers with more captured than authorised, or more refunded than captured.
     known = authorised_amounts(gateway, rules=rules)
     captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])
-    spoken["gateway"] |= given(known) & (captured > amounts_of(known))
-    spoken["gateway"] |= amounts_of(gateway["refunded_amount"]) > captured
+    named["gateway"] |= given(known) & (captured > amounts_of(known))
+    named["gateway"] |= amounts_of(gateway["refunded_amount"]) > captured
     if ledger is not None:
-        spoken["ledger"] |= rows_with(ledger["entry_id"], elsewhere.entries)
+        named["ledger"] |= rows_with(ledger["entry_id"], elsewhere.entries)
         # How many no rate could be held against is said of all at once, and so is how much may be
         # written off.
-        spoken["ledger"][unrated_rows(ledger, rules=rules)] = True
-        spoken["ledger"] |= is_base_type(ledger["entry_type"], EntryType.WRITE_OFF)
+        named["ledger"][unrated_rows(ledger, rules=rules)] = True
+        named["ledger"] |= is_base_type(ledger["entry_type"], EntryType.WRITE_OFF)
     if sources.settlement is not None:
-        spoken["settlement"] |= refunds_of_others(sources.settlement, gateway=gateway)
+        named["settlement"] |= refunds_of_others(sources.settlement, gateway=gateway)
         if ledger is not None:
             # What such an entry closes is a group of all lines, or it is of its order.
-            spoken["ledger"] |= is_base_type(ledger["entry_type"], *CLOSERS)
-    return spoken
+            named["ledger"] |= is_base_type(ledger["entry_type"], *CLOSERS)
+    return named
 
 
-def _by_unkeyed(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
+def _by_unkeyed(frame: pd.DataFrame, *, labels: frozenset[str]) -> Bools:
     """Rows that one without an order key may mean."""
     meant = np.zeros(len(frame), dtype=np.bool_)
-    if words:
-        wanted = pa.array(sorted(words), pa.large_string())
+    if labels:
+        wanted = pa.array(sorted(labels), pa.large_string())
         for column in NAMED:
             if column in frame.columns:
                 meant |= np.asarray(pc.is_in(pa.array(frame[column]), value_set=wanted))
@@ -231,12 +233,12 @@ def _by_unkeyed(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
 def _in_several_accounts(sources: Sources, *, keys: Keys, of: Mapping[str, Rows]) -> Rows:
     """The keys whose order number another account has as well."""
     legs = {name: getattr(sources, name)["order_no"] for name in LEGS[:-1] if name in of}
-    codes, words = coded([*legs.values()])
-    word_of = np.zeros(keys.size, dtype=np.intp)
+    codes, labels = coded([*legs.values()])
+    label_of_code = np.zeros(keys.size, dtype=np.intp)
     there = np.zeros(keys.size, dtype=np.bool_)
     for name, code in zip(legs, codes, strict=True):
         inside = of[name] != NO_KEY
-        word_of[of[name][inside]] = code[inside]
+        label_of_code[of[name][inside]] = code[inside]
         there[of[name][inside]] = True
-    several = np.bincount(word_of[there], minlength=len(words)) > 1
-    return np.flatnonzero(there & several[word_of])
+    several = np.bincount(label_of_code[there], minlength=len(labels)) > 1
+    return np.flatnonzero(there & several[label_of_code])

@@ -37,7 +37,7 @@ from recon.matching.frames.versions import CONFLICT, Versions
 from recon.matching.sides.gateway_side import NUMBER, gateway_side
 from recon.matching.sides.instruction_side import instruction_side, of_other_currency
 from recon.matching.sides.ledger_side import (
-    JUDGED,
+    CLASSIFIED,
     compared,
     entry_versions,
     ledger_side,
@@ -51,7 +51,7 @@ from recon.matching.sides.settlement_side import (
     settled_items,
     settlement_side,
 )
-from recon.model.words import InstructionKind, Quarantined
+from recon.model.terms import InstructionKind, Quarantined
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class Keys:
 def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
     """Number the keys that rows of some frames name: sources, and what else names keys."""
     accounts, places = _accounts([*frames.values()])
-    orders, words = coded([frame["order_no"] for frame in frames.values()])
-    numbers, size = _numbers(orders, words=len(words), accounts=accounts, places=len(places))
+    orders, labels = coded([frame["order_no"] for frame in frames.values()])
+    numbers, size = _numbers(orders, labels=len(labels), accounts=accounts, places=len(places))
     account = _same(0, size=size)
     if len(places) > 1:
         account = np.zeros(size, dtype=np.int32)
         for number, account_code in zip(numbers, accounts, strict=True):
             account[number] = account_code
-    blank = pc.index(words, "").as_py()
+    blank = pc.index(labels, "").as_py()
     if blank != NO_KEY:
         numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
     of, account_of = (
@@ -106,13 +106,13 @@ def _same(number: int, *, size: int) -> Codes:
 
 
 def _numbers(
-    orders: Sequence[Codes], *, words: int, accounts: list[Codes], places: int
+    orders: Sequence[Codes], *, labels: int, accounts: list[Codes], places: int
 ) -> tuple[list[Codes], int]:
     """The number of each row's account and order, and how many there are."""
     if places <= 1:
-        return [*orders], words
+        return [*orders], labels
     wide = [
-        account * np.int64(words) + order for account, order in zip(accounts, orders, strict=True)
+        account * np.int64(labels) + order for account, order in zip(accounts, orders, strict=True)
     ]
     every, known = pd.factorize(np.concatenate(wide))
     return np.split(every.astype(np.int32), np.cumsum([*map(len, orders)])[:-1]), len(known)
@@ -276,7 +276,7 @@ def _stand_alone(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
     return parts
 
 
-_SPEAK = (
+_NAMES_OTHERS = (
     *("orders", "gateway", "ledger", "instructions", "settlement"),
     *("rejects", "quarantined", "universe", "chargebacks"),
 )
@@ -351,7 +351,7 @@ def numbered(sources: Sources, *, previous: Previous | None) -> Keys:
     """The keys of all that may name a set, and of what the night before left open."""
     frames: dict[str, pd.DataFrame] = {
         name: frame
-        for name in (*_SPEAK[:5], "universe")
+        for name in (*_NAMES_OTHERS[:5], "universe")
         if (frame := getattr(sources, name)) is not None
     }
     rejected = [(r.merchant_id, r.account_id, r.order_no) for r in sources.rejects]
@@ -422,9 +422,9 @@ def _keys(
     previous: Previous | None,
 ) -> tuple[SetKeys, Payouts]:
     """The numbered sets, those of the payouts last."""
-    judged = marked_as(ledger, JUDGED)
-    belongs = (compared(ledger) | (versions == CONFLICT)) & ~judged
-    payouts = payouts_of(sources, judged=judged)
+    classified = marked_as(ledger, CLASSIFIED)
+    belongs = (compared(ledger) | (versions == CONFLICT)) & ~classified
+    payouts = payouts_of(sources, classified=classified)
     moves = sources.instructions
     alone = np.zeros(0, dtype=np.bool_)
     if moves is not None:
@@ -434,7 +434,7 @@ def _keys(
     keys = build_sets(named, accounts=numbers.accounts)
     entry_sets = np.full(len(ledger), NO_SET, dtype=np.intp)
     entry_sets[belongs] = keys.of["ledger"]
-    entry_sets[judged] = payouts.ledger[judged] + keys.size
+    entry_sets[classified] = payouts.ledger[classified] + keys.size
     move_sets = np.where(payouts.instructions < 0, NO_SET, payouts.instructions + keys.size)
     move_sets[~alone] = keys.of["instructions"]
     behind = _behind(payouts.frame, numbers=numbers)
@@ -460,7 +460,7 @@ def _named(
 ) -> dict[str, SetNames]:
     """What the rows of every source name; of some sources only the rows that count."""
     frames: dict[str, pd.DataFrame | None] = {
-        **{name: getattr(sources, name) for name in (*_SPEAK[:5], "universe")},
+        **{name: getattr(sources, name) for name in (*_NAMES_OTHERS[:5], "universe")},
         "quarantined": keyed_quarantine(sources.quarantined) if sources.quarantined else None,
         "chargebacks": None if previous is None else previous.chargebacks,
     }
@@ -471,7 +471,7 @@ def _named(
         ids = sources.instructions["instruction_id"]
         frames["instructions"] = sources.instructions.assign(entry_id=ids)
     nothing, named = np.zeros(0, dtype=np.intp), {}
-    for name in _SPEAK:
+    for name in _NAMES_OTHERS:
         frame = frames[name]
         names = pd.DataFrame({"order_no": text_column([])}) if frame is None else frame
         keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
@@ -521,15 +521,15 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
     failed = sets["answer_failed"] & ~is_known
     if sources.universe is not None:
         # A gateway that nobody asked about a key does not deny it, whoever names the key.
-        answered = _spoken_of(keys.of["gateway"], size=size)
+        answered = _named_elsewhere(keys.of["gateway"], size=size)
         failed |= ~answered & (sets["kind"] == BY_ORDER)
     unmapped = sets["answer_unmapped"] & ~is_known & ~failed
     sets.columns |= {
-        "quarantined": _spoken_of(keys.of["rejects"], size=size)
-        | _spoken_of(keys.of["quarantined"], size=size)
+        "quarantined": _named_elsewhere(keys.of["rejects"], size=size)
+        | _named_elsewhere(keys.of["quarantined"], size=size)
         | _named_in_part(sets, rows=sources.quarantined),
         "chargeback_before": sets["chargeback_before"]
-        | _spoken_of(keys.of["chargebacks"], size=size),
+        | _named_elsewhere(keys.of["chargebacks"], size=size),
         "orders_lack": _may_be_reported(sets["transaction_date"], since=sources.orders_lack_since),
         "no_answer": failed,
         "answer_unmapped_only": unmapped,
@@ -565,7 +565,7 @@ def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:
     return np.asarray(among(sets["order_no"], wanted) & (sets["order_state"] == 0), np.bool_)
 
 
-def _spoken_of(rows: Rows, *, size: int) -> Bools:
+def _named_elsewhere(rows: Rows, *, size: int) -> Bools:
     return present(np.ones(len(rows), dtype=np.bool_), groups=rows, size=size)
 
 

@@ -15,9 +15,9 @@ from recon.matching.frames.grouping import BASIS, Bools, Ints
 from recon.matching.sides.gateway_side import NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 
-MONEY_STATES = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded")]
-ORDER_MONEY = [ORDER_STATES.index(word) for word in ("paid", "partially_refunded", "refunded")]
-STATES_REFUND = [ORDER_STATES.index(word) for word in ("partially_refunded", "refunded")]
+MONEY_STATES = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]
+ORDER_MONEY = [ORDER_STATES.index(label) for label in ("paid", "partially_refunded", "refunded")]
+STATES_REFUND = [ORDER_STATES.index(label) for label in ("partially_refunded", "refunded")]
 """Orders that say what they expect refunded; a paid order may not have heard of it yet."""
 
 

@@ -25,11 +25,11 @@ from recon.config.fee_contract import (
 )
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column, texts
-from recon.matching.frames.coding import by_word, equals, placed
+from recon.matching.frames.coding import by_label, equals, placed
 from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows, total
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
 from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
-from recon.model.words import EntryType
+from recon.model.terms import EntryType
 
 NOT_COVERED = -1
 """What the line should cost is not known; `why` says why."""
@@ -55,20 +55,20 @@ def looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> LookedUp:
     untils = (line.until for line in contract.lines if line.until is not None)
     days = sorted(begins | {last + timedelta(days=1) for last in untils if last < date.max})
     columns = {"type": lines["entry_type"], "currency": lines["currency"]}
-    period = by_word(
+    period = by_label(
         lines["settled_on"], of=lambda day: bisect_right(days, date.fromisoformat(day)) - 1
     )
     columns["period"] = text_column(np.array([*map(str, range(len(days)))], dtype=object)[period])
     if any(line.accounts for line in contract.lines):
         columns |= {"merchant": lines["merchant_id"], "account": lines["account_id"]}
     for fact in FACTS:
-        if any(line.words_of(fact) for line in contract.lines):
+        if any(line.accepted_values(fact) for line in contract.lines):
             columns[fact] = lines[fact]
     rows, places = placed(columns, by=[*columns])
     reasons: dict[str, int] = {}
     held, why, lacks = (np.zeros(len(places), np.intp) for _ in range(3))
-    for number, words in enumerate(places):
-        cells = dict(zip(columns, words, strict=True))
+    for number, labels in enumerate(places):
+        cells = dict(zip(columns, labels, strict=True))
         holding = _holding(cells, contract=contract, day=days[int(cells["period"])])
         held[number], lacks[number], reason = holding
         why[number] = reasons.setdefault(reason, len(reasons))
@@ -80,7 +80,7 @@ def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> t
     for number, line in enumerate(contract.lines):
         if not _may_hold(line, cells, day=day):
             continue
-        lacking = [fact for fact in FACTS if line.words_of(fact) and not cells.get(fact)]
+        lacking = [fact for fact in FACTS if line.accepted_values(fact) and not cells.get(fact)]
         if lacking:
             needs = " and ".join(lacking)
             reason = f"{line.name} needs {needs}, which the settlement does not tell"
@@ -99,18 +99,18 @@ def _may_hold(line: ContractLine, cells: Mapping[str, str], *, day: date) -> boo
         return False
     if line.accounts and f"{cells['merchant']}/{cells['account']}" not in line.accounts:
         return False
-    return all(_fits(line.words_of(fact), cells.get(fact, "")) for fact in FACTS)
+    return all(_fits(line.accepted_values(fact), cells.get(fact, "")) for fact in FACTS)
 
 
-def _fits(wanted: tuple[str, ...], word: str) -> bool:
-    return not wanted or not word or word.casefold() in {*map(str.casefold, wanted)}
+def _fits(wanted: tuple[str, ...], label: str) -> bool:
+    return not wanted or not label or label.casefold() in {*map(str.casefold, wanted)}
 
 
 _MONTH = len("2026-11")
 NOT_REACHED = -1
 """Which tier a line is priced by is not known."""
 _KEY = tuple(name for name in VOLUME_COLUMNS if name not in {"lines", "base", "late"})
-Holder = tuple[str, str]
+AccountCurrency = tuple[str, str]
 """Merchant and account."""
 
 
@@ -197,27 +197,27 @@ class Months:
         name = "lines" if line.counts_lines else "base"
         counted = contract.numbers_counted(line)
         amounts = volumes.frame[name].tolist()
-        self._days: dict[Holder, list[str]] = {}
-        self._sums: dict[Holder, list[tuple[int, int]]] = {}
-        by_day: dict[Holder, dict[str, tuple[int, int]]] = {}
+        self._days: dict[AccountCurrency, list[str]] = {}
+        self._sums: dict[AccountCurrency, list[tuple[int, int]]] = {}
+        by_day: dict[AccountCurrency, dict[str, tuple[int, int]]] = {}
         sure, maybe = np.isin(held.line, counted), np.isin(held.lacks, counted)
         for row in np.flatnonzero(sure | maybe).tolist():
-            days = by_day.setdefault(held.holder[row], {})
+            days = by_day.setdefault(held.account_key[row], {})
             known, open_ = days.get(held.day[row], (0, 0))
             more = (amounts[row], 0) if sure[row] else (0, amounts[row])
             days[held.day[row]] = (known + more[0], open_ + more[1])
-        for holder, days in by_day.items():
-            self._days[holder] = sorted(days)
-            steps = (days[day] for day in self._days[holder])
-            self._sums[holder] = [
+        for account_key, days in by_day.items():
+            self._days[account_key] = sorted(days)
+            steps = (days[day] for day in self._days[account_key])
+            self._sums[account_key] = [
                 (0, 0),
                 *accumulate(steps, lambda a, b: (a[0] + b[0], a[1] + b[1])),
             ]
 
-    def tier(self, holder: Holder, *, day: str) -> tuple[int, str]:
+    def tier(self, account_key: AccountCurrency, *, day: str) -> tuple[int, str]:
         """The tier that prices a day; else NOT_REACHED and why."""
         first, end = span(self._line, day=day)
-        reach = self.reach(holder, first=first, end=end)
+        reach = self.reach(account_key, first=first, end=end)
         bounds = self._line.bounds
         low = bisect_left(bounds, reach.low)
         high = len(bounds) if reach.high is None else bisect_left(bounds, reach.high)
@@ -225,9 +225,9 @@ class Months:
             return low, ""
         return NOT_REACHED, f"{self._line.name} needs what {first:%Y-%m} came to, {reach.why}"
 
-    def reach(self, holder: Holder, *, first: date, end: date) -> Reach:
+    def reach(self, account_key: AccountCurrency, *, first: date, end: date) -> Reach:
         """What the days from `first` up to before `end` came to."""
-        low, open_ = self._between(holder, first=first.isoformat(), end=end.isoformat())
+        low, open_ = self._between(account_key, first=first.isoformat(), end=end.isoformat())
         if first == end:
             return Reach(0, 0, "")
         if self._line.tiers_by == "month_before" and not low:
@@ -238,8 +238,8 @@ class Months:
             return Reach(low, None, f"of which the file after {self._until} is missing")
         return Reach(low, low + open_, "of which some lines do not tell all that it asks for")
 
-    def _between(self, holder: Holder, *, first: str, end: str) -> tuple[int, int]:
-        days, sums = self._days.get(holder, []), self._sums.get(holder, [(0, 0)])
+    def _between(self, account_key: AccountCurrency, *, first: str, end: str) -> tuple[int, int]:
+        days, sums = self._days.get(account_key, []), self._sums.get(account_key, [(0, 0)])
         (low, few), (high, more) = (sums[bisect_left(days, day)] for day in (first, end))
         return high - low, more - few
 
@@ -249,7 +249,7 @@ class Held(NamedTuple):
 
     line: Rows
     lacks: Rows
-    holder: list[Holder]
+    account_key: list[AccountCurrency]
     day: list[str]
 
 
@@ -275,7 +275,7 @@ def span(line: ContractLine, *, day: str) -> tuple[date, date]:
 class MonthSum(NamedTuple):
     """What one month came to under one line of a contract."""
 
-    holder: Holder
+    account_key: AccountCurrency
     month: str
     currency: str
     reached: str
@@ -294,17 +294,17 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str
         if line.tiers_by == "line":
             continue
         counted = contract.numbers_counted(line)
-        sums: dict[tuple[Holder, str], list[int]] = {}
+        sums: dict[tuple[AccountCurrency, str], list[int]] = {}
         for row in np.flatnonzero(np.isin(held.line, counted)).tolist():
             late, *more = (column[row] for column in numbers)
-            month = sums.setdefault((held.holder[row], held.day[row][:_MONTH]), [0, 0, 0, 0])
+            month = sums.setdefault((held.account_key[row], held.day[row][:_MONTH]), [0, 0, 0, 0])
             for at, amount in enumerate(more):
                 month[at] += amount
                 month[2 + at] += amount * late
-        for (holder, name), amounts in sorted(sums.items()):
+        for (account_key, name), amounts in sorted(sums.items()):
             tier = bisect_left(line.bounds, amounts[0 if line.counts_lines else 1])
-            reached = line.tier_in_words(tier)
-            yield line.name, MonthSum(holder, name, line.currency, reached, *amounts)
+            reached = line.tier_text(tier)
+            yield line.name, MonthSum(account_key, name, line.currency, reached, *amounts)
 
 
 NOT_ASKED = -2
@@ -316,7 +316,7 @@ CREDIT = -3
 _WHOLE = BASIS * RATE_UNITS_PER_BASIS_POINT
 """Units of a rate in a whole."""
 _INT64_MAX = int(np.iinfo(np.int64).max)
-NOT_KEPT = "nothing of them was kept for this comparison"
+NOT_STORED = "nothing of them was kept for this comparison"
 OF_NO_PAYMENT = "fees that name no payment"
 OF_EARLIER_LINES = "sums of lines that were judged on their own night"
 
@@ -425,7 +425,7 @@ def _month_tiers(
         names = ("merchant_id", "account_id", "settled_on")
         codes, places = placed(lines.iloc[rows], by=names)
         if volumes is None or of_volumes is None:
-            known = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_KEPT}")]
+            known = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_STORED}")]
             codes = np.zeros(len(rows), dtype=np.intp)
         else:
             months = Months(line, contract=contract, volumes=volumes, held=of_volumes)

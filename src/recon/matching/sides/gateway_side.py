@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import by_word, equals, numbered, words_of
+from recon.matching.frames.coding import by_label, equals, label_of, numbered
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -31,7 +31,7 @@ from recon.matching.frames.grouping import (
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import CONFLICT, NEW, SUPERSEDED, versions
 from recon.matching.sides.orders_side import Side
-from recon.model.words import REVERSAL_SUFFIX, EntryType, GatewayState, KeyAnswer
+from recon.model.terms import REVERSAL_SUFFIX, EntryType, GatewayState, KeyAnswer
 
 _REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 FROM_SETTLEMENT = "refund_from_settlement"
@@ -62,7 +62,7 @@ def with_refunds_settled(
         mine = lines[~refunds_of_others(lines, gateway=gateway)]
         lines = pd.concat([mine, others[mine.columns]], ignore_index=True)
     part = GatewayState.PARTIALLY_REFUNDED
-    partly = by_word(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
+    partly = by_label(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
     answered = equals(gateway["answer"], KeyAnswer.FOUND)
     silent = partly.astype(np.bool_) & answered & ~given(gateway["refunded_amount"])
     by_payment, by_order = _refunds(lines)
@@ -73,11 +73,13 @@ def with_refunds_settled(
     marks = np.zeros(len(gateway), dtype=np.bool_)
     rows = np.flatnonzero(silent)
     columns = [texts(gateway[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]
-    for row, *holder, transaction, order_no in zip(rows.tolist(), *columns, strict=True):
-        keys = [(*holder, transaction)] if transaction else []
+    for row, *account_key, transaction, order_no in zip(rows.tolist(), *columns, strict=True):
+        keys = [(*account_key, transaction)] if transaction else []
         own = [by_payment[key] for key in keys if key in by_payment]
-        if order_no and (*holder[:2], order_no) in single:
-            own += [by_order[*holder, order_no]] if (*holder, order_no) in by_order else []
+        if order_no and (*account_key[:2], order_no) in single:
+            own += (
+                [by_order[*account_key, order_no]] if (*account_key, order_no) in by_order else []
+            )
         if own and sum(own) >= 0:
             amounts[row] = sum(own)
             marks[row] = True
@@ -113,11 +115,11 @@ def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
     by_order: Counter[Key] = Counter()
     columns = [texts(lines[name])[rows].tolist() for name in (*_PLACE, *_NAMES)]
     gross = amounts_of(lines["gross"])[rows].tolist()
-    for *holder, transaction, order_no, amount in zip(*columns, gross, strict=True):
+    for *account_key, transaction, order_no, amount in zip(*columns, gross, strict=True):
         if transaction:
-            by_payment[*holder, transaction] -= amount
+            by_payment[*account_key, transaction] -= amount
         elif order_no:
-            by_order[*holder, order_no] -= amount
+            by_order[*account_key, order_no] -= amount
     return by_payment, by_order
 
 
@@ -160,7 +162,7 @@ def gateway_side(
     `sets` of the result: state (number in GATEWAY_STATES), captured, refunded and authorised
     (gross, minor units), what of it is known, and which answers stand for the set.
     """
-    answers = words_of(gateway["answer"])
+    answers = label_of(gateway["answer"])
     is_found = answers == KeyAnswer.FOUND.value
     ids = numbered(gateway["transaction_id"])
     payments = np.where(is_found, _pairs(sets, ids), -1)
@@ -223,7 +225,7 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
     columns = {
         "row": np.arange(len(gateway)),
         "state": state,
-        "currency": words_of(gateway["currency"]),
+        "currency": label_of(gateway["currency"]),
         "transaction_id": texts(gateway["transaction_id"]),
         "transaction_date": instants_of(gateway["transaction_date"]),
         "amount": amounts_of(gateway["amount"]),
@@ -255,7 +257,7 @@ def authorised_amounts(gateway: pd.DataFrame, *, rules: Rules) -> "pd.Series[int
 
 
 def _states(codes: "pd.Series[str]", *, rules: Rules) -> Ints:
-    return by_word(codes, of=lambda code: NUMBER[rules.state_of(code).value]).astype(np.int64)
+    return by_label(codes, of=lambda code: NUMBER[rules.state_of(code).value]).astype(np.int64)
 
 
 def _pairs(places: Rows, ids: Rows) -> Rows:
@@ -298,7 +300,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
     live = money | charged
     captured, refunded, authorised = (items[n] for n in ("captured", "refunded", "authorised"))
     authorised_known, captured_known = items["authorised_known"], items["captured_known"]
-    spoken = _speaking(items, size=size)
+    found = _found(items, size=size)
     over = authorised_known & captured_known & (captured > authorised) & live
     known = ~present(~authorised_known & live, groups=groups, size=size)
     taken_known = ~present(~captured_known & live, groups=groups, size=size)
@@ -316,10 +318,10 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
         "refund_settled": items["refund_settled"],
     }
     return {
-        "gateway_state": _state_of_sets(items, rows=spoken, size=size),
-        "gateway_currency": taken(items["currency"], rows=spoken),
-        "gateway_transaction": taken(items["transaction_id"], rows=spoken),
-        "transaction_date": np.append(items["transaction_date"], NO_INSTANT)[spoken],
+        "gateway_state": _state_of_sets(items, rows=found, size=size),
+        "gateway_currency": taken(items["currency"], rows=found),
+        "gateway_transaction": taken(items["transaction_id"], rows=found),
+        "transaction_date": np.append(items["transaction_date"], NO_INSTANT)[found],
         "payments_with_money": count(money, groups=groups, size=size),
         **{name: total(amounts, groups=groups, size=size) for name, amounts in sums.items()},
         **{name: present(mask, groups=groups, size=size) for name, mask in marks.items()},
@@ -328,7 +330,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
     }
 
 
-def _speaking(items: Arrays, *, size: int) -> Rows:
+def _found(items: Arrays, *, size: int) -> Rows:
     """The payment that stands for its set: by rank, then the newest."""
     state = items["state"]
     order = [

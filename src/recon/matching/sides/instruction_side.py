@@ -23,7 +23,7 @@ from recon.matching.frames.grouping import (
 )
 from recon.matching.frames.sources import INSTRUCTION_COLUMNS, LoadCounts, Sources, frame_of
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, SUPERSEDED, versions
-from recon.model.words import (
+from recon.model.terms import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
     REJECTED_STATES,

@@ -18,7 +18,7 @@ import pandas as pd
 from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
-from recon.matching.frames.coding import by_word, coded, equals, placed, words_of
+from recon.matching.frames.coding import by_label, coded, equals, label_of, placed
 from recon.matching.frames.digest import are_distinct, are_repeated
 from recon.matching.frames.grouping import (
     BASIS,
@@ -37,7 +37,7 @@ from recon.matching.frames.grouping import (
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
 from recon.matching.sides.orders_side import Side
 from recon.model.money import exponent
-from recon.model.words import REVERSAL_SUFFIX, EntryType
+from recon.model.terms import REVERSAL_SUFFIX, EntryType
 
 MICROSECONDS = 1_000_000
 
@@ -91,7 +91,7 @@ def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[st
     for pair, several in sorted(unrated.items()):
         first = min(several, key=lambda rate: rate.day)
         entries = "1 entry" if len(several) == 1 else f"{len(several)} entries"
-        yield f"exchange {pair} of {entries} of the books: {first.words}"
+        yield f"exchange {pair} of {entries} of the books: {first.text}"
 
 
 def unrated_rows(ledger: pd.DataFrame, *, rules: Rules) -> list[int]:
@@ -128,12 +128,12 @@ SIGN = {
 """Of the entry types that make up the ledger's net; each reversal has the opposite sign."""
 
 _NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT, EntryType.BANK})
-JUDGED = "payout_judged"
+CLASSIFIED = "payout_judged"
 """Column that the engine adds to the ledger: this payout entry is compared."""
 GROUPED = "in_group"
 """Column that the engine adds to the ledger: this entry stands in a group of fees, reserves or
 payouts, and in no set."""
-ADDED = (JUDGED, GROUPED)
+ADDED = (CLASSIFIED, GROUPED)
 """Columns that no ledger has by itself."""
 _GROUPED_SIGN = {EntryType.FEE: -1, EntryType.RESERVE: -1, EntryType.PAYOUT: -1}
 _MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
@@ -151,7 +151,7 @@ def compared(ledger: pd.DataFrame) -> Bools:
     unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
     if unkeyed.any():
         belongs[unkeyed] = texts(ledger["order_no"])[unkeyed] != ""
-    return (belongs | marked_as(ledger, JUDGED)) & ~marked_as(ledger, GROUPED)
+    return (belongs | marked_as(ledger, CLASSIFIED)) & ~marked_as(ledger, GROUPED)
 
 
 def not_compared(ledger: pd.DataFrame) -> Bools:
@@ -168,14 +168,14 @@ def marked_as(ledger: pd.DataFrame, name: str) -> Bools:
 
 def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
     """The entries of one of the types, reversed or not."""
-    mine = by_word(entry_type, of=lambda word: word.removesuffix(REVERSAL_SUFFIX) in types)
+    mine = by_label(entry_type, of=lambda label: label.removesuffix(REVERSAL_SUFFIX) in types)
     return mine.astype(np.bool_)
 
 
-def _sign(word: str, *, signs: Mapping[EntryType, int] = SIGN) -> int:
-    base = word.removesuffix(REVERSAL_SUFFIX)
+def _sign(label: str, *, signs: Mapping[EntryType, int] = SIGN) -> int:
+    base = label.removesuffix(REVERSAL_SUFFIX)
     sign = next((sign for kind, sign in signs.items() if kind.value == base), 0)
-    return -sign if word.endswith(REVERSAL_SUFFIX) else sign
+    return -sign if label.endswith(REVERSAL_SUFFIX) else sign
 
 
 class Booked(NamedTuple):
@@ -189,12 +189,12 @@ class Booked(NamedTuple):
 def booked(ledger: pd.DataFrame) -> Booked:
     """What the entries move, in the transaction's currency where it is stated."""
     amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
-    sign = by_word(ledger["entry_type"], of=_sign).astype(np.int64)
+    sign = by_label(ledger["entry_type"], of=_sign).astype(np.int64)
     net = np.where(compared(ledger), amount * sign, 0)
     grouped = marked_as(ledger, GROUPED)
     if grouped.any():
         of_group = partial(_sign, signs=_GROUPED_SIGN)
-        sign = by_word(ledger["entry_type"], of=of_group).astype(np.int64)
+        sign = by_label(ledger["entry_type"], of=of_group).astype(np.int64)
         net = np.where(grouped, amount * sign, net)
     return Booked(booked_currency(ledger), amount, net)
 
@@ -202,7 +202,7 @@ def booked(ledger: pd.DataFrame) -> Booked:
 def booked_forward(ledger: pd.DataFrame) -> tuple["pd.Series[str]", Ints]:
     """Currency and amount of each entry, of one that takes another back below 0."""
     currency, amount, _ = booked(ledger)
-    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
+    back = by_label(ledger["entry_type"], of=lambda label: label.endswith(REVERSAL_SUFFIX))
     return currency, np.where(back.astype(np.bool_), -amount, amount)
 
 
@@ -239,10 +239,10 @@ def entry_versions(ledger: pd.DataFrame) -> Versions:
 
 def ledger_items(ledger: pd.DataFrame) -> Arrays:
     """What each entry moves, minor units of the transaction's currency (grain: ledger row)."""
-    (codes,), words = coded([ledger["entry_type"]])
-    named = words.to_pylist()
-    kinds = np.array([*(word.removesuffix(REVERSAL_SUFFIX) for word in named), ""], dtype=object)
-    backward = np.array([*(word.endswith(REVERSAL_SUFFIX) for word in named), False])
+    (codes,), labels = coded([ledger["entry_type"]])
+    named = labels.to_pylist()
+    kinds = np.array([*(label.removesuffix(REVERSAL_SUFFIX) for label in named), ""], dtype=object)
+    backward = np.array([*(label.endswith(REVERSAL_SUFFIX) for label in named), False])
     reversal = backward[codes]
     currency, amount, net = booked(ledger)
     columns = {
@@ -251,7 +251,7 @@ def ledger_items(ledger: pd.DataFrame) -> Arrays:
         "reversal": reversal,
         "entry_id": texts(ledger["entry_id"]),
         "reverses": texts(ledger["reverses_entry_id"]),
-        "currency": words_of(currency),
+        "currency": label_of(currency),
         "transaction_id": texts(ledger["transaction_id"]),
         "reference_no": texts(ledger["reference_no"]),
         "booked_at": instants_of(ledger["booked_at"]),
@@ -367,7 +367,7 @@ def _taken_back(items: Arrays) -> Bools:
 
 CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
 """Entries that may close a group that they name."""
-Holder = tuple[str, str, str]
+AccountCurrency = tuple[str, str, str]
 """Merchant, account, currency."""
 
 
@@ -377,14 +377,14 @@ class ClosingEntries:
 
     signed: Ints
     """Of every entry of the ledger; a reversal is the other way round."""
-    named: dict[tuple[Holder, str], list[int]] = field(default_factory=dict)
+    named: dict[tuple[AccountCurrency, str], list[int]] = field(default_factory=dict)
     """Place and word -> rows of the ledger."""
     used: set[int] = field(default_factory=set)
 
-    def take(self, words: Iterable[str], *, of: Holder, gap: int) -> list[int]:
+    def take(self, labels: Iterable[str], *, of: AccountCurrency, gap: int) -> list[int]:
         """The rows that name a group by one of these words and come to what it differs by."""
-        for word in words:
-            own = [row for row in self.named.get((of, word), ()) if row not in self.used]
+        for label in labels:
+            own = [row for row in self.named.get((of, label), ()) if row not in self.used]
             if own and abs(sum(self.signed[own].tolist())) == abs(gap):
                 self.used |= {*own}
                 return own
@@ -410,8 +410,8 @@ def closing_entries(ledger: pd.DataFrame | None, *, among: Bools | None = None) 
     closing = ClosingEntries(np.where(back, -amount, amount))
     columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]
     columns.append(texts(currency)[rows].tolist())
-    words = [texts(ledger[name])[rows].tolist() for name in ("order_no", "reference_no")]
-    for row, merchant, account, unit, *names in zip(rows.tolist(), *columns, *words, strict=True):
-        for word in {*names} - {""}:
-            closing.named.setdefault(((merchant, account, unit), word), []).append(row)
+    labels = [texts(ledger[name])[rows].tolist() for name in ("order_no", "reference_no")]
+    for row, merchant, account, unit, *names in zip(rows.tolist(), *columns, *labels, strict=True):
+        for label in {*names} - {""}:
+            closing.named.setdefault(((merchant, account, unit), label), []).append(row)
     return closing

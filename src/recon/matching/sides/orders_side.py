@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, texts
-from recon.matching.frames.coding import by_word, words_of
+from recon.matching.frames.coding import by_label, label_of
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Ints,
@@ -21,7 +21,7 @@ from recon.matching.frames.grouping import (
     total,
 )
 from recon.matching.frames.versions import CONFLICT, NEW, Versions, versions
-from recon.model.words import OrderStatus
+from recon.model.terms import OrderStatus
 
 NO_ORDER = 0
 ORDER_STATES = (
@@ -95,7 +95,7 @@ def expected(orders: pd.DataFrame) -> Expected:
     paid: the expected captured amount, else the amount; partially_refunded and refunded: that less
     refund_amount (refunded and blank: in full); every other status nets to 0.
     """
-    state = by_word(orders["status"], of=lambda word: _NUMBER.get(word, -1)).astype(np.int64)
+    state = by_label(orders["status"], of=lambda label: _NUMBER.get(label, -1)).astype(np.int64)
     money = np.isin(state, _MONEY)
     full = state == _NUMBER[OrderStatus.REFUNDED]
     captured = amounts_or(orders["expected_captured_amount"], otherwise=orders["amount"])
@@ -113,7 +113,7 @@ def order_items(orders: pd.DataFrame) -> Arrays:
     columns = {
         "row": np.arange(len(orders)),
         "state": state,
-        "currency": words_of(orders["currency"]),
+        "currency": label_of(orders["currency"]),
         "transaction_id": texts(orders["transaction_id"]),
         "ordered_at": instants_of(orders["ordered_at"]),
         "amount": amounts_of(orders["amount"]),

@@ -18,7 +18,7 @@ from recon.matching.frames.coding import equals
 from recon.matching.frames.grouping import Bools, Ints, Rows, latest, total
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.instruction_side import STANDINGS, started_at
-from recon.model.words import (
+from recon.model.terms import (
     CONFIRMED_STATES,
     REJECTED_STATES,
     REVERSAL_SUFFIX,
@@ -26,7 +26,7 @@ from recon.model.words import (
     InstructionKind,
 )
 
-_STANDINGS = {name: states for name, states in STANDINGS.items() if name != "waiting"}
+_STATUSES = {name: states for name, states in STANDINGS.items() if name != "waiting"}
 PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
 """Of entries that may be of a payout of ours."""
 _ENTRY = (
@@ -72,7 +72,7 @@ class Payouts:
     """For each instruction, its set among `frame`, else -1."""
 
 
-def judged_entries(sources: Sources) -> Bools:
+def classified_entries(sources: Sources) -> Bools:
     """Payout entries that name a payout of ours, and what reverses them."""
     ledger = sources.ledger
     if ledger is None:
@@ -94,7 +94,7 @@ def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
     return any(_key(row, row[name]) in named for name in _NAMED_BY if row[name])
 
 
-def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
+def payouts_of(sources: Sources, *, classified: Bools) -> Payouts:
     """The payouts that were told, with the ledger entries that name them."""
     rows = list(_instructed(sources.instructions))
     numbers: dict[Key, int] = {}
@@ -106,7 +106,7 @@ def payouts_of(sources: Sources, *, judged: Bools) -> Payouts:
     instructed = np.full(_length(sources.instructions), -1, dtype=np.intp)
     for row in rows:
         instructed[row["row"]] = row["set"]
-    booked = _booked(sources.ledger, judged=judged, numbers=numbers, names=names)
+    booked = _booked(sources.ledger, classified=classified, numbers=numbers, names=names)
     named = np.array([*numbers], dtype=object).reshape(-1, 3)
     columns = dict(zip(("merchant_id", "account_id", "key"), named.T, strict=True))
     frame = Arrays({**columns, "order_no": filled("", size=len(named))}, size=len(named))
@@ -119,8 +119,8 @@ def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column
     groups = items["set"] + first
     bits = np.zeros(size, dtype=np.int64)
     bits[first:] |= KnownPayout.PAYOUT
-    for standing in _STANDINGS:
-        np.bitwise_or.at(bits, groups[items["standing"] == standing], KnownPayout[standing.upper()])
+    for status in _STATUSES:
+        np.bitwise_or.at(bits, groups[items["standing"] == status], KnownPayout[status.upper()])
     currency = filled("", size=size)
     currency[groups] = items["currency"]
     return {
@@ -153,13 +153,13 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     payouts = [*records(instructions, rows=rows, names=_INSTRUCTION)]
     answered = _sent_again(payouts, at=at)
     for row, since, cells in zip(rows, at, payouts, strict=True):
-        standing = next(
-            (name for name, states in _STANDINGS.items() if cells["state"] in states), None
+        status = next(
+            (name for name, states in _STATUSES.items() if cells["state"] in states), None
         )
-        if standing is None:
+        if status is None:
             continue
         if _key(cells, cells["instruction_id"]) in answered:
-            standing = ANSWERED
+            status = ANSWERED
         named = tuple(
             cells[name] for name in ("request_id", "transaction_id", "instruction_id", "order_no")
         )
@@ -168,7 +168,7 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
             "row": int(row),
             "amount": cells["amount"],
             "at": int(since),
-            "standing": standing,
+            "standing": status,
             "name": cells["request_id"] or cells["instruction_id"],
             "names": [name for name in named if name],
         }
@@ -200,7 +200,7 @@ def _sent_again(payouts: list[dict[str, Any]], *, at: Ints) -> set[Key]:
 def _booked(
     ledger: pd.DataFrame | None,
     *,
-    judged: Bools,
+    classified: Bools,
     numbers: dict[Key, int],
     names: Mapping[Key, int],
 ) -> Rows:
@@ -208,7 +208,7 @@ def _booked(
     entry_of = np.full(_length(ledger), -1, dtype=np.intp)
     if ledger is None:
         return entry_of
-    rows = np.flatnonzero(judged)
+    rows = np.flatnonzero(classified)
     entries = [*records(ledger, rows=rows, names=(*_ENTRY, "currency"))]
     for row, cells in zip(rows, entries, strict=True):
         cells["_row"] = row

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, text_column, texts
-from recon.matching.frames.coding import Codes, by_word, equals, placed
+from recon.matching.frames.coding import Codes, by_label, equals, placed
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
@@ -24,9 +24,9 @@ from recon.matching.frames.grouping import (
     total,
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
-from recon.model.words import REVERSAL_SUFFIX, EntryType
+from recon.model.terms import REVERSAL_SUFFIX, EntryType
 
-STANDS_FOR = "stands_for"
+REPRESENTS = "stands_for"
 """Column of settlement lines, where some are summed: how many a row stands for, 0 of a line that is
 there by itself."""
 _BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", "currency")
@@ -38,17 +38,17 @@ _SIGNS = 3
 
 def is_summed(lines: pd.DataFrame) -> Bools:
     """The rows that stand for several lines."""
-    if STANDS_FOR not in lines.columns:
+    if REPRESENTS not in lines.columns:
         return np.zeros(len(lines), dtype=np.bool_)
-    summed: Bools = lines[STANDS_FOR].to_numpy(dtype=np.int64) > 0
+    summed: Bools = lines[REPRESENTS].to_numpy(dtype=np.int64) > 0
     return summed
 
 
 def lines_of_rows(lines: pd.DataFrame) -> Ints:
     """How many lines each row is."""
-    if STANDS_FOR not in lines.columns:
+    if REPRESENTS not in lines.columns:
         return np.ones(len(lines), dtype=np.int64)
-    several: Ints = lines[STANDS_FOR].to_numpy(dtype=np.int64)
+    several: Ints = lines[REPRESENTS].to_numpy(dtype=np.int64)
     return np.where(several > 0, several, 1)
 
 
@@ -77,7 +77,7 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
     )
     frame = frame_of(({**row, "line": 0} for row in cells), columns=SETTLEMENT_COLUMNS)
     counts = total(lines_of_rows(lines), groups=rows, size=size)
-    return frame.assign(**{STANDS_FOR: counts})
+    return frame.assign(**{REPRESENTS: counts})
 
 
 def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.Dat
         lines: SETTLEMENT_COLUMNS.
         parts: as `summed_lines` gives them.
     """
-    whole = lines.assign(**{STANDS_FOR: np.zeros(len(lines), dtype=np.int64)})
+    whole = lines.assign(**{REPRESENTS: np.zeros(len(lines), dtype=np.int64)})
     every = [part for part in parts if len(part)]
     if not every:
         return whole
@@ -101,8 +101,8 @@ EARLIER = "earlier"
 """Entry type of lines that earlier files told of payments that are not compared here: they count
 in their batch and in their group of fees, and are in no set."""
 _OF_THE_ACCOUNT = frozenset(
-    word + suffix
-    for word in (EntryType.FEE.value, EntryType.RESERVE.value, EntryType.ADJUSTMENT.value)
+    label + suffix
+    for label in (EntryType.FEE.value, EntryType.RESERVE.value, EntryType.ADJUSTMENT.value)
     for suffix in ("", REVERSAL_SUFFIX)
 )
 """Entry types of lines that need not be of a payment."""
@@ -144,13 +144,13 @@ def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
         rows: which of them (grain: line).
     """
     mine = rows & ~equals(lines["entry_type"], PAY_OUT)
-    reserve = mine & by_word(lines["entry_type"], of=_is_reserve).astype(np.bool_)
+    reserve = mine & by_label(lines["entry_type"], of=_is_reserve).astype(np.bool_)
     named = {name: lines[name].where(~reserve, "") for name in ("order_no", "transaction_id")}
     return lines.assign(entry_type=lines["entry_type"].where(~(mine & ~reserve), EARLIER), **named)
 
 
-def _is_reserve(word: str) -> bool:
-    return word.removesuffix(REVERSAL_SUFFIX) == EntryType.RESERVE
+def _is_reserve(label: str) -> bool:
+    return label.removesuffix(REVERSAL_SUFFIX) == EntryType.RESERVE
 
 
 def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
@@ -257,9 +257,9 @@ def first_days_reported(
         return first
     rows = of_payments(settlement) | equals(settlement["entry_type"], EARLIER)
     rows |= is_summed(settlement)
-    days, words = placed(settlement, by=("settled_on",))
-    for pair in np.unique(accounts[rows].astype(np.intp) * len(words) + days[rows]).tolist():
-        account, (day,) = pair // len(words), words[pair % len(words)]
+    days, labels = placed(settlement, by=("settled_on",))
+    for pair in np.unique(accounts[rows].astype(np.intp) * len(labels) + days[rows]).tolist():
+        account, (day,) = pair // len(labels), labels[pair % len(labels)]
         first[account] = min(day, first.get(account, day))
     return first
 

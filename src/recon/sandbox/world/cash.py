@@ -1,7 +1,7 @@
 """The gateway's money on its way: what it settled and paid out, what banks and books have of it.
 
 First what truly happened, then what each file says of it, so that every planted discrepancy
-(`stories.toml`) is known. The fee is the sandbox's own choice. Earlier batches are true but for
+(`scenarios.toml`) is known. The fee is the sandbox's own choice. Earlier batches are true but for
 what is planted: one is paid out less a part that is held back, and of the first batches in some
 currencies a reserve is kept. Each bank books a payout one to three business days later. A payout
 goes to the bank of its currency; without one to the first, which exchanges it. Statements are
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import exponent, format_minor_units
-from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
+from recon.model.terms import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
 from recon.sandbox.book import Effect, ids_of
 from recon.sandbox.wire import rendered
 from recon.sandbox.world.night import (
@@ -141,7 +141,7 @@ class BankMonth:
 
     statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
     """Name of the bank -> its statements, one a business day."""
-    planted: list[Injected] = field(default_factory=list)
+    injected: list[Injected] = field(default_factory=list)
     arrived: list[Arrival] = field(default_factory=list)
     """But for what was exchanged without a word of what was ordered."""
     coming: list[OnItsWay] = field(default_factory=list)
@@ -183,17 +183,17 @@ def bank_month(
             if each.bank == bank.name:
                 book.enter(each)
         for currency in (bank.currency, *(abroad if bank is BANKS[0] else ())):
-            stories = STORIES["banks"].get(currency, STORIES["banks"]["otherwise"])
+            scenarios = STORIES["banks"].get(currency, STORIES["banks"]["otherwise"])
             if since:
-                stories = [{} if currency == bank.currency else {"tell": "exchanged"}]
+                scenarios = [{} if currency == bank.currency else {"explain": "exchanged"}]
             mine = [line for line in payouts if line.currency == currency and line.net]
-            book.play(mine, stories=[_Story(**story) for story in stories])
+            book.play(mine, scenarios=[_Scenario(**scenario) for scenario in scenarios])
         if not since and bank is BANKS[0] and payouts and days:
             # The gateway pays something that no batch comes to.
             entry = BankEntry(days[-1], UNKNOWN_AMOUNT, PAYER, "Goodwill, see our letter")
             book.entries.append(entry)
             code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
-            month.planted.append(Injected(code, why, "", bank.currency, UNKNOWN_AMOUNT))
+            month.injected.append(Injected(code, why, "", bank.currency, UNKNOWN_AMOUNT))
         after = (last or {}).get(bank.name, BEFORE_THE_FIRST)
         book.close(Random(f"bank {seed} {bank.name} {day}"), after=after)
     return month
@@ -210,7 +210,7 @@ class _Credit(NamedTuple):
     """What the entry says otherwise; `{batch}` is filled."""
 
 
-class _Story(NamedTuple):
+class _Scenario(NamedTuple):
     """What a bank does with so many payouts in a row, and what must be found of it."""
 
     finding: str = ""
@@ -222,7 +222,7 @@ class _Story(NamedTuple):
     days: int = 1
     """Business days after the last of them by which all of it stands on a statement."""
     takes: int = 1
-    tell: str = ""
+    explain: str = ""
     """Instead of the credits."""
 
 
@@ -258,35 +258,35 @@ class _BankBook:
         if each.arrival is not None:
             self.month.arrived.append(each.arrival)
 
-    def play(self, lines: Sequence[SettlementLine], *, stories: Sequence[_Story]) -> None:
+    def play(self, lines: Sequence[SettlementLine], *, scenarios: Sequence[_Scenario]) -> None:
         """Each story once, on the first payouts that it fits; the last one to all others."""
-        left, (*once, rest) = list(lines), stories
+        left, (*once, rest) = list(lines), scenarios
         while left:
-            story = next((each for each in once if self._fits(each, left[: each.takes])), rest)
-            if story is not rest:
-                once.remove(story)
-            mine, left = left[: story.takes], left[story.takes :]
-            if story.tell:
-                _TELLS[story.tell](self, mine)
-            for credit in (_Credit(**each) for each in story.credits if not story.tell):
+            scenario = next((each for each in once if self._fits(each, left[: each.takes])), rest)
+            if scenario is not rest:
+                once.remove(scenario)
+            mine, left = left[: scenario.takes], left[scenario.takes :]
+            if scenario.explain:
+                _EXPLAINS[scenario.explain](self, mine)
+            for credit in (_Credit(**each) for each in scenario.credits if not scenario.explain):
                 cells = dict(credit.cells)
                 if "text" in cells:
                     cells["text"] = cells["text"].format(batch=mine[0].batch_id)
                 amount = credit.sign * (mine[0].net - credit.less)
                 self.came(mine[0], amount, after=credit.after, **cells)
-            finding, come = finding_of(story.finding), self.has(_later(mine[-1], story.days))
+            finding, come = finding_of(scenario.finding), self.has(_later(mine[-1], scenario.days))
             # What matches is told when it has come.
             if isinstance(finding, BreakCode) or (come and isinstance(finding, Flag)):
                 for line in mine:
-                    effect = story.of_net * line.net + story.more
-                    planted = Injected(finding, story.why, line.batch_id, line.currency, effect)
-                    self.month.planted.append(planted)
+                    effect = scenario.of_net * line.net + scenario.more
+                    injected = Injected(finding, scenario.why, line.batch_id, line.currency, effect)
+                    self.month.injected.append(injected)
 
-    def _fits(self, story: _Story, lines: Sequence[SettlementLine]) -> bool:
+    def _fits(self, scenario: _Scenario, lines: Sequence[SettlementLine]) -> bool:
         return (
-            len(lines) == story.takes
+            len(lines) == scenario.takes
             and all(line.net >= LEAST_INJECTED for line in lines)
-            and self.has(_later(lines[-1], story.days))
+            and self.has(_later(lines[-1], scenario.days))
         )
 
     def joined(self, lines: Sequence[SettlementLine]) -> None:
@@ -314,7 +314,7 @@ class _BankBook:
             why += ": less than by the rate of the day"
         self.came(line, came, after=EXCHANGED_AFTER)
         code, about = BreakCode.BANK_FX_DIFFERENCE, (line.batch_id, self.bank.currency)
-        self.month.planted.append(Injected(code, why, *about, effect))
+        self.month.injected.append(Injected(code, why, *about, effect))
 
     def close(self, chance: Random, *, after: tuple[int, int]) -> None:
         """A statement for each business day, with other people's entries among ours."""
@@ -336,7 +336,7 @@ class _BankBook:
         self.month.statements[self.bank.name] = tuple(statements)
 
 
-_TELLS: Mapping[str, Callable[[_BankBook, Sequence[SettlementLine]], None]] = {
+_EXPLAINS: Mapping[str, Callable[[_BankBook, Sequence[SettlementLine]], None]] = {
     "joined": _BankBook.joined,
     "exchanged": _BankBook.exchanged,
     "exchanged silently": _BankBook.exchanged_silently,
@@ -457,7 +457,7 @@ class Settlement:
     lines: tuple[SettlementLine, ...]
     true: tuple[SettlementLine, ...]
     """The same without anything planted."""
-    planted: tuple[InjectedDiscrepancy, ...]
+    injected: tuple[InjectedDiscrepancy, ...]
 
 
 def settlement_of(
@@ -470,12 +470,12 @@ def settlement_of(
     settled = _settled_between(effects, day, day, account_id=account_id)
     true = [_line(effect, day=day) for effect in settled]
     free = [line for line in true if line.order_no not in spared]
-    planted = _plants(free, rng=Random(f"settlement {seed} {day}"))
-    shown_as = {fault.true: fault.shown for fault in planted if fault.true is not None}
-    added = [fault.shown for fault in planted if fault.true is None]
+    injected = _plants(free, rng=Random(f"settlement {seed} {day}"))
+    shown_as = {fault.true: fault.shown for fault in injected if fault.true is not None}
+    added = [fault.shown for fault in injected if fault.true is None]
     all_shown = (*(shown_as.get(line, line) for line in true), *added)
     shown = [line for line in all_shown if line is not None]
-    return Settlement((*shown, *pay_outs_of(shown)), (*true, *pay_outs_of(true)), tuple(planted))
+    return Settlement((*shown, *pay_outs_of(shown)), (*true, *pay_outs_of(true)), tuple(injected))
 
 
 def _settled_between(
@@ -540,7 +540,7 @@ def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[InjectedDis
     ]
     plants = STORIES["settlement"]
     chosen = rng.sample(captures, min(len(plants), len(captures)))
-    planted = []
+    injected = []
     for plant, line in zip(plants, chosen, strict=False):
         step = rng.randint(*STEPS)
         steps = {"a step more": step, "a step less": -step}
@@ -551,8 +551,8 @@ def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[InjectedDis
         code = BreakCode(plant["finding"])
         true = None if code is BreakCode.UNEXPECTED_RECEIPT else line
         shown = replace(line, **cells) if cells else None
-        planted.append(InjectedDiscrepancy(code, plant["why"], true, shown))
-    return planted
+        injected.append(InjectedDiscrepancy(code, plant["why"], true, shown))
+    return injected
 
 
 def settlement_key(settlement: Settlement) -> list[dict[str, Any]]:
@@ -568,7 +568,7 @@ def settlement_key(settlement: Settlement) -> list[dict[str, Any]]:
             "true": table(fault.true),
             "shown": table(fault.shown),
         }
-        for fault in settlement.planted
+        for fault in settlement.injected
     ]
 
 
@@ -648,14 +648,14 @@ def books_of(
         day: the business date.
     """
     entries = [*_of_batches(lines), *_of_arrivals(month.arrived, lines=lines)]
-    planted: list[Injected] = []
+    injected: list[Injected] = []
     if charges and lines:
         why, currency = "monthly charges were booked that no batch has", charges[0].currency
         key, effect = f"fees:{currency}:{UNASSIGNED}", sum(entry.amount for entry in charges)
-        planted.append(Injected(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect))
+        injected.append(Injected(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect))
     # Batches that arrived whole, once and alone: their break is one of the books only.
     troubled = {
-        each.about for each in month.planted if each.is_break or each.finding == Flag.JOINED
+        each.about for each in month.injected if each.is_break or each.finding == Flag.JOINED
     }
     calm = {arrival.batch_id for arrival in month.arrived} - troubled
     used: set[str] = set()
@@ -681,7 +681,7 @@ def books_of(
         # Of the bank what comes in is positive; what the gateway keeps or pays out is below 0.
         effect = missing if kind == _BANK else -missing
         about = (_key(chosen), chosen.currency)
-        planted.append(Injected(BreakCode(plant["finding"]), plant["why"], *about, effect))
+        injected.append(Injected(BreakCode(plant["finding"]), plant["why"], *about, effect))
     # A payout in a currency that no batch has: in another one it stands with what is young. It is
     # booked with the newest that is late: what is booked in the first days of a settlement may be
     # of a batch from before.
@@ -696,8 +696,8 @@ def books_of(
         entries.append(replace(never, entry_id=f"LPO-{NEVER_PAID}"))
         why, key = "a payout was booked that the gateway never made", f"payout:{NEVER_PAID}"
         code = BreakCode.LEDGER_PAYOUT_ONLY
-        planted.append(Injected(code, why, key, NEVER_PAID, NEVER_PAID_MINOR_UNITS))
-    return entries, planted
+        injected.append(Injected(code, why, key, NEVER_PAID, NEVER_PAID_MINOR_UNITS))
+    return entries, injected
 
 
 def _key(entry: LedgerLine) -> str:

@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recon.model.business_date import BusinessCalendar
-from recon.model.words import BreakCode, EntryType, Flag, GatewayState, OrderStatus
-from recon.model.words import UnverifiedReason as Reason
+from recon.model.terms import BreakCode, EntryType, Flag, GatewayState, OrderStatus
+from recon.model.terms import UnverifiedReason as Reason
 from recon.sandbox.book import Effect, Payment, effect_of, ids_of
 from recon.sandbox.call import Sandbox
 from recon.sandbox.population import paid_at_once
@@ -31,8 +31,8 @@ from recon.sandbox.world.night import (
     Injected,
     LedgerLine,
     OrderLine,
+    Scenario,
     SettlementLine,
-    Story,
     TruePayment,
     expecting,
     file_text,
@@ -99,17 +99,17 @@ class Downloads:
             if rows := book.select(select, (account_id, day.isoformat())):
                 return dict(rows)
             if known := book.note(note):
-                handed = _REPORTED_SO_FAR.validate_json(known)
-                if day <= handed.day:
+                delivered = _REPORTED_SO_FAR.validate_json(known)
+                if day <= delivered.day:
                     return None
-                texts, handed = _next(self.sandbox, handed, day=day, account_id=account_id)
+                texts, delivered = _next(self.sandbox, delivered, day=day, account_id=account_id)
             else:
                 first = _Day.of(self.sandbox, day=day, account_id=account_id)
-                texts, handed = first.texts(), first.carried_over()
+                texts, delivered = first.texts(), first.carried_over()
             for name, text in texts.items():
                 insert = "INSERT INTO handed_out VALUES (?, ?, ?, ?)"
                 book.execute(insert, (account_id, day.isoformat(), name, text))
-            book.write_note(note, value=_REPORTED_SO_FAR.dump_json(handed).decode())
+            book.write_note(note, value=_REPORTED_SO_FAR.dump_json(delivered).decode())
             return texts
 
 
@@ -136,7 +136,7 @@ class _Day:
         (other,) = {*sandbox.options.accounts} - {account_id}
         account = night.Account(merchant_id, account_id, other)
         sample = night.sample_night(payments, account=account, business_date=day, seed=seed)
-        spared = {each.expected.order_no for each in sample.stories if each.expected}
+        spared = {each.expected.order_no for each in sample.scenarios if each.expected}
         settled = cash.settlement_of(
             effects, account_id=account_id, day=day, seed=seed, spared=spared
         )
@@ -186,12 +186,12 @@ class _Day:
 
     def _key(self) -> dict[str, Any]:
         """The answer key of everything that is planted on that day."""
-        stories = (*map(self._as_settled, self.night.stories), *self._only_settled())
-        key = night.answer_key(replace(self.night, stories=stories))
+        scenarios = (*map(self._as_settled, self.night.scenarios), *self._only_settled())
+        key = night.answer_key(replace(self.night, scenarios=scenarios))
         key["settlement"] = cash.settlement_key(self.settlement)
         key["held_back"] = [each.table("batch_id", "held_back") for each in self.held]
         of_banks = sorted(
-            self.month.planted,
+            self.month.injected,
             key=lambda each: (each.currency, each.about, each.finding if each.is_break else ""),
         )
         key["bank"] = {
@@ -201,24 +201,24 @@ class _Day:
             for name, of in (("breaks", True), ("matched_with_flag", False))
         }
         key["books"] = [each.table("key", "effect_ledger") for each in self.in_books]
-        codes: set[str] = {fault.code for fault in self.settlement.planted}
-        codes |= {each.finding for each in (*self.held, *self.month.planted, *self.in_books)}
+        codes: set[str] = {fault.code for fault in self.settlement.injected}
+        codes |= {each.finding for each in (*self.held, *self.month.injected, *self.in_books)}
         key["not_shown"] = {
             code: why for code, why in key["not_shown"].items() if code not in codes
         }
         return key
 
-    def _as_settled(self, story: Story) -> Story:
+    def _as_settled(self, scenario: Scenario) -> Scenario:
         """A story with what is expected since the settlement says how much was refunded.
 
         No query does: it agrees then, or its capture is still to be settled.
         """
         unknown = Reason.REFUND_AMOUNT_UNKNOWN
-        if story.expected is None or story.expected.finding is not unknown:
-            return story
-        transaction_id = story.expected.transaction_id
+        if scenario.expected is None or scenario.expected.finding is not unknown:
+            return scenario
+        transaction_id = scenario.expected.transaction_id
         if transaction_id not in _ids(self.settlement.true, EntryType.REFUND):
-            return story
+            return scenario
         payment = next(each for each in self.payments if each.transaction_id == transaction_id)
         first = min(
             (line.settled_on for line in self.before), default=str(self.night.business_date)
@@ -226,15 +226,15 @@ class _Day:
         settled = _ids((*self.before, *self.settlement.lines), EntryType.CAPTURE)
         if transaction_id in settled or str(payment.authorised_at.date()) < first:
             why = "the settlement says how much"
-            return expecting(story, Flag.REFUND_FROM_SETTLEMENT, why, of=payment)
+            return expecting(scenario, Flag.REFUND_FROM_SETTLEMENT, why, of=payment)
         why = "the settlement says how much, and has no capture yet"
-        return expecting(story, "pending", why, of=payment)
+        return expecting(scenario, "pending", why, of=payment)
 
-    def _only_settled(self) -> Iterator[Story]:
+    def _only_settled(self) -> Iterator[Scenario]:
         """Payments that no file of the merchant has are asked about where the settlement does."""
-        known = {line.order_no for story in self.night.stories for line in story.orders}
-        known |= {line.order_no for story in self.night.stories for line in story.ledger}
-        known |= {each.expected.order_no for each in self.night.stories if each.expected}
+        known = {line.order_no for scenario in self.night.scenarios for line in scenario.orders}
+        known |= {line.order_no for scenario in self.night.scenarios for line in scenario.ledger}
+        known |= {each.expected.order_no for each in self.night.scenarios if each.expected}
         refunded = _ids(self.settlement.true, EntryType.REFUND)
         now = BusinessCalendar.of().closes_at(self.night.business_date)
         for payment in self.payments:
@@ -243,16 +243,16 @@ class _Day:
                 early = now < payment.authorised_at + ORDER_GRACE
                 finding: Finding = "pending" if early else BreakCode.MISSING_IN_ORDERS
                 why = "refunded in part and settled; no order file holds it"
-                yield expecting(Story(), finding, why, of=payment, payment=payment)
+                yield expecting(Scenario(), finding, why, of=payment, payment=payment)
         left_out = {
             fault.true.transaction_id
-            for fault in self.settlement.planted
+            for fault in self.settlement.injected
             if fault.code is BreakCode.SETTLEMENT_MISSING and fault.true is not None
         }
         for payment in self.payments:
             if payment.transaction_id in left_out:
                 why = "not settled, and not late by then"
-                yield expecting(Story(), "pending", why, of=payment)
+                yield expecting(Scenario(), "pending", why, of=payment)
 
 
 def _is_part(payment: TruePayment) -> bool:
@@ -264,14 +264,14 @@ def _ids(lines: Sequence[SettlementLine], kind: EntryType) -> set[str]:
 
 
 def _next(
-    sandbox: Sandbox, handed: ReportedSoFar, *, day: date, account_id: str
+    sandbox: Sandbox, delivered: ReportedSoFar, *, day: date, account_id: str
 ) -> tuple[dict[str, str], ReportedSoFar]:
     """The files of a date after the last one, and what the next one rests on.
 
     Shoppers buy something on that date. The ledger has what was booked since.
     """
     sales = _sold(sandbox, day) if account_id == sandbox.options.account else []
-    effects = _effects_by(sandbox, day=day, after=handed.position)
+    effects = _effects_by(sandbox, day=day, after=delivered.position)
     own = [effect for effect in effects if effect.account_id == account_id]
     lines = [
         cash.of_one_currency(effect, day=day)
@@ -281,16 +281,16 @@ def _next(
     payouts = cash.pay_outs_of(lines)
     month = cash.bank_month(
         payouts,
-        coming=handed.coming,
-        last=handed.last,
-        since=handed.day,
+        coming=delivered.coming,
+        last=delivered.last,
+        since=delivered.day,
         day=day,
         seed=sandbox.options.seed,
     )
-    paid = [*handed.paid, *payouts]
-    known, opens = {*handed.booked}, datetime.combine(day, cash.BOOKED_AT)
+    paid = [*delivered.paid, *payouts]
+    known, opens = {*delivered.booked}, datetime.combine(day, cash.BOOKED_AT)
     entries = [
-        *cash.plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
+        *cash.plain_books(delivered.unbooked, arrived=month.arrived, paid=paid),
         *(
             LedgerLine(
                 **ids_of(effect),
@@ -320,12 +320,12 @@ def _next(
     }
     return texts, ReportedSoFar(
         day=day,
-        position=(effects[-1].position if effects else None) or handed.position,
-        last=month.last_statements() or handed.last,
+        position=(effects[-1].position if effects else None) or delivered.position,
+        last=month.last_statements() or delivered.last,
         coming=month.coming,
         unbooked=(*lines, *payouts),
         paid=paid,
-        booked=handed.booked,
+        booked=delivered.booked,
     )
 
 

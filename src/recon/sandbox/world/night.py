@@ -1,6 +1,6 @@
 """The sample night: the payments, the story each gets, and the merchant's files of it.
 
-What is planted stands in `stories.toml`: which payments a story fits, the finding, and what is
+What is planted stands in `scenarios.toml`: which payments a story fits, the finding, and what is
 changed in files that agree with the gateway. Effects are worked out from what each side holds, not
 by the engine. Order files come from several channels; the ledger is a CSV file and a table behind
 SQL. Field names of rows are the columns of their files, in order; amounts are minor units. Same
@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.money import format_minor_units
-from recon.model.words import (
+from recon.model.terms import (
     BreakCode,
     EntryType,
     Flag,
@@ -33,7 +33,7 @@ from recon.model.words import (
     OrderStatus,
     UnverifiedReason,
 )
-from recon.model.words import UnverifiedReason as Reason
+from recon.model.terms import UnverifiedReason as Reason
 from recon.sandbox.book import Effect, ids_of
 
 BOOKING_GRACE = Grace(2, "bd")
@@ -324,7 +324,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Scenario:
     """Everything that the merchant's files say of one order, and the expectation."""
 
     orders: tuple[OrderLine, ...] = ()
@@ -356,7 +356,7 @@ class SampleNight:
     business_date: date
     account: Account
     seed: int
-    stories: tuple[Story, ...]
+    scenarios: tuple[Scenario, ...]
     bad_rows: tuple[UnreadableRow, ...]
     fees: tuple[LedgerLine, ...]
     """Entries of no order."""
@@ -365,39 +365,39 @@ class SampleNight:
 
 
 def expecting(
-    story: Story,
+    scenario: Scenario,
     finding: Finding,
     why: str,
     *,
     of: TruePayment | OrderLine,
     payment: TruePayment | None = None,
-) -> Story:
+) -> Scenario:
     """The story with its expectation; `payment` is what the gateway has of it."""
     effects: tuple[BreakEffect, ...] = ()
     if isinstance(finding, BreakCode):
-        effects = tuple(_effects(story, of=of, payment=payment))
+        effects = tuple(_effects(scenario, of=of, payment=payment))
     ids = (of.merchant_id, of.account_id, of.order_no, of.transaction_id)
-    return replace(story, expected=Expectation(*ids, why, finding, effects))
+    return replace(scenario, expected=Expectation(*ids, why, finding, effects))
 
 
 _SIGNS = {EntryType.CAPTURE.value: 1, EntryType.REFUND.value: -1, EntryType.CHARGEBACK.value: -1}
 
 
 def _effects(
-    story: Story, *, of: TruePayment | OrderLine, payment: TruePayment | None
+    scenario: Scenario, *, of: TruePayment | OrderLine, payment: TruePayment | None
 ) -> Iterator[BreakEffect]:
     """By account and currency what each side holds of the order; those of 0 left out."""
     gateway = Counter[tuple[str, str]]()
     held = {leg: Counter[tuple[str, str]]() for leg in ("orders", "ledger")}
     if payment:
         gateway[payment.account_id, payment.currency] = payment.net
-    for line in (*story.orders, *story.later):
+    for line in (*scenario.orders, *scenario.later):
         claimed = {
             OrderStatus.PAID.value: line.amount,
             OrderStatus.PARTIALLY_REFUNDED.value: line.amount - (line.refund_amount or 0),
         }
         held["orders"][line.account_id, line.currency] += claimed.get(line.status, 0)
-    for entry in story.ledger:
+    for entry in scenario.ledger:
         signed = _SIGNS.get(entry.entry_type, 0) * entry.amount
         held["ledger"][entry.account_id, entry.currency] += signed
     for place in dict.fromkeys(((of.account_id, of.currency), *gateway, *held["orders"])):
@@ -512,7 +512,7 @@ class _Plant(NamedTuple):
     per_mille: int = 0
 
 
-def _story(plant: _Plant, payment: TruePayment, *, rng: Random, account: Account) -> Story:
+def _scenario(plant: _Plant, payment: TruePayment, *, rng: Random, account: Account) -> Scenario:
 
     def changed(line: OrderLine, cells: Mapping[str, str]) -> OrderLine:
         # In the order of the cells, which draw; one may look at those before it.
@@ -530,16 +530,16 @@ def _story(plant: _Plant, payment: TruePayment, *, rng: Random, account: Account
     if plant.ledger is not None:
         entries = tuple(_ENTRIES[word](payment, line, rng) for word in plant.ledger)
     later = () if plant.later is None else (changed(line, plant.later),)
-    story = Story((line,) * plant.ordered, entries, later=later)
+    scenario = Scenario((line,) * plant.ordered, entries, later=later)
     if (finding := finding_of(plant.finding)) is None:
-        return story
+        return scenario
     of = line if elsewhere else payment
-    story = expecting(story, finding, plant.why, of=of, payment=payment)
-    if elsewhere and story.expected:
-        there, here = story.expected.effects
+    scenario = expecting(scenario, finding, plant.why, of=of, payment=payment)
+    if elsewhere and scenario.expected:
+        there, here = scenario.expected.effects
         alone = ((BreakCode.MISSING_IN_ORDERS, here), (BreakCode.MISSING_AT_GATEWAY, there))
-        story = replace(story, expected=replace(story.expected, alone=alone))
-    return story
+        scenario = replace(scenario, expected=replace(scenario.expected, alone=alone))
+    return scenario
 
 
 def sample_night(
@@ -575,30 +575,30 @@ def sample_night(
         left[:] = [each for each in left if id(each) not in gone]
         return chosen
 
-    def stories_of(plant: _Plant, chosen: Iterable[TruePayment]) -> list[Story]:
-        return [_story(plant, each, rng=rng, account=account) for each in chosen]
+    def stories_of(plant: _Plant, chosen: Iterable[TruePayment]) -> list[Scenario]:
+        return [_scenario(plant, each, rng=rng, account=account) for each in chosen]
 
-    stories: list[Story] = []
+    scenarios: list[Scenario] = []
     for plant in (_Plant(**row) for row in STORIES["payments"]):
-        stories += stories_of(plant, taken(plant, times))
+        scenarios += stories_of(plant, taken(plant, times))
     expired = _Plant(**STORIES["expired"])
-    stories += stories_of(expired, taken(expired, times, account.other_account))
-    stories += _invented(rng, account=account, closes_at=closes_at, times=times)
+    scenarios += stories_of(expired, taken(expired, times, account.other_account))
+    scenarios += _invented(rng, account=account, closes_at=closes_at, times=times)
     settled = _Plant(GatewayState.PAID, "old")
     quarantined = taken(settled, QUARANTINED_PAYMENTS_MAX)
     rows = _unreadable(quarantined, account=account, closes_at=closes_at)
     ledger = {payment.order_no: entries_of(payment) for payment in quarantined}
     for row in rows:
         if row.key_readable:
-            story = Story(ledger=ledger.get(row.line.order_no, ()))
-            stories.append(expecting(story, Reason.ROW_QUARANTINED, row.kind, of=row.line))
+            scenario = Scenario(ledger=ledger.get(row.line.order_no, ()))
+            scenarios.append(expecting(scenario, Reason.ROW_QUARANTINED, row.kind, of=row.line))
     for plant in (_Plant(**row) for row in STORIES["shares"]):
         count = sum(1 for each in left if fits(plant, each, account.account_id))
-        stories += stories_of(plant, taken(plant, count * plant.per_mille // 1000))
+        scenarios += stories_of(plant, taken(plant, count * plant.per_mille // 1000))
     part = _Plant(**STORIES["refunded_elsewhere"])
-    stories += stories_of(part, taken(part, REFUNDED_ELSEWHERE_MAX, ""))
+    scenarios += stories_of(part, taken(part, REFUNDED_ELSEWHERE_MAX, ""))
     plain = [payment for payment in left if not fits(part, payment, "")]
-    stories += [Story((order_of(payment),), entries_of(payment)) for payment in plain]
+    scenarios += [Scenario((order_of(payment),), entries_of(payment)) for payment in plain]
     # Monthly charges of the gateway: no order, compared with nothing here.
     fees = tuple(
         LedgerLine(
@@ -609,7 +609,7 @@ def sample_night(
         for number in range(1, FEES + 1)
     )
     left_out = len(left) - len(plain)
-    return SampleNight(business_date, account, seed, tuple(stories), tuple(rows), fees, left_out)
+    return SampleNight(business_date, account, seed, tuple(scenarios), tuple(rows), fees, left_out)
 
 
 WHOLE_ROW = "(row)"
@@ -654,7 +654,9 @@ def _unreadable(
     ]
 
 
-def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int) -> Iterator[Story]:
+def _invented(
+    rng: Random, *, account: Account, closes_at: datetime, times: int
+) -> Iterator[Scenario]:
     """Orders that the gateway never saw: one story of each kind, `times` over."""
     kinds = STORIES["invented"]
     for number in range(times * len(kinds)):
@@ -675,14 +677,14 @@ def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int)
             booked_at=line.ordered_at + CHECKOUT_TIME + BOOKING_TIME,
         )
         orders = (line,) * kind.get("ordered", True)
-        story, finding = Story(orders, (entry,) * kind.get("booked", False)), kind["finding"]
-        yield expecting(story, finding_of(finding) or "pending", kind["why"], of=line)
+        scenario, finding = Scenario(orders, (entry,) * kind.get("booked", False)), kind["finding"]
+        yield expecting(scenario, finding_of(finding) or "pending", kind["why"], of=line)
 
 
 def order_rows(night: SampleNight) -> dict[str, list[tuple[str, ...]]]:
     """Channel -> the rows of its file, unreadable ones spread among the readable ones."""
     rng = Random(f"channels {night.seed}")
-    lines = [line for story in night.stories for line in story.orders]
+    lines = [line for scenario in night.scenarios for line in scenario.orders]
     lines.sort(key=lambda line: (line.ordered_at, line.order_no))
     spoilt_count = GOOD_ROWS_BETWEEN * len(night.bad_rows)
     spoilt = set(rng.sample(range(len(lines)), min(spoilt_count, len(lines))))
@@ -694,7 +696,7 @@ def order_rows(night: SampleNight) -> dict[str, list[tuple[str, ...]]]:
         rows[channel].append(cells_of(line))
     for number, bad in enumerate(night.bad_rows, start=1):
         rows[SPOILT_CHANNEL].insert(number * (GOOD_ROWS_BETWEEN + 1) - 1, bad.cells)
-    rows[LATE_CHANNEL] = [cells_of(line) for story in night.stories for line in story.later]
+    rows[LATE_CHANNEL] = [cells_of(line) for scenario in night.scenarios for line in scenario.later]
     return rows
 
 
@@ -713,7 +715,7 @@ def inbox_texts(night: SampleNight) -> dict[str, str]:
 
 def ledger_lines(night: SampleNight) -> list[LedgerLine]:
     """The ledger, in the order of booking."""
-    lines = [line for story in night.stories for line in story.ledger]
+    lines = [line for scenario in night.scenarios for line in scenario.ledger]
     return sorted([*lines, *night.fees], key=lambda line: (line.booked_at, line.entry_id))
 
 
@@ -741,7 +743,7 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
 
     Amounts are text with the currency's decimals.
     """
-    expected = [story.expected for story in night.stories if story.expected is not None]
+    expected = [scenario.expected for scenario in night.scenarios if scenario.expected is not None]
     expected.sort(key=lambda expectation: (expectation.account_id, expectation.order_no))
     found = {
         kind: [each for each in expected if isinstance(each.finding, kind)]
@@ -749,7 +751,10 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
     }
     waiting = [each for each in expected if each.finding == "pending"]
     asked = [
-        (line.action, story) for story in night.stories for line in story.orders if line.action
+        (line.action, scenario)
+        for scenario in night.scenarios
+        for line in scenario.orders
+        if line.action
     ]
     held = sum(1 for _, s in asked if s.expected and s.expected.finding == "pending")
     name = _file_name(night, SPOILT_CHANNEL)

@@ -60,7 +60,7 @@ def answered_workbook(
         shown = ", ".join(strange[:BREAKS_SHOWN_MAX])
         msg = f"{shown} is no open break of {run.business_date}; nothing was written"
         raise UsageError(msg)
-    left = not_looked_after(result.breaks, kept=figures.answers)
+    left = not_looked_after(result.breaks, saved=figures.answers)
     chosen = wanted.break_ids or [str(row["break_id"]) for row in left]
     if not chosen:
         msg = (

@@ -45,7 +45,8 @@ from recon.gateway_client import UnsignedError
 from recon.instructions.account import SignerSocket
 from recon.instructions.queries import ask
 from recon.model.errors import ConfigurationError, ReconError, SourceUnreadableError
-from recon.model.words import Clock, GatewayState, KeyAnswer, Reject, SourceFile
+from recon.model.terms import Clock, GatewayState, KeyAnswer, Reject, SourceFile
+from recon.notify.night_log import LOG_VARIABLE
 from recon.privacy.own_servers import is_heard
 from recon.steps.files.lost_facts import check_facts
 from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
@@ -65,7 +66,6 @@ from recon.store.database.migrate import check_revision
 from recon.store.money import sending_rows
 from recon.store.nights import notification_rows, order_rows, runs
 from recon.store.nights.answer_parts import SeenCode, codes_seen
-from recon.telling.night_log import LOG_VARIABLE
 from recon.workers.dask_workers import DaskWorkers
 
 NEEDED_VARIABLES = ("RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL", "RECON_CONFIG_DIR")
@@ -442,13 +442,13 @@ def desk(place: LookedAt, _: str) -> str:
 
 def _cluster(place: LookedAt, _: str) -> str:
     cluster = place.settings.cluster
-    at_once, is_beside = cluster.compared_at_once, cluster.compared_at_once > 1
+    at_once, is_alongside = cluster.compared_at_once, cluster.compared_at_once > 1
     by = "workers" if cluster.address else f"{at_once} processes"
-    compared = f"; comparisons by {by}" * is_beside
+    compared = f"; comparisons by {by}" * is_alongside
     if not cluster.address:
-        return f"none: this {'machine' if is_beside else 'process'} does everything{compared}"
+        return f"none: this {'machine' if is_alongside else 'process'} does everything{compared}"
     with DaskWorkers(cluster) as workers:
-        return f"{cluster.address}: {workers.in_words()}{compared}"
+        return f"{cluster.address}: {workers.as_text()}{compared}"
 
 
 Seen = tuple[SourceFile, Sequence[Reject]]

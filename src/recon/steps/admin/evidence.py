@@ -26,7 +26,7 @@ from recon.model.errors import (
     OutputError,
     UsageError,
 )
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
 from recon.steps.admin.verify import night_files
 from recon.steps.month.folders import closed_folder
@@ -170,7 +170,7 @@ class EvidenceIndex:
     closes: Sequence[tuple[ClosedMonth, CopiedFolder]]
     let_go: Sequence[LetGo]
     people: Sequence[Mapping[str, Any]]
-    words: Sequence[Mapping[str, Any]]
+    statements: Sequence[Mapping[str, Any]]
     """What people said, by the links of the history: number, at, who, what, of what."""
     head: history.Head
 
@@ -226,9 +226,9 @@ def write_evidence(
         head = history.head(connection)
         of_span = {night.run.run_id for night in nights}
         gone = [each for each in all_let_go(connection) if each.run_id in of_span]
-    words = [*_words(links)]
+    statements = [*_text(links)]
     index = EvidenceIndex(
-        span, nights, closes, gone, [*_people(environment, words=words)], words, head
+        span, nights, closes, gone, [*_people(environment, statements=statements)], statements, head
     )
     into.write(HISTORY, _lines(links))
     into.write(DECISIONS, _lines(_decisions(nights, folder=out)))
@@ -314,7 +314,7 @@ def _links(
         yield from history.links_between(connection, head, last=head)
 
 
-def _words(links: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Any]]:
+def _text(links: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Any]]:
     """The links in which a person is named."""
     for link in links:
         document = json.loads(str(link["data"]))
@@ -328,7 +328,7 @@ def _words(links: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Any]]:
 
 
 def _people(
-    environment: Environment, *, words: Sequence[Mapping[str, Any]]
+    environment: Environment, *, statements: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Who may speak now, by approvers.toml, and who spoke in the span, by the history."""
     for short, person in sorted(environment.settings.approvers.items()):
@@ -341,7 +341,7 @@ def _people(
             "known_by": "approvers.toml",
         }
     unknown = {"short": "", "role": "", "limit": dict[str, str](), "has_code": None}
-    for name in sorted({str(word["by"]) for word in words}):
+    for name in sorted({str(statement["by"]) for statement in statements}):
         yield {"name": name, **unknown, "known_by": "history"}
 
 

@@ -30,6 +30,7 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.nights import Mode
+from recon.notify.night_log import LOG_VARIABLE
 from recon.steps.admin.verify import forgotten_folders, night_files
 from recon.steps.month.folders import close_problems
 from recon.steps.runtime.environment import Environment
@@ -48,7 +49,6 @@ from recon.store.money.spill import FOLDER as SPILL
 from recon.store.nights import answer_parts, journal_rows, order_rows, runs, sign_off_rows
 from recon.store.nights.runs import LetGo, Run
 from recon.store.people import closed_months
-from recon.telling.night_log import LOG_VARIABLE
 
 ENTITY = "retention"
 DELETES = "deletes"
@@ -78,11 +78,11 @@ class Spared:
     """What stays though it is older, and what an earlier call left, each as a sentence."""
 
     def __str__(self) -> str:
-        words = f"{self.kind}, kept {self.days} days: {self.count} older"
+        terms = f"{self.kind}, kept {self.days} days: {self.count} older"
         if self.oldest is None:
-            return words
+            return terms
         return (
-            f"{words} ({self.size_bytes / 1024**2:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
+            f"{terms} ({self.size_bytes / 1024**2:.1f} MiB, the oldest of {self.oldest:%Y-%m-%d})"
         )
 
 

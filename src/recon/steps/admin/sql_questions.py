@@ -15,7 +15,7 @@ from recon.steps.runtime.night_folder import (
     DECISIONS,
     PROOF,
     folder_of,
-    is_kept,
+    is_stored,
     sealed_night,
     storage_of,
     stored_decisions,
@@ -63,7 +63,7 @@ def _night(
         night = sealed_night(connection, run, environment=environment)
     folder = held.enter_context(night.storage.local(folder_of(run)))
     moved, every = night.moved, {name: SCHEMAS[name].path for name in VIEWS}
-    paths = {name: path for name, path in every.items() if is_whole or is_kept(path)}
+    paths = {name: path for name, path in every.items() if is_whole or is_stored(path)}
     about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}
     files = {name: folder / moved.get(path, path) for name, path in paths.items()}
     return NightFolder({**about, "is_newest": is_newest}, folder, files)

@@ -30,7 +30,7 @@ from recon.model.errors import (
     SourceMissingError,
 )
 from recon.model.figures import NightFigures
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.approvals.sign_off import later_run
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.second_proof import proven_again
@@ -38,7 +38,7 @@ from recon.steps.files.file_decisions import unendorsed_files
 from recon.steps.money.gate import given_up, link_missing, unendorsed_restores
 from recon.steps.month.folders import FOLDER, close_problems
 from recon.steps.night.report import figures_of
-from recon.steps.runtime.desk import lost_word
+from recon.steps.runtime.desk import lost_endorsement
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.night_folder import (
     INPUTS,
@@ -46,7 +46,7 @@ from recon.steps.runtime.night_folder import (
     changed_totals,
     folder_of,
     is_attempt,
-    is_kept,
+    is_stored,
     links,
     sealed_night,
     storage_at,
@@ -295,33 +295,33 @@ SENT = tuple(
 
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """What people did not agree to although the tables say so, in words; the first of each kind."""
-    words = Endorsed(environment.desk)
+    terms = Endorsed(environment.desk)
     agreed = (override(what, subject=of) for what, of in decision_rows.complete(connection))
     kinds: tuple[Iterable[str], ...] = (
-        filter(None, [lost_word(environment.desk, store=environment.store)]),
-        words.broken(connection),
-        words.row_problems(connection, states=SENT),
-        filter(None, [words.start_problem(connection)]),
+        filter(None, [lost_endorsement(environment.desk, store=environment.store)]),
+        terms.broken(connection),
+        terms.row_problems(connection, states=SENT),
+        filter(None, [terms.start_problem(connection)]),
         _refuted(
             (
                 f"{meaning}: two people are said to have agreed",
-                words.problem(connection, Kind.OVERRIDE, subject=meaning),
+                terms.problem(connection, Kind.OVERRIDE, subject=meaning),
             )
             for meaning in agreed
         ),
-        unendorsed_restores(connection, words),
-        unendorsed_files(connection, words),
+        unendorsed_restores(connection, terms),
+        unendorsed_files(connection, terms),
         _refuted(
             (
                 f"instruction {each} counts as decided ({verdict})",
-                words.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),
+                terms.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),
             )
             for each, verdict in decision_rows.agreed_verdicts(connection)
         ),
         _refuted(
             (
                 f"break {break_id} counts as written off",
-                words.write_off_problem(connection, break_id, money=money),
+                terms.write_off_problem(connection, break_id, money=money),
             )
             for break_id, money in resolution_rows.all_agreed_write_offs(connection)
         ),
@@ -330,7 +330,7 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
             "endorse it"
             for run_id, each in sign_off_rows.all_signatures(connection)
             for says in [{"role": each.role, "workbook_sha256": each.workbook_sha256}]
-            if not words.is_signed(connection, run_id, by=each.by, says=says)
+            if not terms.is_signed(connection, run_id, by=each.by, says=says)
         ),
     )
     return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
@@ -394,7 +394,7 @@ def night_files(
             bound = sealed_night(connection, run, environment=environment).steps.values()
             steps |= {step.folder: step for step in bound}
         for seen in look_through(storage, folder, steps=steps.values(), is_left=is_attempt):
-            stays = is_kept(seen.name.removeprefix(f"{folder}/"), is_signed=is_signed)
+            stays = is_stored(seen.name.removeprefix(f"{folder}/"), is_signed=is_signed)
             if seen.content is not None or stays or not is_gone:
                 yield NightFile(seen, stays)
 

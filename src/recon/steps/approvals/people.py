@@ -21,7 +21,7 @@ from recon.model.errors import (
 from recon.model.figures import Attention
 from recon.model.money import Money
 from recon.model.nights import Account, Mode
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.approvals.verdicts import messages_reported
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import ended as word_ended
@@ -95,7 +95,7 @@ _URGENT_FIRST = tuple(_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _Context:
     """What is known beside the journal's rows, by instruction id or order."""
 
     verdicts: Mapping[str, Sequence[FirstVerdict]]
@@ -108,16 +108,16 @@ class _Beside:
 
     def verdicts_given(self, item: Instruction) -> str:
         """Who says what of it while it is not decided, as a sentence; "" for nobody."""
-        words = self.verdicts.get(item.instruction_id, ())
-        each = ", ".join(f"{word.given_by} says {word.verdict}" for word in words)
-        if len({word.verdict for word in words}) > 1:
+        decisions = self.verdicts.get(item.instruction_id, ())
+        each = ", ".join(f"{decision.given_by} says {decision.verdict}" for decision in decisions)
+        if len({decision.verdict for decision in decisions}) > 1:
             return f"Undecided: {each}; two people must say the same."
         return f"{each}: a second must." if each else ""
 
     def message(self, item: Instruction) -> str:
         """What the gateway told of it, as a sentence; "" for nothing."""
-        words = self.messages.get(item.instruction_id)
-        return f"{words}." if words else ""
+        decisions = self.messages.get(item.instruction_id)
+        return f"{decisions}." if decisions else ""
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
@@ -126,8 +126,8 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
         waiting = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
         open_cases = case_rows.open_cases(connection, run)
         items = [*waiting, *(each.item for each in open_cases)]
-        beside = _beside(connection, run, items=items, environment=environment)
-        cases = tuple(_case_of(case, beside=beside) for case in open_cases)
+        context = _context(connection, run, items=items, environment=environment)
+        cases = tuple(_case_of(case, context=context) for case in open_cases)
         others = (
             *_held_nights(connection, run, environment=environment),
             *_write_offs(connection, run, environment=environment),
@@ -135,13 +135,13 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     now = environment.clock()
     warned = timedelta(days=environment.settings.rules.authorisation.warn_days)
     lines = [
-        _attention_of(each, beside=beside, lapses_before=now + warned)
+        _attention_of(each, context=context, lapses_before=now + warned)
         for each in _urgent_first(waiting)
     ]
     lines.sort(key=lambda entry: not entry.lapses)
     unverified = [
-        _of_no_payment("answer not verified", since=run.started_at, next_step=_sentence(words))
-        for words in not_verified(run, environment=environment)
+        _of_no_payment("answer not verified", since=run.started_at, next_step=_sentence(decisions))
+        for decisions in not_verified(run, environment=environment)
     ]
     return (*cases, *lines, *unverified, *others)[:ATTENTION_MAX]
 
@@ -171,14 +171,14 @@ def _line_of(entry: Attention, *, now: datetime) -> str:
     return f"{entry.what}{of_what}{money}, {since}{own * bool(entry.instruction_id)}"
 
 
-def _beside(
+def _context(
     connection: Connection, run: Run, *, items: Sequence[Instruction], environment: Environment
-) -> _Beside:
+) -> _Context:
     may_have_moved = [item for item in items if item.state not in WITHDRAWABLE]
     captures = [item.order_no for item in items if item.kind is InstructionKind.CAPTURE]
     dated = ShownAnswers(connection, run, environment).authorised_at(captures)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
-    return _Beside(
+    return _Context(
         verdicts=decision_rows.open_verdicts(connection),
         approvals={
             wanted: first.by.by
@@ -196,25 +196,27 @@ def _beside(
     )
 
 
-def _case_of(case: Case, *, beside: _Beside) -> Attention:
+def _case_of(case: Case, *, context: _Context) -> Attention:
     """A final instruction whose opposite is shown; its payment is closed meanwhile."""
     item = case.item
-    words = [
+    decisions = [
         _sentence(case.told),
-        beside.verdicts_given(item),
-        beside.message(item),
+        context.verdicts_given(item),
+        context.message(item),
         _CLOSED if item.transaction_id else _OPEN,
     ]
-    entry = _entry(item, what="contradicted", words=words, since=case.noted_at, beside=beside)
+    entry = _entry(
+        item, what="contradicted", decisions=decisions, since=case.noted_at, context=context
+    )
     return replace(entry, is_undecided=True)
 
 
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
+def _sentence(decisions: str) -> str:
+    return f"{decisions[:1].upper()}{decisions[1:]}." if decisions else ""
 
 
 def _entry(
-    item: Instruction, *, what: str, words: Iterable[str], since: datetime, beside: _Beside
+    item: Instruction, *, what: str, decisions: Iterable[str], since: datetime, context: _Context
 ) -> Attention:
     """What every entry about an instruction says of it."""
     return Attention(
@@ -224,9 +226,9 @@ def _entry(
         currency=item.currency,
         amount=item.amount,
         since=since,
-        next_step=" ".join(filter(None, words)),
+        next_step=" ".join(filter(None, decisions)),
         instruction_id=item.instruction_id,
-        message=beside.messages.get(item.instruction_id, ""),
+        message=context.messages.get(item.instruction_id, ""),
         subject=item.subject,
     )
 
@@ -245,9 +247,9 @@ def _held_nights(
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run takes its place, and is what the page is about
         run_id = nights[day].run_id
-        word = decision_rows.open_word(connection, RELEASE, subject=run_id)
-        if word and not word_ended(word, environment=environment):
-            first = f"{word.by.by} released it; a second person must. "
+        decision = decision_rows.open_decision(connection, RELEASE, subject=run_id)
+        if decision and not word_ended(decision, environment=environment):
+            first = f"{decision.by.by} released it; a second person must. "
         elif ended := release_ended(connection, run_id, environment=environment):
             first = f"That it was released counts no more: {ended}. "
         else:
@@ -314,7 +316,7 @@ def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
     ]
 
 
-def standing_of(run: Run, *, environment: Environment) -> str:
+def status_of(run: Run, *, environment: Environment) -> str:
     """Where a run stands, in words: how it ended and why, working, died, or stopped and why."""
     dry = " (dry run, nothing was sent)" if run.mode is Mode.DRY_RUN else ""
     if run.status == "active":
@@ -327,8 +329,8 @@ def standing_of(run: Run, *, environment: Environment) -> str:
     if run.status == "finished" and run.verdict:
         # `MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all.
         end = end_of(run, environment=environment)
-        beside = f" ({end.verdict})" if end.undone.kind else ""
-        return f"{end.kind}{beside}" + (f": {end.sentence}" if end.sentence else "") + dry
+        context = f" ({end.verdict})" if end.undone.kind else ""
+        return f"{end.kind}{context}" + (f": {end.sentence}" if end.sentence else "") + dry
     return f"stopped after {run.step or 'its start'}{dry}" + (
         f": {run.problem}" if run.problem else ""
     )
@@ -395,19 +397,19 @@ def _since(item: Instruction) -> datetime:
     return next(filter(None, (item.in_doubt_since, item.sent_at, item.planned_at)))
 
 
-def _attention_of(item: Instruction, *, beside: _Beside, lapses_before: datetime) -> Attention:
+def _attention_of(item: Instruction, *, context: _Context, lapses_before: datetime) -> Attention:
     state, wanted = item.state, item.instruction_id
     reason = item.hold or item.message
-    if reason and reason == beside.stopped:
+    if reason and reason == context.stopped:
         reason = STOPPED
-    ends = beside.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
+    ends = context.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
     lapses = ends is not None and ends <= lapses_before
-    words = [
+    decisions = [
         f"The authorisation ends {ends:%Y-%m-%d %H:%M} UTC." if ends and lapses else "",
         _sentence(reason),
-        beside.verdicts_given(item),
-        f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
-        beside.message(item),
+        context.verdicts_given(item),
+        f"{context.approvals[wanted]} approved it." if wanted in context.approvals else "",
+        context.message(item),
         # By which id the gateway's portal finds a payout, which has none of ours.
         f"The gateway knows it as request {item.gateway_request_id}."
         if state in DOUBTFUL and item.kind is InstructionKind.PAYOUT
@@ -418,6 +420,6 @@ def _attention_of(item: Instruction, *, beside: _Beside, lapses_before: datetime
         else _NEXT[state],
     ]
     since = _since(item)
-    entry = _entry(item, what=_WORDS[state], words=words, since=since, beside=beside)
+    entry = _entry(item, what=_WORDS[state], decisions=decisions, since=since, context=context)
     is_undecided = state in DOUBTFUL - {InstructionState.IN_FLIGHT}
     return replace(entry, lapses=lapses, is_undecided=is_undecided)

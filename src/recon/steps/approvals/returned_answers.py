@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from recon.matching.breaks.result import alike_by, subject_of
+from recon.matching.classifying.severity import risk_of_break
 from recon.matching.codes import CODES
-from recon.matching.judging.severity import risk_of_break
 from recon.model.errors import SourceUnreadableError
 from recon.model.money import Money, format_minor_units
 from recon.model.nights import Mode
@@ -31,7 +31,7 @@ from recon.model.resolutions import (
     Taken,
     WorkbookRefusal,
 )
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import redacted
 from recon.steps.approvals.verdicts import note_write_off
@@ -72,7 +72,7 @@ class _Night:
 
     run: Run
     breaks: Mapping[str, Mapping[str, Any]]
-    kept: Mapping[str, StoredAnswer]
+    saved: Mapping[str, StoredAnswer]
     changed: Mapping[str, str]
     """Break -> how a later night shows it otherwise, in words."""
 
@@ -90,8 +90,8 @@ def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
     person.refuse_unproven()
     returned = form.read(path)
     with environment.store.writing() as connection:
-        done, answers, _ = _judged(
-            connection, returned, by=person.word.by, form=form, environment=environment
+        done, answers, _ = _checked(
+            connection, returned, by=person.decision.by, form=form, environment=environment
         )
         if done.repeated:
             return done
@@ -117,7 +117,7 @@ def listed(
     """
     returned = form.read(path)
     with environment.store.reading() as connection:
-        done, _, night = _judged(connection, returned, by="", form=form, environment=environment)
+        done, _, night = _checked(connection, returned, by="", form=form, environment=environment)
     rows: list[tuple[str, ...]] = []
     breaks = {} if night is None else night.breaks
     for taken in done.taken:
@@ -130,7 +130,7 @@ def listed(
     return done, rows
 
 
-def _judged(
+def _checked(
     connection: Connection, returned: Returned, *, by: str, form: Form, environment: Environment
 ) -> tuple[Import, list[NewAnswer], _Night | None]:
     """What becomes of a returned workbook; no night where it was imported before."""
@@ -140,7 +140,7 @@ def _judged(
     night = _night_of(connection, returned, environment=environment)
     _refuse_other_rows(returned, night=night, form=form)
     today = local_day(environment.clock(), environment=environment)
-    return *_judge(returned, night=night, brought=brought, today=today), night
+    return *_check(returned, night=night, brought=brought, today=today), night
 
 
 def local_day(now: datetime, *, environment: Environment) -> date:
@@ -168,8 +168,8 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
             "workbook of that run"
         )
         raise SourceUnreadableError(msg)
-    kept = f"nothing of {returned.name} was taken, answer in the workbook of a newer night"
-    refuse_closed(connection, run, kept=kept)
+    saved = f"nothing of {returned.name} was taken, answer in the workbook of a newer night"
+    refuse_closed(connection, run, saved=saved)
     breaks = _breaks_of(connection, run, environment=environment)
     live = [night for night in nights.values() if night.mode is Mode.LIVE]
     last = max(live, key=lambda night: night.business_date, default=run)
@@ -201,14 +201,14 @@ def _changed(
     versions = {}
     for break_id in breaks.keys() & later.keys():
         then, now = breaks[break_id], later[break_id]
-        words = [
+        decisions = [
             f"{title} is {_fact(now, name)}, was {_fact(then, name)}"
             for name, title in FACTS.items()
             if now[name] != then[name]
         ]
-        if words:
+        if decisions:
             versions[break_id] = (
-                f"stale: the night of {day} shows this break otherwise ({'; '.join(words)}); "
+                f"stale: the night of {day} shows this break otherwise ({'; '.join(decisions)}); "
                 "nothing was kept: answer it in the workbook of that night"
             )
     return versions
@@ -242,7 +242,7 @@ def _refuse(returned: Returned, what: str) -> None:
     raise SourceUnreadableError(msg)
 
 
-def _judge(
+def _check(
     returned: Returned, *, night: _Night, brought: Import, today: date
 ) -> tuple[Import, list[NewAnswer]]:
     refusals = list(returned.refusals)
@@ -250,21 +250,21 @@ def _judge(
     unchanged: set[str] = set()
     own = [row for row in returned.rows if not row.answer.is_blank]
     for row in own:
-        kept = night.kept.get(row.break_id)
-        reaches_further = row.scope == WHOLE_CAUSE and not (kept and kept.scope == WHOLE_CAUSE)
-        if kept is not None and kept.answer == row.answer and not reaches_further:
+        saved = night.saved.get(row.break_id)
+        reaches_further = row.scope == WHOLE_CAUSE and not (saved and saved.scope == WHOLE_CAUSE)
+        if saved is not None and saved.answer == row.answer and not reaches_further:
             unchanged.add(row.break_id)
             continue
-        problem = _problem(row, kept=kept, night=night, today=today)
+        problem = _problem(row, saved=saved, night=night, today=today)
         if problem:
             refusals.append(problem)
             continue
-        answers[row.break_id] = _new(row, break_id=row.break_id, kept=kept, night=night)
+        answers[row.break_id] = _new(row, break_id=row.break_id, saved=saved, night=night)
     first_of: dict[str, ReturnedRow] = {}
     for row in [row for row in own if row.scope == WHOLE_CAUSE and row.break_id in answers]:
         first = first_of.setdefault(alike_by(night.breaks[row.break_id]), row)
         if first is not row:
-            refusals += _said_before(row, first=first)
+            refusals += _answered_before(row, first=first)
             continue
         refusals += _uncovered(row, returned=returned, night=night, taken=answers)
         covered = list(_covered(row, returned=returned, night=night, taken=answers))
@@ -277,11 +277,11 @@ def _judge(
 
 
 def _problem(
-    row: ReturnedRow, *, kept: StoredAnswer | None, night: _Night, today: date
+    row: ReturnedRow, *, saved: StoredAnswer | None, night: _Night, today: date
 ) -> WorkbookRefusal | None:
     """Why an answer cannot be taken."""
     answer = row.answer
-    if problem := _stale(row, kept=kept, night=night):
+    if problem := _stale(row, saved=saved, night=night):
         return WorkbookRefusal(row.cells["Resolution"], answer.resolution, problem)
     if answer.resolved_on is not None and answer.resolved_on > today:
         problem = f"a day that is still to come: today is {today}; write when it was done"
@@ -292,18 +292,18 @@ def _problem(
         if holds_card(text):
             why = "looks like a card number, which does not belong here: say it without"
             return WorkbookRefusal(row.cells[title], redacted(text), why)
-    needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
-    if needs_words and not answer.comment:
+    needs_comment = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
+    if needs_comment and not answer.comment:
         problem = f"{answer.resolution!r} needs a comment that says why"
         return WorkbookRefusal(row.cells["Comment"], "", problem)
     return None
 
 
-def _stale(row: ReturnedRow, *, kept: StoredAnswer | None, night: _Night) -> str:
+def _stale(row: ReturnedRow, *, saved: StoredAnswer | None, night: _Night) -> str:
     """That the answer was given before another one, or about what is no longer so; else ""."""
-    if row.version != (kept.version if kept else 0):
+    if row.version != (saved.version if saved else 0):
         return (
-            f"stale: {kept.by if kept else 'nobody'} answered this break since the workbook was "
+            f"stale: {saved.by if saved else 'nobody'} answered this break since the workbook was "
             "written; look at the newest workbook first"
         )
     return night.changed.get(row.break_id, "")
@@ -314,22 +314,24 @@ def _covered(
 ) -> Iterator[NewAnswer]:
     """The other breaks of the row's cause that nobody answered in their own right."""
     for other in _of_cause(row, returned=returned, night=night):
-        kept = night.kept.get(other.break_id)
-        is_answered = other.break_id in taken or _has_its_own(other, kept=kept)
-        if is_answered or _stale(other, kept=kept, night=night):
+        saved = night.saved.get(other.break_id)
+        is_answered = other.break_id in taken or _has_its_own(other, saved=saved)
+        if is_answered or _stale(other, saved=saved, night=night):
             continue
-        new = _new(row, break_id=other.break_id, kept=kept, night=night)
+        new = _new(row, break_id=other.break_id, saved=saved, night=night)
         yield replace(new, scope=FROM_CAUSE)
 
 
-def _has_its_own(row: ReturnedRow, *, kept: StoredAnswer | None) -> bool:
+def _has_its_own(row: ReturnedRow, *, saved: StoredAnswer | None) -> bool:
     """Whether a break has an answer that was not one to every break of its cause."""
     if row.answer.is_blank:
         return False
-    return kept is None or kept.answer != row.answer or kept.scope not in {WHOLE_CAUSE, FROM_CAUSE}
+    return (
+        saved is None or saved.answer != row.answer or saved.scope not in {WHOLE_CAUSE, FROM_CAUSE}
+    )
 
 
-def _said_before(row: ReturnedRow, *, first: ReturnedRow) -> Iterator[WorkbookRefusal]:
+def _answered_before(row: ReturnedRow, *, first: ReturnedRow) -> Iterator[WorkbookRefusal]:
     """A second, other answer to every break of a cause: no break has two."""
     if row.answer != first.answer:
         problem = (
@@ -361,9 +363,9 @@ def _uncovered(
         )
         yield WorkbookRefusal(row.cells["Applies to"], row.scope, problem)
     for other in others:
-        kept = night.kept.get(other.break_id)
-        problem = _stale(other, kept=kept, night=night)
-        if _has_its_own(other, kept=kept):
+        saved = night.saved.get(other.break_id)
+        problem = _stale(other, saved=saved, night=night)
+        if _has_its_own(other, saved=saved):
             order = subject_of(night.breaks[other.break_id])
             problem = (
                 f"{order} has an answer of its own, which stands: the one of row {row.number} to "
@@ -373,11 +375,13 @@ def _uncovered(
             yield WorkbookRefusal(other.cells["Resolution"], row.answer.resolution, problem)
 
 
-def _new(row: ReturnedRow, *, break_id: str, kept: StoredAnswer | None, night: _Night) -> NewAnswer:
+def _new(
+    row: ReturnedRow, *, break_id: str, saved: StoredAnswer | None, night: _Night
+) -> NewAnswer:
     return NewAnswer(
         account=night.run.account,
         break_id=break_id,
-        version=(kept.version if kept else 0) + 1,
+        version=(saved.version if saved else 0) + 1,
         answer=row.answer,
         waits=row.answer.resolution == WRITE_OFF,
         sheet_row=row.number,

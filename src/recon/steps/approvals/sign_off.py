@@ -22,10 +22,10 @@ from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
 from recon.matching.breaks.result import subject_of
-from recon.matching.judging.severity import urgency
+from recon.matching.classifying.severity import urgency
 from recon.model.errors import ArchiveError, ConfigurationError, NightLetGoError, UsageError
-from recon.model.resolutions import StoredAnswer, answered_words, lacking, still_there
-from recon.model.words import DIGITS_READ, SEVERE, Verdict
+from recon.model.resolutions import StoredAnswer, answered_text, lacking, still_there
+from recon.model.terms import DIGITS_READ, SEVERE, Verdict
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.identity import Person
 from recon.steps.runtime.night_folder import (
@@ -43,7 +43,7 @@ from recon.steps.runtime.predecessor import (
     MISSING,
     NO_BUSINESS_DAY,
     STILL_OPEN,
-    standing_without_a_night,
+    missed_without_a_run,
 )
 from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
@@ -110,7 +110,7 @@ def write_signature(
         bound = newest(links(connection, run.run_id))
         inputs = input_rows.load(connection, run.run_id)
         rules = runs.digests_of(connection, run.run_id)["rules_digest"]
-    rows = ({"break_id": key, **asdict(kept)} for key, kept in sorted(answers.items()))
+    rows = ({"break_id": key, **asdict(saved)} for key, saved in sorted(answers.items()))
     lines = "".join(json.dumps(row, sort_keys=True, default=str) + "\n" for row in rows)
     names = [{**asdict(each), "at": each.at.isoformat()} for each in signatures]
     return write(
@@ -141,7 +141,7 @@ class Night:
     business_date: date
     run_id: str
     """"" when it never ran."""
-    standing: str
+    status: str
     """The verdict, or that it stopped or still runs; without a night that it is missing, was
     skipped and why, or that none was due."""
     signed: tuple[Signature, ...]
@@ -157,10 +157,10 @@ class Night:
     @property
     def due(self) -> bool:
         """Whether anybody expects a night of this day."""
-        return self.standing not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
+        return self.status not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
 
     @property
-    def signed_words(self) -> str:
+    def signed_text(self) -> str:
         """Who signed its workbook, and for how many days somebody has not."""
         names = ", ".join(f"{signature.role} {signature.by}" for signature in self.signed)
         days = f"{self.unsigned_days} day{'s' * (self.unsigned_days != 1)}"
@@ -170,9 +170,9 @@ class Night:
     @property
     def exit_code(self) -> int:
         """That of its verdict; a night that is missing or stopped proves nothing."""
-        if self.standing in set(Verdict):
-            return Verdict(self.standing).exit_code
-        return Verdict.NOT_PROVEN.exit_code if self.standing in {MISSING, "stopped"} else 0
+        if self.status in set(Verdict):
+            return Verdict(self.status).exit_code
+        return Verdict.NOT_PROVEN.exit_code if self.status in {MISSING, "stopped"} else 0
 
 
 def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
@@ -205,7 +205,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         OutputError: no signed copy can be made of the workbook.
     """
     environment = person.environment
-    role, word = wanted.role, person.word
+    role, decision = wanted.role, person.decision
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
@@ -213,7 +213,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
     with environment.store.reading() as connection:
         signing = _allowed(connection, wanted, person=person)
     digest = signing.night.workbook_sha256
-    name = Signature(role, word.by, word.authenticated, word.at, digest)
+    name = Signature(role, decision.by, decision.authenticated, decision.at, digest)
     sealed = write_signature(
         signing.run,
         signatures=(*signing.before, name),
@@ -225,7 +225,9 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         if _allowed(connection, wanted, person=person) != signing:
             msg = "somebody answered or signed at the same time: look at it, then sign again"
             raise UsageError(msg)
-        sign_off_rows.save(connection, wanted.run_id, role=role, word=word, workbook_sha256=digest)
+        sign_off_rows.save(
+            connection, wanted.run_id, role=role, decision=decision, workbook_sha256=digest
+        )
         bind(connection, signing.run, sealed=[sealed], environment=environment)
         says = {"role": role, "workbook_sha256": digest}
         person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
@@ -267,10 +269,10 @@ def to_sign(run_id: str, *, environment: Environment) -> str:
         except (UsageError, NightLetGoError, ArchiveError, ConfigurationError) as error:
             return f"Not to be signed yet: {error}."
     zone = environment.settings.rules.business_calendar.zone
-    standing = still_there(severities, answers, night=run.started_at, zone=zone)
-    words = "; ".join(filter(None, (answered_words(severities, answers), standing)))
+    status = still_there(severities, answers, night=run.started_at, zone=zone)
+    decisions = "; ".join(filter(None, (answered_text(severities, answers), status)))
     missing = " and ".join(left)
-    return f"You may sign (`recon sign-off {run_id}`), as {missing}: {words}."
+    return f"You may sign (`recon sign-off {run_id}`), as {missing}: {decisions}."
 
 
 def answers_of(night: Night, *, environment: Environment) -> Mapping[str, StoredAnswer]:
@@ -322,9 +324,9 @@ def _nights_of(
         if night is not None:
             yield _night_of(connection, night, today=today)
             continue
-        standing = standing_without_a_night(day, nights=finished, rules=rules, now=now)
-        waits = (today - day).days if standing == MISSING else 0
-        yield Night(*account, day, "", standing, (), "", waits)
+        status = missed_without_a_run(day, nights=finished, rules=rules, now=now)
+        waits = (today - day).days if status == MISSING else 0
+        yield Night(*account, day, "", status, (), "", waits)
 
 
 def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
@@ -335,13 +337,13 @@ def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
     day = run.business_date
     complete = len(counting) == len(ROLES)
-    standing = run.verdict if run.status == "finished" else run.status
+    status = run.verdict if run.status == "finished" else run.status
     return Night(
         run.merchant_id,
         run.account_id,
         day,
         run.run_id,
-        standing,
+        status,
         counting,
         because,
         0 if complete else (today - day).days,
@@ -357,8 +359,8 @@ def _earlier_signed(connection: Connection, run: Run) -> str:
     earlier = sign_off_rows.signed_earlier(connection, run)
     if earlier is None:
         return ""
-    words = _reported(sign_off_rows.signatures(connection, earlier))
-    return f"run {run.run_id} replaced run {earlier}, which {words} had signed"
+    decisions = _reported(sign_off_rows.signatures(connection, earlier))
+    return f"run {run.run_id} replaced run {earlier}, which {decisions} had signed"
 
 
 def later_run(connection: Connection, run_id: str) -> str:
@@ -463,7 +465,7 @@ def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
     own = [name for name in names.values() if person.is_same(name.by)]
     if not own or len(names) == len(ROLES):
         return ""
-    sign_off_rows.take_back(connection, run_id, signature=own[0], word=person.word)
+    sign_off_rows.take_back(connection, run_id, signature=own[0], decision=person.decision)
     person.endorse_taken_back(connection, Kind.SIGN_OFF, run_id)
     return f"the signature as {own[0].role} under run {run_id}"
 
@@ -489,8 +491,8 @@ def _refuse_night(
     rows = [] if breaks is None else rows_of(breaks)
     severities = {str(row["break_id"]): str(row["severity"]) for row in rows}
     every = resolution_rows.stored_answers(connection, signed.account)
-    answers = {key: kept for key, kept in every.items() if key in severities}
-    alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
+    answers = {key: saved for key, saved in every.items() if key in severities}
+    alone = [] if breaks is None else not_looked_after(breaks, saved=answers)
     if alone:
         shown = ", ".join(subject_of(row) for row in alone[:BREAKS_SHOWN_MAX])
         severe, _ = lacking(severities, answers)
@@ -520,12 +522,12 @@ def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
 
 
 def not_looked_after(
-    breaks: pd.DataFrame, *, kept: Mapping[str, StoredAnswer]
+    breaks: pd.DataFrame, *, saved: Mapping[str, StoredAnswer]
 ) -> list[Mapping[str, Any]]:
     """Breaks of severity high or above without an owner or a comment, the most urgent first."""
     severe = breaks[breaks["severity"].isin(SEVERE)]
     return [
         row
         for row in sorted(rows_of(severe), key=urgency)
-        if not ((answer := kept.get(row["break_id"])) and answer.answer.is_looked_after)
+        if not ((answer := saved.get(row["break_id"])) and answer.answer.is_looked_after)
     ]

@@ -78,7 +78,7 @@ EVERY = (
 """Each takes back what one person said of a subject; what that was, "" for nothing."""
 
 
-def words_taken_back(subject: str, *, person: Person) -> str:
+def decisions_taken_back(subject: str, *, person: Person) -> str:
     """Take back what a person said of a subject; what it was, in words.
 
     The subject is a list's digest, an instruction, a run, or what was to be allowed.

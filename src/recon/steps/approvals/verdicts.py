@@ -17,7 +17,7 @@ from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import quarantine, waited
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
-from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
+from recon.model.terms import REJECTED_STATES, InstructionKind, InstructionState, Verdict
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import Person, agreed
 from recon.steps.runtime.predecessor import refuse_closed, release_ended
@@ -174,14 +174,14 @@ def resolve(
     person.refuse_unproven()
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
-        at = person.word.at
+        at = person.decision.at
         instruction, has_case = _undecided(connection, instruction_id, verdict=verdict, at=at)
         if not has_case and verdict == NOT_APPLIED:
             _refuse_early(connection, instruction, environment=environment)
         named = message and named_message(connection, instruction, digest=message)
         seen = "; ".join(filter(None, (named, evidence.strip())))
         own, others, gone = _stated(connection, instruction_id, person=person)
-        if any(word.verdict == verdict for word in own):
+        if any(statement.verdict == verdict for statement in own):
             msg = f"{person.declared.name} said so already; a second person must say the same"
             raise UsageError(msg)
         person.refuse_alone()
@@ -192,14 +192,14 @@ def resolve(
             instruction_id,
             decision=verdict,
             evidence=seen,
-            word=person.word,
+            person=person.decision,
             ends=(*own, *gone),
         )
-        before = next((word.verdict for word in own), "")
+        before = next((statement.verdict for statement in own), "")
         first = _agreeing(others, verdict=verdict, person=person)
         if first is None:
             return DoubtDecision(instruction, decided=False, others=others, before=before)
-        both = f"{first.given_by} and {person.word.in_words}"
+        both = f"{first.given_by} and {person.decision.as_text}"
         reason = f"{verdict} by {both}: {first.evidence}; {seen}"
         if has_case:
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
@@ -208,8 +208,10 @@ def resolve(
             decided = move(connection, instruction, to=STATES[verdict], values=values)
             read = case_rows.clock_event(instruction_id, uptime=environment.uptime())
             append(connection, [decided, read], at=at)
-        open_words = decision_rows.open_verdicts_of(connection, instruction_id)
-        decision_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
+        open_decisions = decision_rows.open_verdicts_of(connection, instruction_id)
+        decision_rows.close_verdicts(
+            connection, open_decisions, decided=verdict, person=person.decision
+        )
     return DoubtDecision(instruction, decided=True, others=others, before=before)
 
 
@@ -218,9 +220,9 @@ def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
     item = decision.instruction
     what = f"{item.kind} of {item.subject}, {verdict}"
     against = [
-        f"{word.given_by} says {word.verdict}"
-        for word in decision.others
-        if word.verdict != verdict
+        f"{statement.given_by} says {statement.verdict}"
+        for statement in decision.others
+        if statement.verdict != verdict
     ]
     changed = f" Your earlier word ({decision.before}) counts no more." if decision.before else ""
     if decision.decided:
@@ -240,7 +242,7 @@ def take_back_verdict(connection: Connection, instruction_id: str, *, person: Pe
     own, _, _ = _stated(connection, instruction_id, person=person)
     if not own:
         return ""
-    decision_rows.end_verdicts(connection, own, word=person.word, event=TAKEN_BACK)
+    decision_rows.end_verdicts(connection, own, person=person.decision, event=TAKEN_BACK)
     person.endorse_taken_back(connection, Kind.DECISION, instruction_id)
     return f"the word {own[-1].verdict} about instruction {instruction_id}"
 
@@ -249,11 +251,11 @@ def _stated(
     connection: Connection, instruction_id: str, *, person: Person
 ) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
     """Open words about an instruction: one's own, those of others, and of people who left."""
-    words = decision_rows.open_verdicts_of(connection, instruction_id)
+    statements = decision_rows.open_verdicts_of(connection, instruction_id)
     left = partial(has_left, declared=person.environment.settings.approvers)
-    gone = tuple(word for word in words if left(word.given_by))
-    own = tuple(word for word in words if person.is_same(word.given_by))
-    return own, tuple(word for word in words if word not in (*own, *gone)), gone
+    gone = tuple(statement for statement in statements if left(statement.given_by))
+    own = tuple(statement for statement in statements if person.is_same(statement.given_by))
+    return own, tuple(statement for statement in statements if statement not in (*own, *gone)), gone
 
 
 def _agreeing(
@@ -261,10 +263,10 @@ def _agreeing(
 ) -> FirstVerdict | None:
     """Who said the same, so that the two decide it together."""
     declared = person.environment.settings.approvers
-    for word in others:
-        other = declared[person_key(word.given_by, declared=declared)]
-        if word.verdict == verdict and not problem_of_two((other, person.declared)):
-            return word
+    for statement in others:
+        other = declared[person_key(statement.given_by, declared=declared)]
+        if statement.verdict == verdict and not problem_of_two((other, person.declared)):
+            return statement
     return None
 
 
@@ -375,11 +377,13 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
         wanted = waiting[answer_id]
         # What was open at a close stays so there; a newer night's workbook takes the answer again.
         night = runs.get(connection, wanted.run_id)
-        kept = "nothing was agreed to, answer the break in the workbook of a newer night"
-        refuse_closed(connection, night, kept=kept)
+        saved = "nothing was agreed to, answer the break in the workbook of a newer night"
+        refuse_closed(connection, night, saved=saved)
         decides = _may_write_off(connection, wanted)
         person.refuse_second(wanted.given_by, decides=decides)
-        resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
+        resolution_rows.agree(
+            connection, answer_id, by=person.decision.as_text, at=person.decision.at
+        )
         money = resolution_rows.write_off_of(connection, answer_id)
         note_write_off(connection, wanted.break_id, money=money, person=person)
     return wanted.break_id

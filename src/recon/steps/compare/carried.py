@@ -63,7 +63,7 @@ from recon.matching.frames.total_rows import ACCOUNT, Place, counts, paired, sum
 from recon.matching.frames.versions import REPEAT
 from recon.matching.sides.agreed_fees import with_month_volumes
 from recon.matching.sides.ledger_side import CLOSERS, entry_versions, is_base_type
-from recon.matching.sides.payouts import judged_entries
+from recon.matching.sides.payouts import classified_entries
 from recon.matching.sides.settlement_side import PAY_OUT, as_earlier
 from recon.model.errors import (
     ArchiveBrokenError,
@@ -73,7 +73,7 @@ from recon.model.errors import (
 )
 from recon.model.figures import PLAIN_FILES
 from recon.model.money import format_minor_units
-from recon.model.words import ControlTotal, EntryType, GatewayState, Reject, SourceFile, SourceKind
+from recon.model.terms import ControlTotal, EntryType, GatewayState, Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import redacted
 from recon.proof.books_bridge import Books
 from recon.proof.night_tables import (
@@ -89,7 +89,7 @@ from recon.steps.files.bank_files import BankFiles
 
 NIGHT = "night"
 """The folder of a result that holds its sealed steps."""
-INPUTS, RESULTS, HANDED_ON = STEPS = ("inputs", "results", "handed-on")
+INPUTS, RESULTS, CARRIED_FORWARD = STEPS = ("inputs", "results", "handed-on")
 """In their order; what is handed on lies there as what a night compared and carried forward."""
 KNOWN = "known.json"
 _KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
@@ -172,7 +172,7 @@ def read_earlier_run(folder: Path) -> EarlierRun:
             kind, rows = SourceKind(name), entry.rows
             if name == "bank" and sources.bank is not None:  # an entry is a row
                 rows = int(sources.bank.entries["part"].eq(0).sum())
-            shown = f"{HANDED_ON}/{entry.name}"
+            shown = f"{CARRIED_FORWARD}/{entry.name}"
             files[kind] = SourceFile(kind, shown, entry.sha256, entry.bytes, rows, rows, 0, 0)
     return EarlierRun(
         previous_of_tables(tables),
@@ -366,7 +366,7 @@ def _named(lines: pd.DataFrame, *, by: Sources) -> Bools:
     return named
 
 
-def handed_on(
+def passed_on(
     result: Reconciliation,
     *,
     sources: Sources,
@@ -398,7 +398,8 @@ def handed_on(
             entries = _cash_of(sources, lines=lines, rules=rules)
         # Under names of their own: files of two runs may share theirs.
         lines, entries = (
-            rows.assign(source=HANDED_ON, line=range(1, len(rows) + 1)) for rows in (lines, entries)
+            rows.assign(source=CARRIED_FORWARD, line=range(1, len(rows) + 1))
+            for rows in (lines, entries)
         )
     bank = None if banks is None else _handed_bank(banks.source, rules=rules)
     files = [table.facts.source_file for table in settled]
@@ -461,7 +462,7 @@ def seal_night(
         sources: what was compared.
         previous: what an earlier run left open.
         books: every step of the ledger's money.
-        handed: see `handed_on`.
+        handed: see `passed_on`.
         rules: by which it was compared.
 
     Raises:
@@ -473,7 +474,7 @@ def seal_night(
     steps: dict[str, Iterable[Part]] = {
         INPUTS: rows_of(chain(input_tables(sources), small.items())),
         RESULTS: rows_of(result_tables(result)),
-        HANDED_ON: chain(
+        CARRIED_FORWARD: chain(
             rows_of(chain(input_tables(handed.sources), next_small.items())),
             [Document(KNOWN, json.dumps(document, ensure_ascii=False).encode())],
         ),
@@ -516,7 +517,7 @@ def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataF
     if ledger is None:
         return frame_of((), columns=LEDGER_COLUMNS)
     cash = is_base_type(ledger["entry_type"], *BASES.values(), EntryType.BANK)
-    cash &= ~judged_entries(sources)
+    cash &= ~classified_entries(sources)
     closers = is_base_type(ledger["entry_type"], *CLOSERS) & (texts(ledger["transaction_id"]) == "")
     once = entry_versions(ledger) != REPEAT
     entries = ledger[(cash | closers) & once]

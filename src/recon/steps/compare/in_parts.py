@@ -34,11 +34,11 @@ from recon.proof.night_parts import (
     ORDERS_PER_PART,
     PARTS_MIN,
     SECTIONS,
+    ClassifiedPart,
     Gathering,
-    JudgedPart,
     PartFigures,
+    classified_part,
     has_parts,
-    judged_part,
     reconcile_rest,
 )
 from recon.proof.night_tables import (
@@ -54,14 +54,14 @@ from recon.proof.night_tables import (
 from recon.steps.compare.rules_change import is_under_signed_rules
 from recon.steps.compare.stored_sources import (
     IN_STRETCHES,
-    HandedNight,
-    Stretch,
-    handed_night,
+    NightJob,
+    RowRange,
     keys_needed,
+    night_job,
     opened_night,
-    rows_of_stretch,
+    row_ranges,
+    rows_of_range,
     small_of_night,
-    stretches,
 )
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
@@ -84,7 +84,7 @@ DONE = "judged a part"
 class CutNight:
     """The parts of a night before anybody does one."""
 
-    cut: Sequence[Stretch]
+    cut: Sequence[RowRange]
     elsewhere: Elsewhere
     books: Books
 
@@ -100,8 +100,8 @@ NAME_DIGITS = 12
 class PartOfNight:
     """What a process is told of a part."""
 
-    night: HandedNight
-    stretch: Stretch
+    night: NightJob
+    row_range: RowRange
     elsewhere: Elsewhere
 
 
@@ -149,14 +149,14 @@ def gathered(night: SealedNight, *, small: Sources, rules: Rules) -> CutNight:
     Raises:
         ArchiveError: the archive cannot be reached, or a file is not as it was written.
     """
-    cut = stretches(night, orders_per_part=ORDERS_PER_PART)
+    cut = row_ranges(night, orders_per_part=ORDERS_PER_PART)
     gathering, way = Gathering(small, rules=rules), Way("parts looked at", of=len(cut))
-    for stretch in cut:
-        gathering.see(rows_of_stretch(night, stretch))
+    for row_range in cut:
+        gathering.see(rows_of_range(night, row_range))
         give_back()
         way.more()
     for number in gathering.to_see_again():
-        gathering.see_again(rows_of_stretch(night, cut[number]))
+        gathering.see_again(rows_of_range(night, cut[number]))
     return CutNight(cut, gathering.elsewhere(), gathering.books())
 
 
@@ -183,7 +183,7 @@ def compared_in_parts(
         ClusterError: those who do them are gone.
         ArchiveError: the archive cannot be reached.
     """
-    handed = handed_night(run, written=[compared], environment=environment)
+    handed = night_job(run, written=[compared], environment=environment)
     asked = [PartOfNight(handed, each, gathered.elsewhere) for each in gathered.cut]
     done = _done(asked, environment=environment)
     give_back()
@@ -225,21 +225,23 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
     """As `do_part`, with an environment that is passed in."""
     night = opened_night(part.night, variables=variables)
     small, previous = small_of_night(night)
-    rows = rows_of_stretch(night, part.stretch)
+    rows = rows_of_range(night, part.row_range)
     cut: dict[str, Any] = {leg: getattr(rows, leg) for leg in LEGS}
-    judged = judged_part(
+    classified = classified_part(
         replace(small, **cut),
         elsewhere=part.elsewhere,
         rules=part.night.rules,
         as_of=part.night.as_of,
         previous=previous,
     )
-    figures = judged.figures
-    files = write_files(night, name=f"{part.stretch.number:05}", rows=rows_of(_tables(judged)))
+    figures = classified.figures
+    files = write_files(
+        night, name=f"{part.row_range.number:05}", rows=rows_of(_tables(classified))
+    )
     return PartDone(figures, frozenset(rows.gateway["answer"].unique()), files)
 
 
-def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
+def _tables(part: ClassifiedPart) -> Iterator[tuple[str, pa.Table]]:
     for name in SECTIONS:
         yield name, table_of(part.frames[name], name=name)
     yield ITEMS, part.items
@@ -250,7 +252,7 @@ def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
     yield from tariff_tables(part.left.settlement).items()
 
 
-def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> JudgedPart:
+def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> ClassifiedPart:
     """A part as its files have it.
 
     They are SECTIONS and items of what is aside, IN_STRETCHES of what is left, and tariffs of lines
@@ -275,7 +277,7 @@ def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> JudgedPart
             if name == SETTLEMENT:
                 frame = with_tariffs(frame, table=tables.get(TARIFFS))
             left[field] = frame[[*columns]]
-    return JudgedPart(done.figures, frames, tables[ITEMS], replace(small, **left))
+    return ClassifiedPart(done.figures, frames, tables[ITEMS], replace(small, **left))
 
 
 def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Sealed:

@@ -24,7 +24,7 @@ from recon.matching.frames.sources import (
 )
 from recon.model.errors import NightLetGoError
 from recon.model.money import format_minor_units
-from recon.model.words import (
+from recon.model.terms import (
     DOUBTFUL_STATES,
     InstructionKind,
 )
@@ -131,9 +131,9 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     before = previous_night(run, environment=environment)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.writing() as connection:
-        runs.keep(connection, rules, at=environment.clock())
+        runs.save(connection, rules, at=environment.clock())
         agreed = _agreed_write_offs(
-            connection, run, words=Endorsed(environment.desk), environment=environment
+            connection, run, endorsed=Endorsed(environment.desk), environment=environment
         )
         return Inputs(
             rules_digest=rules.digest,
@@ -183,7 +183,7 @@ def instructions_of(
 
 
 def _agreed_write_offs(
-    connection: Connection, run: Run, *, words: Endorsed, environment: Environment
+    connection: Connection, run: Run, *, endorsed: Endorsed, environment: Environment
 ) -> AgreedWriteOffs:
     """What people agreed to, and what the books had before anybody could agree to it here."""
     entries = input_rows.taken_over(connection, run)
@@ -203,7 +203,7 @@ def _agreed_write_offs(
         {
             break_id: money
             for break_id, money in agreed.items()
-            if not words.write_off_problem(connection, break_id, money=money)
+            if not endorsed.write_off_problem(connection, break_id, money=money)
         },
         entries,
     )

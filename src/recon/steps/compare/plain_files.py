@@ -45,7 +45,7 @@ from recon.model.figures import (
     NightFigures,
     matched_of,
 )
-from recon.model.words import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
+from recon.model.terms import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import redacted
 from recon.proof.books_bridge import Books, books_of, bridge_of
 from recon.steps.compare.carried import (
@@ -55,8 +55,8 @@ from recon.steps.compare.carried import (
     Tables,
     as_compared,
     by_carried_statements,
-    handed_on,
     lines_totals,
+    passed_on,
     read_earlier_run,
     refuse_known,
     reported_again,
@@ -253,7 +253,7 @@ def reconcile_files(
         if sheet_totals is not None:
             beside = {target.name: path for path, target in staged.items()}
             _, sheets = held_against(
-                sheet_totals(workbook, beside=beside),
+                sheet_totals(workbook, companions=beside),
                 results=night / RESULTS,
                 files=files,
                 verdict=result.verdict,
@@ -371,7 +371,7 @@ class _Run:
     def sealed(self, result: Reconciliation) -> Path:
         """The folder of the run's sealed steps, which waits for its name."""
         out = self.request.out
-        handed = handed_on(
+        handed = passed_on(
             result,
             sources=self.sources,
             tables=self.tables,

@@ -21,7 +21,7 @@ from recon.matching.sides.ledger_side import left_behind
 from recon.matching.sides.orders_side import expected
 from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
 from recon.model.money import format_minor_units
-from recon.model.words import KeyAnswer
+from recon.model.terms import KeyAnswer
 from recon.proof.engine import reconcile as compare
 from recon.proof.proven import proven
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
@@ -37,7 +37,7 @@ from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import StoredOrders
 
-NOT_KEPT = (
+NOT_STORED = (
     "run {} did not keep what it compared, for it never came to compare: it cannot be rebuilt; "
     "its workbook and result stay"
 )
@@ -114,7 +114,7 @@ def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previ
     with environment.store.reading() as connection:
         kept = stored_sources(connection, run, environment=environment)
     if kept is None:
-        raise InputsGoneError(NOT_KEPT.format(run.run_id))
+        raise InputsGoneError(NOT_STORED.format(run.run_id))
     return kept
 
 
@@ -151,7 +151,7 @@ def stored_inputs(run: Run, *, environment: Environment) -> tuple[StoredInputs, 
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         if inputs is None:
-            raise InputsGoneError(NOT_KEPT.format(run.run_id))
+            raise InputsGoneError(NOT_STORED.format(run.run_id))
         digest_then = runs.digests_of(connection, run.run_id)["result_digest"]
         try:
             rules = runs.load(connection, inputs.rules_digest)

@@ -10,8 +10,8 @@ from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import AgreedWriteOffs, Exported, Sources
 from recon.model.nights import StepSummary
 from recon.model.step_progress import Way
+from recon.model.terms import SetState, Verdict
 from recon.model.uptime import give_back
-from recon.model.words import SetState, Verdict
 from recon.proof.books_bridge import books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_parts import WORDS_MAX
@@ -74,8 +74,8 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
     way.more()
     with environment.store.writing() as connection:
         at = environment.clock()
-        kept = _keep(connection, run, replace(compared, result=result))
-        history.append(connection, [kept], at=at)
+        saved = _save(connection, run, replace(compared, result=result))
+        history.append(connection, [saved], at=at)
         input_rows.take_over(connection, run, agreed=compared.agreed, at=at)
         bind(connection, run, sealed=compared.sealed, environment=environment)
     figures: dict[str, int | str] = {
@@ -107,7 +107,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     cut = None
     if is_in_parts(run, small=sources, environment=environment):
         cut = gathered(written.night, small=sources, rules=rules)
-        cut = cut if len(cut.elsewhere.words) <= WORDS_MAX else None
+        cut = cut if len(cut.elsewhere.labels) <= WORDS_MAX else None
         give_back()
     if cut is None:
         sources, previous = sources_of_night(written.night)
@@ -188,7 +188,7 @@ def _lacking(
     return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
 
 
-def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Event:
+def _save(connection: Connection, run: Run, compared: _Compared) -> history.Event:
     """The result, what it was computed from, what an INCOMPLETE one lacks; the event of it."""
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)

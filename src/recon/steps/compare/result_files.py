@@ -40,7 +40,7 @@ from recon.model.gateway_holds import (
     Holding,
 )
 from recon.model.money import format_minor_units
-from recon.model.words import ControlTotal, Reject, SourceFile
+from recon.model.terms import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
 from recon.steps.runtime.csv_columns import csv_of, csv_parts, plain_text
 

@@ -17,7 +17,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ConfigurationError, StoreError
 from recon.model.money import Money, format_minor_units
-from recon.model.words import DIGITS_READ, SetState
+from recon.model.terms import DIGITS_READ, SetState
 from recon.proof.engine import reconcile as compare
 from recon.steps.runtime.environment import Environment
 from recon.store import Connection
@@ -83,7 +83,7 @@ def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Chang
             ),
         )
         for key in sorted({*left, *right})
-        if _judged(left.get(key)) != _judged(right.get(key))
+        if _classified(left.get(key)) != _classified(right.get(key))
     ]
     return tuple(changes), len({*left, *right}) - len(changes)
 
@@ -116,7 +116,7 @@ def _key(row: Mapping[Any, Any]) -> Key:
     return row["merchant_id"], row["account_id"], name, row["currency"]
 
 
-def _judged(row: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _classified(row: Mapping[str, Any] | None) -> tuple[str, ...]:
     """What makes two judgements differ: state, code and both effects."""
     if row is None:
         return ()

@@ -17,7 +17,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import KEY_COLUMNS
 from recon.model.errors import StoreError, UsageError
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.night_tables import (
     PREVIOUS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from recon.proof.night_tables import totals_of
 from recon.proof.proven import proven_by_files
 from recon.proof.totals_in_sql import proven_in_sql

@@ -12,12 +12,12 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.frames.coding import is_among
-from recon.matching.frames.digest import Words, numbers_of
+from recon.matching.frames.digest import Labels, numbers_of
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import Grace, midnight
-from recon.model.words import REVERSAL_SUFFIX, EntryType, InstructionKind, Reject
+from recon.model.terms import REVERSAL_SUFFIX, EntryType, InstructionKind, Reject
 from recon.proof.books_bridge import (
     BEFORE_WINDOW,
     OTHER_ACCOUNTS,
@@ -153,7 +153,7 @@ class ChosenEntries:
         One that bears the number of an entry that is compared is none. These are looked for by
         fingerprints: all texts at once would take three times the room.
         """
-        prints: tuple[list[Words], list[Words]] = ([], [])
+        prints: tuple[list[Labels], list[Labels]] = ([], [])
         for frame in books.frames(["entry_id"]):
             each, own = numbers_of(frame["entry_id"]), self.kept[frame["row"]]
             prints[0].append(each[own])

@@ -33,8 +33,8 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.settlement_side import PAY_OUT
+from recon.model.terms import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
 from recon.model.uptime import give_back
-from recon.model.words import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.books_bridge import FROM_OTHERS
 from recon.proof.night_tables import (
     OPENING,
@@ -62,7 +62,7 @@ from recon.steps.files.arrived_rows import (
     orders_lack_since,
 )
 from recon.steps.files.incomplete import WHOLE_FILE
-from recon.steps.files.keep_ledger import unread_files
+from recon.steps.files.store_ledger import unread_files
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     storages_of,
@@ -113,15 +113,15 @@ class SelectedLines:
 
 
 def _table(
-    name: str, lines: NightLines, *, before: BeforeOpening, telling: tuple[str, ...]
+    name: str, lines: NightLines, *, before: BeforeOpening, correcting: tuple[str, ...]
 ) -> pa.Table:
     """The lines as a file has them."""
     schema = SCHEMAS[name].columns
     if before.order_nos:
-        whole = map(frame_of_lines, lines.batches(telling=telling))
+        whole = map(frame_of_lines, lines.batches(correcting=correcting))
         tables = (table_of(before.lines(frame), name=name) for frame in whole)
     else:
-        batches = lines.batches(columns=schema.names, telling=telling)
+        batches = lines.batches(columns=schema.names, correcting=correcting)
         tables = (coded(table, schema=schema) for table in batches)
     return pa.concat_tables(tables).unify_dictionaries()
 
@@ -192,8 +192,8 @@ class RunReading:
             volumes = month_volumes(settled, days=each)
         paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
         made = {
-            name: partial(_table, name, lines, before=before, telling=telling)
-            for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
+            name: partial(_table, name, lines, before=before, correcting=correcting)
+            for name, correcting in ((SETTLEMENT, ()), (TARIFFS, FACTS))
         }
         return SelectedLines(paid, days, volumes, lines.repeats, made)
 

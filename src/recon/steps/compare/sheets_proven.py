@@ -10,7 +10,7 @@ from recon.archive.rows_file import Ordered, write_ordered
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result import SECTIONS, Reconciliation
 from recon.model.figures import ListFile
-from recon.model.words import ControlTotal, Verdict
+from recon.model.terms import ControlTotal, Verdict
 from recon.privacy.own_files import folder_for_now, for_owner
 from recon.proof.night_tables import table_of_rows
 from recon.proof.totals_in_sql import (

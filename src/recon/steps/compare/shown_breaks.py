@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.breaks.result import subject_of
-from recon.matching.judging.severity import owed_in_words, risk_of_break, urgency
+from recon.matching.classifying.severity import owed_text, risk_of_break, urgency
 from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.figures import Attention
 from recon.model.money import format_minor_units
 from recon.model.resolutions import StoredAnswer
-from recon.model.words import SEVERE
+from recon.model.terms import SEVERE
 
 ANSWERED_WITHIN = Grace.parse("1bd")
 """A grave break has an owner and a comment by the next business day: nobody signs before."""
@@ -93,7 +93,7 @@ def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
         "exposure": _amount(row["exposure"], currency=currency),
         "effect on orders": _amount(row["effect_orders"], currency=currency),
         "effect on ledger": _amount(row["effect_ledger"], currency=currency),
-        "owed to": owed_in_words(row),
+        "owed to": owed_text(row),
         "age in days": str(row["age_days"]),
         "reason": str(row["reason"]),
         "break": str(row["break_id"]),

@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
-from recon.instructions.queries import PERSONS_PATIENCE_SECONDS, ask, pace_of
+from recon.instructions.queries import PERSON_WAITS_SECONDS, ask, pace_of
 from recon.matching.frames.sources import GATEWAY_COLUMNS, ORDER_COLUMNS, SettledDays, frame_of
 from recon.model.errors import ConfigurationError
-from recon.model.words import KeyAnswer
+from recon.model.terms import KeyAnswer
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.runtime.environment import Environment, seconds_left
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.stored_answers import (
-    keep,
     order_numbers,
     reply_rows,
+    save,
     this_moment,
 )
 from recon.steps.runtime.window import ledger_start, window_start
@@ -120,7 +120,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
                     randomness=environment.randomness,
                     pace=pace_of(
                         environment.settings.gateway,
-                        patience_max=PERSONS_PATIENCE_SECONDS,
+                        patience_max=PERSON_WAITS_SECONDS,
                         ends_in_seconds=seconds_left(run, environment=environment),
                     ),
                 )
@@ -130,7 +130,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
             continue
         phase = sibling_phase(account_id)
         rows = reply_rows(run, replies, asked=asked, phase=phase, account_id=account_id)
-        keep(run, rows, environment=environment)
+        save(run, rows, environment=environment)
         count += len(replies.observations)
     return count
 

@@ -1,6 +1,6 @@
 """What a night compared, read from the files that it sealed: the same tonight and a year later.
 
-All of it; or in stretches of order numbers, so that nobody has to hold all of it; or by another
+All of it; or in row_ranges of order numbers, so that nobody has to hold all of it; or by another
 process, which is told a place, the rules, and the hashes by which every byte is known: no row and
 no secret travels. A stretch has all rows of its order numbers, of whichever account. The files are
 sorted by merchant, account and order number, and of each only the row groups are read that can hold
@@ -36,7 +36,7 @@ from recon.proof.night_tables import (
     sources_of_tables,
     with_tariffs,
 )
-from recon.steps.runtime.environment import Environment, machine_patience
+from recon.steps.runtime.environment import Environment, machine_deadline
 from recon.steps.runtime.night_folder import (
     COMPARED,
     INPUTS,
@@ -53,7 +53,7 @@ from recon.store.nights.runs import Run
 ORDER_NO = "order_no"
 IN_STRETCHES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
 """Files with rows of every order of a night."""
-MARKS_PER_STRETCH = 250
+MARKS_PER_RANGE = 250
 """Places at which a stretch may end: it has by so much more or less than it should."""
 ROWS_AN_ORDER = 4
 """Entries, lines and answers of a stretch for each order of it, where it ends before it has its
@@ -61,7 +61,7 @@ orders."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowRange:
     """All rows of order numbers from `first` on and before `after`."""
 
     number: int
@@ -72,13 +72,13 @@ class Stretch:
     """Blank of the last one, which has no end."""
 
 
-def stretches(night: SealedNight, *, orders_per_part: int) -> tuple[Stretch, ...]:
-    """The order numbers of a night cut into stretches of about so many orders; at least one.
+def row_ranges(night: SealedNight, *, orders_per_part: int) -> tuple[RowRange, ...]:
+    """The order numbers of a night cut into row_ranges of about so many orders; at least one.
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
-    every = max(1, orders_per_part // MARKS_PER_STRETCH)
+    every = max(1, orders_per_part // MARKS_PER_RANGE)
     marks = [
         (number, name)
         for name in IN_STRETCHES
@@ -89,7 +89,7 @@ def stretches(night: SealedNight, *, orders_per_part: int) -> tuple[Stretch, ...
     limits |= dict.fromkeys(("orders", "universe"), orders_per_part)
     begins = ["", *_ends(sorted(marks), every=every, limits=limits), ""]
     return tuple(
-        Stretch(number, first, after)
+        RowRange(number, first, after)
         for number, (first, after) in enumerate(pairwise(begins), start=1)
     )
 
@@ -119,10 +119,10 @@ def _marks(night: SealedNight, *, name: str, every: int) -> Iterator[str]:
             at += len(table)
 
 
-def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
+def rows_of_range(night: SealedNight, row_range: RowRange) -> Sources:
     """The rows of IN_STRETCHES of a stretch, each in the order of its file's key.
 
-    The other sources are not given; all stretches together have the rows of `sources_of_night`.
+    The other sources are not given; all row_ranges together have the rows of `sources_of_night`.
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
@@ -131,9 +131,9 @@ def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
     frames: dict[str, pd.DataFrame] = {}
     for name in IN_STRETCHES:
         field, columns = FRAMES[name]
-        frame = frame_of_table(_rows(night, stretch, name=name))
+        frame = frame_of_table(_rows(night, row_range, name=name))
         if name == SETTLEMENT:
-            tariffs = _rows(night, stretch, name=TARIFFS) if night.has(TARIFFS) else None
+            tariffs = _rows(night, row_range, name=TARIFFS) if night.has(TARIFFS) else None
             frame = with_tariffs(frame, table=tariffs)
         frames[field] = frame[[*columns]]
     given: dict[str, Any] = {**frames}
@@ -141,9 +141,9 @@ def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
     return Sources(**given, instructions=None)
 
 
-def _rows(night: SealedNight, stretch: Stretch, *, name: str) -> pa.Table:
+def _rows(night: SealedNight, row_range: RowRange, *, name: str) -> pa.Table:
     with night.opened(name) as (file, path):
-        return rows_between(file, name=path, first=stretch.first, after=stretch.after)
+        return rows_between(file, name=path, first=row_range.first, after=row_range.after)
 
 
 def stored_sources(
@@ -171,7 +171,7 @@ def sources_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
 
 
 def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
-    """The same without a row of what is read in stretches (see `rows_of_stretch`).
+    """The same without a row of what is read in row_ranges (see `rows_of_range`).
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
@@ -191,7 +191,7 @@ def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Pr
 
 
 @dataclass(frozen=True, slots=True)
-class HandedNight:
+class NightJob:
     """Where another process finds what it is to compare."""
 
     run_id: str
@@ -208,7 +208,7 @@ class HandedNight:
         return Rules.of(json.loads(self.rules_as_json), source=f"the rules of run {self.run_id}")
 
 
-def handed_night(run: Run, *, written: Iterable[Sealed], environment: Environment) -> HandedNight:
+def night_job(run: Run, *, written: Iterable[Sealed], environment: Environment) -> NightJob:
     """What another process is told of a night; `written` are steps that no link binds yet."""
     account, rules = run.account, environment.settings.rules
     archive = archive_of_account(account, environment=environment)
@@ -217,7 +217,7 @@ def handed_night(run: Run, *, written: Iterable[Sealed], environment: Environmen
     with environment.store.reading() as connection:
         night = sealed_night(connection, run, environment=environment)
     steps = {**night.steps, **{each.manifest.about.step: each for each in written}}
-    return HandedNight(
+    return NightJob(
         run_id=run.run_id,
         as_of=run.as_of,
         rules_as_json=json.dumps(rules.document, sort_keys=True),
@@ -232,13 +232,13 @@ def keys_needed(environment: Environment) -> frozenset[str]:
     return frozenset({archive.access_key_env, archive.secret_key_env} - {""})
 
 
-def opened_night(night: HandedNight, *, variables: Mapping[str, str]) -> SealedNight:
+def opened_night(night: NightJob, *, variables: Mapping[str, str]) -> SealedNight:
     """The night's folder as it was when the night was handed out.
 
     Raises:
         ArchiveError: the archive cannot be reached, or a step is not the one of then.
     """
-    storage = open_storage(night.archive, variables=variables, patience=machine_patience())
+    storage = open_storage(night.archive, variables=variables, deadline=machine_deadline())
     steps: dict[str, Sealed] = {}
     with reachable(storage, doing=UNREAD):
         for folder, sha256 in night.steps:

@@ -18,11 +18,11 @@ from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import DIGITS_READ, SEVERE, Verdict
+from recon.model.terms import DIGITS_READ, SEVERE, Verdict
 from recon.proof.engine import reconcile as compare
 from recon.proof.proven import proven
 from recon.steps.compare.rebuild import (
-    NOT_KEPT,
+    NOT_STORED,
     compared_then,
     rebuilt,
     run_named,
@@ -119,7 +119,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedAgain:
+class ComparedAgain:
     """One night under the candidate rules."""
 
     run_id: str
@@ -166,7 +166,7 @@ class WhatIf:
     """What they change of the rules of the last of these nights."""
     not_played: tuple[ChangedRule, ...]
     """Those among them that decide what a night reads."""
-    nights: tuple[JudgedAgain, ...]
+    nights: tuple[ComparedAgain, ...]
     never_raised: tuple[NeverRaised, ...]
     digest: str
     """Over the candidate rules and every night's result: names this answer."""
@@ -219,12 +219,12 @@ def what_if(
         ArchiveError: a night's folder cannot be reached, or is not as it was sealed.
     """
     asked = _runs(account, first=first, last=last, environment=environment)
-    nights: list[JudgedAgain] = []
+    nights: list[ComparedAgain] = []
     raised: dict[str, NeverRaised] = {}
     again: set[str] = set()
     before: _Simulated | None = None
     for run in asked:
-        then, before = _judged(run, rules=rules, before=before, environment=environment)
+        then, before = _classified(run, rules=rules, before=before, environment=environment)
         night = _beside(run, then=then, now=before.result)
         nights.append(night)
         for row in then.breaks.to_dict("records"):
@@ -275,7 +275,7 @@ def note_answer(
             history.append(connection, [event], at=environment.clock())
 
 
-def moved(nights: Sequence[JudgedAgain]) -> Iterator[Rejudged]:
+def moved(nights: Sequence[ComparedAgain]) -> Iterator[Rejudged]:
     """The changes of every night by what they were and are, the most frequent first."""
     for night in nights:
         counts: Counter[tuple[str, str, str]] = Counter()
@@ -329,7 +329,7 @@ def _runs(
     return finished
 
 
-def _judged(
+def _classified(
     run: Run, *, rules: Rules, before: _Simulated | None, environment: Environment
 ) -> tuple[Reconciliation, _Simulated]:
     """The night's own result, and what the rules make of what it had read."""
@@ -339,7 +339,7 @@ def _judged(
         then = StoredResult(connection, run.run_id, environment).whole()
         stop = runs.stop_of(connection, run.run_id)
     if then is None:
-        raise InputsGoneError(NOT_KEPT.format(run.run_id))
+        raise InputsGoneError(NOT_STORED.format(run.run_id))
     if before is not None and before.run.run_id == inputs.previous_run_id:
         previous = before.carried(previous)
     result = proven(
@@ -349,14 +349,14 @@ def _judged(
         previous=previous,
         account=run.account,
     )
-    judged = with_stopped_sending(with_missing_sources(result, sources=sources), stop=stop)
-    return then, _Simulated(run, judged, previous)
+    classified = with_stopped_sending(with_missing_sources(result, sources=sources), stop=stop)
+    return then, _Simulated(run, classified, previous)
 
 
-def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAgain:
+def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> ComparedAgain:
     changes, _ = compared(then, now)
     severe_then, severe = (int(each.breaks["severity"].isin(SEVERE).sum()) for each in (then, now))
-    return JudgedAgain(
+    return ComparedAgain(
         run.run_id,
         run.business_date,
         then.verdict,
@@ -374,7 +374,7 @@ def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> JudgedAga
     )
 
 
-def _sentence(night: JudgedAgain) -> str:
+def _sentence(night: ComparedAgain) -> str:
     same = "the same" if night.is_same else f"{len(night.changes)} judged otherwise"
     if night.never_verified:
         same += f", {night.never_verified:,} not verified under any rules"

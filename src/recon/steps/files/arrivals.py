@@ -30,9 +30,9 @@ from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import LOOKS_MAX, NOT_REPORTED, WAITS_FOR, inbox, unsettled
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import RemoteFolder, fetch
-from recon.files.kinds.archive import is_kept, keep
+from recon.files.kinds.archive import is_stored, save
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.file_decisions import dismissed, guarded
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256, unread
@@ -150,15 +150,15 @@ class DeclaredInbox(Generic[Taken]):
         """Read and store a file that is not known."""
         raise NotImplementedError
 
-    def is_kept(self, path: Path, *, sha256: str) -> bool:
+    def is_stored(self, path: Path, *, sha256: str) -> bool:
         """Whether a content lies in the archive, if it is to."""
         archive = self.account.archive
-        return archive is None or is_kept(path, sha256=sha256, archive=archive)
+        return archive is None or is_stored(path, sha256=sha256, archive=archive)
 
     def keep(self, path: Path, source: SourceFile, *, private: str) -> str:
         """Keep what was read before anything of it is stored; why not, in words, or ""."""
         archive = self.account.archive
-        why = archive and keep(path, sha256=source.sha256, private=private, archive=archive)
+        why = archive and save(path, sha256=source.sha256, private=private, archive=archive)
         return f"{shown_name(path.name)}: {why}" if why else ""
 
     def is_noted(self, connection: Connection, source: SourceFile) -> bool:

@@ -8,7 +8,7 @@ from statistics import median
 from recon.config.file_layouts import layout_of
 from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Account
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.night_folder import storages_of

@@ -9,7 +9,7 @@ from recon.config.rules import Rules
 from recon.files.reader import bank_file
 from recon.matching.frames.bank_sources import BankSource, RefusedBankFile, no_entries, together
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 
 
 @dataclass(frozen=True, slots=True)

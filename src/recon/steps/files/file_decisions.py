@@ -15,7 +15,7 @@ from typing import Any
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError, UsageError
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.runtime.environment import Environment
@@ -46,7 +46,7 @@ class FileDecision:
 
     file: str
     """Entity id: the version, or the content, that it is about."""
-    said: str
+    decided: str
     by: str
     reason: str
     sha256: str
@@ -63,12 +63,14 @@ class FileDecision:
         Bound to the file's hash, its account and name, what was said and why, and to the very
         version: a word that was used, or of another file, is good for nothing.
         """
-        names = ("file", "said", "by", "reason", "account", "name", "turn")
+        names = ("file", "decided", "by", "reason", "account", "name", "turn")
         return {name: str(getattr(self, name)) for name in names}
 
-    def is_endorsed(self, connection: Connection, words: Endorsed) -> bool:
+    def is_endorsed(self, connection: Connection, decisions: Endorsed) -> bool:
         """Whether somebody said it at the desk."""
-        return words.is_said(connection, Kind.FILE, subject=self.sha256, says=self.says)
+        return decisions.is_endorsed_already(
+            connection, Kind.FILE, subject=self.sha256, says=self.says
+        )
 
 
 _OF_WORD = ("by", "reason", "sha256", "account", "name")
@@ -80,12 +82,12 @@ def files_of(account: tuple[str, str], *, environment: Environment) -> list[Know
     environment.settings.account(account[0], account_id=account[1])
     with environment.store.reading() as connection:
         return [
-            replace(file, word=_last_word(connection, file.file_id))
+            replace(file, decision=_last_decision(connection, file.file_id))
             for file in order_rows.newest_versions(connection, account, whole_file=WHOLE_FILE)
         ]
 
 
-def _last_word(connection: Connection, file_id: int) -> ChainLink | None:
+def _last_decision(connection: Connection, file_id: int) -> ChainLink | None:
     links = links_of(connection, [_entity(file_id)], entity=ENTITY)
     return links[-1] if links else None
 
@@ -94,19 +96,19 @@ def _entity(file_id: int) -> str:
     return f"{ENTITY}-{file_id}"
 
 
-def _file_word(link: ChainLink) -> FileDecision:
+def _file_decision(link: ChainLink) -> FileDecision:
     """A word as its event has it; of a forged one may be missing what no word lacks."""
     cells = {name: link.data.get(name, "") for name in _OF_WORD}
     return FileDecision(link.entity_id, link.event, **cells)
 
 
-def unendorsed_files(connection: Connection, words: Endorsed) -> Iterator[str]:
+def unendorsed_files(connection: Connection, decisions: Endorsed) -> Iterator[str]:
     """Words about files that nobody said at the desk."""
-    for word in map(_file_word, links_of(connection, entity=ENTITY)):
-        if not word.is_endorsed(connection, words):
+    for decision in map(_file_decision, links_of(connection, entity=ENTITY)):
+        if not decision.is_endorsed(connection, decisions):
             yield (
-                f"file {word.name} counts as {word.said} by {word.by}, but the desk did not "
-                "endorse it"
+                f"file {decision.name} counts as {decision.decided} by {decision.by}, "
+                "but the desk did not endorse it"
             )
 
 
@@ -115,10 +117,10 @@ def _stated(
 ) -> ChainLink | None:
     """The last word on the newest version of a name, where it is this and counts at the desk."""
     newest = connection.scalar(order_rows.newest_files(run, order_file.c.name == name))
-    last = _last_word(connection, newest) if newest else None
+    last = _last_decision(connection, newest) if newest else None
     if last is None or last.event != decision:
         return None
-    counts = _file_word(last).is_endorsed(connection, Endorsed(environment.desk))
+    counts = _file_decision(last).is_endorsed(connection, Endorsed(environment.desk))
     return last if counts else None
 
 
@@ -127,8 +129,8 @@ def dismissed(connection: Connection, run: Run, *, name: str, environment: Envir
 
     Whatever came after it under that name counts again.
     """
-    word = _stated(connection, run, name=name, decision=DISMISSED, environment=environment)
-    return word.data.get("identity", "") if word else ""
+    decision = _stated(connection, run, name=name, decision=DISMISSED, environment=environment)
+    return decision.data.get("identity", "") if decision else ""
 
 
 def known_file(
@@ -138,15 +140,17 @@ def known_file(
     known = order_rows.known_file(connection, run, name=name, sha256=sha256)
     if known is None:
         return None
-    word = _stated(connection, run, name=known.name, decision=AGAIN, environment=environment)
-    return None if word and word.data.get("sha256", "") == sha256 else known
+    decision = _stated(connection, run, name=known.name, decision=AGAIN, environment=environment)
+    return None if decision and decision.data.get("sha256", "") == sha256 else known
 
 
-def say(connection: Connection, word: FileDecision, *, at: datetime, **more: str) -> FileDecision:
+def record_decision(
+    connection: Connection, decision: FileDecision, *, at: datetime, **more: str
+) -> FileDecision:
     """Keep a word in the history; it counts once it is signed."""
-    details = {name: str(getattr(word, name)) for name in _OF_WORD}
-    append(connection, [Event(ENTITY, word.file, word.said, details | more)], at=at)
-    return word
+    details = {name: str(getattr(decision, name)) for name in _OF_WORD}
+    append(connection, [Event(ENTITY, decision.file, decision.decided, details | more)], at=at)
+    return decision
 
 
 @contextmanager
@@ -167,9 +171,9 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
             append(connection, [Event(CONTENT, sha256, event, details)], at=environment.clock())
 
     with environment.store.reading() as connection:
-        words = Endorsed(environment.desk)
+        decisions = Endorsed(environment.desk)
         links = links_of(connection, [sha256], entity=CONTENT)
-        known = _folded(links, counts=lambda word: word.is_endorsed(connection, words))
+        known = _folded(links, counts=lambda decision: decision.is_endorsed(connection, decisions))
     if known is not None:
         if name not in known.names:
             note(MET)
@@ -202,7 +206,7 @@ def _folded(
     for link in links:
         name = _place(link.data)
         if link.event == TRIED_AGAIN:
-            now = None if counts(_content_word(link.entity_id, link.data, turn=turn)) else now
+            now = None if counts(_content_decision(link.entity_id, link.data, turn=turn)) else now
         elif link.event == SET_ASIDE:
             turn += 1
             now = _SetAside(str(link.data["why"]), frozenset([name]))
@@ -216,7 +220,7 @@ def _place(data: Mapping[str, Any]) -> Place:
     return merchant_id, account_id, name
 
 
-def _content_word(sha256: str, data: Mapping[str, Any], *, turn: int) -> FileDecision:
+def _content_decision(sha256: str, data: Mapping[str, Any], *, turn: int) -> FileDecision:
     merchant_id, account_id, name = _place(data)
     by, reason, account = str(data["by"]), str(data["reason"]), f"{merchant_id}/{account_id}"
     return FileDecision(sha256, TRIED_AGAIN, by, reason, sha256, account, name, turn=turn)
@@ -242,19 +246,19 @@ def read_again(name: str, *, account: tuple[str, str], person: Person, reason: s
     if name not in known and not set_aside:
         raise _unknown(name, account=account)
     with environment.store.writing() as connection:
-        at, words = environment.clock(), []
+        at, decisions = environment.clock(), []
         for sha256 in set_aside:
             details = {"by": by, "reason": reason, "name": list(place)}
             turn = len(links_of(connection, [sha256], entity=CONTENT, event=SET_ASIDE))
-            words.append(_content_word(sha256, details, turn=turn))
+            decisions.append(_content_decision(sha256, details, turn=turn))
             append(connection, [Event(CONTENT, sha256, TRIED_AGAIN, details)], at=at)
         if name in known:
             file = known[name]
             about = (file.source.sha256, "/".join(account), name)
-            word = FileDecision(_entity(file.file_id), AGAIN, by, reason, *about)
-            words.append(say(connection, word, at=at))
-        for word in words:
-            person.endorse(connection, Kind.FILE, word.sha256, says=word.says)
+            decision = FileDecision(_entity(file.file_id), AGAIN, by, reason, *about)
+            decisions.append(record_decision(connection, decision, at=at))
+        for decision in decisions:
+            person.endorse(connection, Kind.FILE, decision.sha256, says=decision.says)
 
 
 def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str) -> KnownFile:
@@ -292,11 +296,11 @@ def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str)
         run = runs.get(connection, file.run_id)
         file_id = order_rows.insert_file(connection, run, source=nothing, at=at)
         about = (file.source.sha256, "/".join(run.account), name)
-        word = FileDecision(_entity(file_id), DISMISSED, by, reason, *about)
+        decision = FileDecision(_entity(file_id), DISMISSED, by, reason, *about)
         # Within the turn of files; the history grows in the journal's.
         join_turn(connection, Turn.JOURNAL)
-        say(connection, word, at=at, identity=file.source.sha256)
-        person.endorse(connection, Kind.FILE, word.sha256, says=word.says)
+        record_decision(connection, decision, at=at, identity=file.source.sha256)
+        person.endorse(connection, Kind.FILE, decision.sha256, says=decision.says)
     return file
 
 

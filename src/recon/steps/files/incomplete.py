@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
-from recon.model.words import KeyAnswer, SetState, SourceFile, SourceKind, Verdict
+from recon.model.terms import KeyAnswer, SetState, SourceFile, SourceKind, Verdict
 from recon.proof.verdict import allowance
 
 WHOLE_FILE = "(whole file)"

@@ -41,7 +41,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.nights import Account, Mode, StepSummary
 from recon.model.step_progress import Way
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import DeclaredInbox, Sleep, unreadable_identity
 from recon.steps.files.arrived_rows import short_files_reported
@@ -184,7 +184,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         """
         with self.environment.store.reading() as connection:
             known = self._known(connection, path.name, sha256=sha256)
-        if known is None or not self.is_kept(path, sha256=sha256):
+        if known is None or not self.is_stored(path, sha256=sha256):
             return False, None
         if known.name == path.name:
             return True, None
@@ -388,7 +388,7 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         self, path: Path, *, sha256: str
     ) -> tuple[bool, tuple[SourceFile | None, str] | None]:
         """Where it is kept, too, if it is to be."""
-        return self._is_noted(path, sha256) and self.is_kept(path, sha256=sha256), (None, "")
+        return self._is_noted(path, sha256) and self.is_stored(path, sha256=sha256), (None, "")
 
     def _is_noted(self, path: Path, sha256: str) -> bool:
         with self.environment.store.reading() as connection:

@@ -27,7 +27,7 @@ from recon.model.errors import (
     SourceUnreadableError,
 )
 from recon.model.nights import Account, StepSummary
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import storage_at, storages_of
 from recon.store.nights import facts_rows, runs

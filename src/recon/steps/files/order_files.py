@@ -32,7 +32,7 @@ from recon.instructions.planning import OrderRow
 from recon.instructions.sealing import Seal
 from recon.model.errors import OutputError, UsageError
 from recon.model.money import format_minor_units
-from recon.model.words import (
+from recon.model.terms import (
     BreakCode,
     EntryType,
     InstructionKind,

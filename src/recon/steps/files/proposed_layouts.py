@@ -29,7 +29,7 @@ from recon.files.typing.table_schema import (
 )
 from recon.matching.frames.bank_sources import BankStatement
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import Reject, SourceFile
+from recon.model.terms import Reject, SourceFile
 
 _REVIEW_FLAGS = frozenset({"1"})
 

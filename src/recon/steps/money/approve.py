@@ -24,7 +24,7 @@ from recon.instructions.approval import (
 from recon.instructions.instruction import Instruction, terms_of
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import (
     Person,
@@ -67,7 +67,7 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     """Everything that waits for people, as one list."""
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
-        first = decision_rows.open_word(connection, APPROVE, subject=wanted.digest)
+        first = decision_rows.open_decision(connection, APPROVE, subject=wanted.digest)
         beside = {
             item.instruction_id: tuple(
                 instruction_rows.find(connection, instruction_id=item.repeats.split())
@@ -90,7 +90,7 @@ def approve(
     person.refuse_unproven()
     with environment.store.writing() as connection:
         now = environment.clock()
-        first = decision_rows.open_word(connection, APPROVE, subject=digest)
+        first = decision_rows.open_decision(connection, APPROVE, subject=digest)
         if first is not None and (why := ended(first, environment=environment)):
             decision_rows.void(connection, first, why=why, at=now)
             first = None
@@ -105,7 +105,7 @@ def approve(
                 APPROVE,
                 subject=digest,
                 instruction_ids=[item.instruction_id for item in wanted.items],
-                word=person.word,
+                person=person.decision,
                 valid_until=valid_until,
             )
             items = wanted.items
@@ -135,18 +135,18 @@ def _second(
     refuse_changed(connection, wanted.items)
     decides = _decides(connection, wanted, environment=environment)
     person.refuse_second(first.by.by, decides=decides)
-    both = f"{first.by.by}, {person.word.in_words}"
+    both = f"{first.by.by}, {person.decision.as_text}"
     digest, items, until = wanted.digest, wanted.items, first.valid_until
     person.endorse(connection, Kind.APPROVAL, digest, items=items, valid_until=until)
-    values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
+    values = {"approved_by": both[:255], "approved_at": person.decision.at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
         for item in wanted.items
     ]
     # What both of them saw is bound, not only that they said yes.
     events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
-    append(connection, events, at=person.word.at)
-    decision_rows.save_second(connection, first, word=person.word)
+    append(connection, events, at=person.decision.at)
+    decision_rows.save_second(connection, first, person=person.decision)
 
 
 def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
@@ -158,11 +158,11 @@ def _decides(connection: Connection, wanted: ApprovalList, *, environment: Envir
 
 def take_back(connection: Connection, digest: str, *, person: Person) -> str:
     """Take back one's yes to a list that waits for its second person; what it was, "" for none."""
-    first = decision_rows.open_word(connection, APPROVE, subject=digest)
+    first = decision_rows.open_decision(connection, APPROVE, subject=digest)
     if first is None or not person.is_same(first.by.by):
         return ""
-    why = f"{person.word.in_words} took it back"
-    decision_rows.void(connection, first, why=why, at=person.word.at)
+    why = f"{person.decision.as_text} took it back"
+    decision_rows.void(connection, first, why=why, at=person.decision.at)
     items = _of_ids(connection, first.instruction_ids).items
     person.endorse_taken_back(connection, Kind.APPROVAL, digest, items=items)
     return f"the yes to list {digest}"
@@ -182,7 +182,7 @@ def reject(
     if len(reason.strip()) < REASON_CHARACTERS_MIN:
         msg = "say why (--reason); it is kept in the history"
         raise UsageError(msg)
-    sentence = f"rejected by {person.word.in_words}: {reason.strip()}"[:400]
+    sentence = f"rejected by {person.decision.as_text}: {reason.strip()}"[:400]
     with environment.store.writing() as connection:
         items = []
         for wanted in instruction_ids:
@@ -200,7 +200,7 @@ def reject(
         events = [
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
         ]
-        append(connection, events, at=person.word.at)
+        append(connection, events, at=person.decision.at)
         rejected = {*instruction_ids}
         overruled = [
             first
@@ -208,8 +208,8 @@ def reject(
             if not rejected.isdisjoint(first.instruction_ids)
         ]
         for first in overruled:
-            why = f"{person.word.in_words} rejected some of it"
-            decision_rows.void(connection, first, why=why, at=person.word.at)
+            why = f"{person.decision.as_text} rejected some of it"
+            decision_rows.void(connection, first, why=why, at=person.decision.at)
     stated_yes = {first.by.by for first in overruled if not person.is_same(first.by.by)}
     return len(items), tuple(sorted(stated_yes))
 

@@ -21,12 +21,12 @@ from recon.instructions.queries import ask
 from recon.model.errors import AmountError, FolderError, NightHeldError, ReconError, UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind, InstructionState, KeyAnswer
+from recon.model.terms import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.stored_answers import keep, note_asked, reply_rows, seal, this_moment
+from recon.steps.runtime.stored_answers import note_asked, reply_rows, save, seal, this_moment
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -174,16 +174,16 @@ def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction
         return instruction_rows.of_id(connection, instruction.instruction_id) or instruction
 
 
-def _send(judged: Eligible, *, money: MoneyOfRun, environment: Environment) -> None:
+def _send(evaluated: Eligible, *, money: MoneyOfRun, environment: Environment) -> None:
     """Send it; what did not leave says so in `recon status` and waits for the next night.
 
     Raises:
         ReconError: it may have left, and what became of it could not be kept.
     """
-    instruction_id = judged.instruction.instruction_id
+    instruction_id = evaluated.instruction.instruction_id
     failed: ReconError | None = None
     try:
-        sent = money.send([judged])
+        sent = money.send([evaluated])
         reason = sent.stop_reason or sent.left_out.get(instruction_id, "")
     except ReconError as error:
         failed, reason = error, str(error)
@@ -192,8 +192,8 @@ def _send(judged: Eligible, *, money: MoneyOfRun, environment: Environment) -> N
         is_unsent = instruction is not None and instruction.state is InstructionState.APPROVED
         if is_unsent:
             hold = (
-                f"{judged.instruction.approved_by}, and it was not sent: {reason}. The next night "
-                "sends it; withdraw it (`recon withdraw`) if it shall not"
+                f"{evaluated.instruction.approved_by}, and it was not sent: {reason}. The next "
+                "night sends it; withdraw it (`recon withdraw`) if it shall not"
             )
             instruction_rows.note_hold(connection, instruction_id, hold=hold)
     if failed and not is_unsent:
@@ -215,7 +215,7 @@ def _ask(
         )
     )
     note_asked(run, phase=BASELINE, keys=[order_no], environment=environment)
-    keep(run, reply_rows(run, replies, asked=asked), environment=environment)
+    save(run, reply_rows(run, replies, asked=asked), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
         payments = money.payments(connection, replies.observations)

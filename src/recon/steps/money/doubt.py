@@ -42,8 +42,8 @@ from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
+from recon.model.terms import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
-from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers, seen_of, uptime_in
@@ -93,12 +93,12 @@ class Doubts:
         with self._store.reading() as connection:
             open_batches = instruction_rows.open_batches(connection, self._run)
         for stored in () if self._is_dry else open_batches:
-            if not self._judge_again(stored):
+            if not self._evaluate_again(stored):
                 at = self._environment.clock()
                 self._journal.doubt(stored.batch_id, reason=SENDER_GONE, at=at)
         return len(open_batches)
 
-    def _judge_again(self, stored: OpenBatch) -> bool:
+    def _evaluate_again(self, stored: OpenBatch) -> bool:
         """T2b from the kept reply; False without one, or where its bytes cannot be made again."""
         if stored.reply is None:
             return False
@@ -328,12 +328,12 @@ class Doubts:
             return 0
         with self._store.writing() as connection:
             against_us = self._shown_against(connection)
-            cases = {item: one.words for item, one in against_us.items() if one.is_steady}
+            cases = {item: one.text for item, one in against_us.items() if one.is_steady}
             for item, reason in cases.items():
                 case_rows.open_case(connection, item, reason=reason, at=self._environment.clock())
             once = [
                 # Until it comes again it opens no case.
-                f"{item.kind} of {item.subject}: {one.words}; said again, two people decide"
+                f"{item.kind} of {item.subject}: {one.text}; said again, two people decide"
                 for item, one in against_us.items()
                 if item not in cases
             ]

@@ -24,10 +24,10 @@ from recon.instructions.planning import (
 )
 from recon.model.business_date import BusinessCalendar, midnight
 from recon.model.errors import HistoryBrokenError, UsageError
-from recon.model.words import ControlTotal, InstructionKind, InstructionState
+from recon.model.terms import ControlTotal, InstructionKind, InstructionState
 from recon.privacy.own_files import make_folder
 from recon.steps.files.incomplete import WHOLE_FILE
-from recon.steps.runtime.desk import lost_word
+from recon.steps.runtime.desk import lost_endorsement
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, Person, agreed
 from recon.steps.runtime.predecessor import release_ended
@@ -35,7 +35,7 @@ from recon.steps.runtime.stored_answers import unbound
 from recon.store import Connection
 from recon.store.database import history, record
 from recon.store.database.engine import Store
-from recon.store.database.history import NOTHING, Event, Head, keep_verified, verified
+from recon.store.database.history import NOTHING, Event, Head, save_verified, verified
 from recon.store.database.outside_heads import (
     ACCEPTED_RESTORE,
     HeadFile,
@@ -87,7 +87,7 @@ def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts
     """What whoever accepts this database now gives up."""
     lost = {}
     for name, account in sorted(environment.settings.accounts.items()):
-        notes = HeadFile(account.reports).standing().notes
+        notes = HeadFile(account.reports).current().notes
         if notes and first_foreign(connection, notes) is not None:
             lost[name] = noted(notes[-1].head)
     return Accepts(lost, max((link for link, _ in _events(connection)), default=0))
@@ -106,12 +106,12 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
         return ""
     acceptance, before = accepted
     name = "/".join(account)
-    words = Endorsed(environment.desk)
+    endorsements = Endorsed(environment.desk)
     with environment.store.reading() as connection:
         link = acceptance.head.sequence
         if (accepts := dict(_events(connection)).get(link)) is None:
             return f"{file.path} says that a restore was accepted, and the history does not"
-        if problem := _unendorsed_restore(connection, words, link=link, accepts=accepts):
+        if problem := _unendorsed_restore(connection, endorsements, link=link, accepts=accepts):
             return f"{problem}; nothing is sent (`recon release restore`)"
         lacks = before is not None and first_foreign(connection, [before]) is not None
         if lacks and before is not None and accepts.lost.get(name) != noted(before.head):
@@ -122,18 +122,18 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
     return ""
 
 
-def unendorsed_restores(connection: Connection, words: Endorsed) -> Iterator[str]:
+def unendorsed_restores(connection: Connection, endorsements: Endorsed) -> Iterator[str]:
     """Acceptances that two people are said to have given, and did not."""
     for link, accepts in _events(connection):
-        if problem := _unendorsed_restore(connection, words, link=link, accepts=accepts):
+        if problem := _unendorsed_restore(connection, endorsements, link=link, accepts=accepts):
             yield problem
 
 
 def _unendorsed_restore(
-    connection: Connection, words: Endorsed, *, link: int, accepts: Accepts
+    connection: Connection, endorsements: Endorsed, *, link: int, accepts: Accepts
 ) -> str:
     subject = override(ACCEPT_RESTORE, subject=accepts.subject)
-    problem = words.problem(connection, Kind.OVERRIDE, subject=subject)
+    problem = endorsements.problem(connection, Kind.OVERRIDE, subject=subject)
     return f"the restore of link {link} counts as accepted, but {problem}" if problem else ""
 
 
@@ -142,7 +142,7 @@ def _events(connection: Connection) -> Iterator[tuple[int, Accepts]]:
         yield link.sequence, link.value(Accepts)
 
 
-TOLD = "the database was restored: it may have been sent after the backup was made"
+NOTIFIED = "the database was restored: it may have been sent after the backup was made"
 
 
 def restored_since(run: Run, *, environment: Environment) -> str:
@@ -169,10 +169,10 @@ def note_head(run: Run, *, environment: Environment) -> None:
     file = _file_of(run, environment=environment)
 
     def own_head() -> Head | str:
-        standing = file.standing()
+        current = file.current()
         # Only now: what the file has must be in this snapshot.
         with environment.store.reading() as connection:
-            problem = missing(connection, file, standing=standing, accounts=[run.account])
+            problem = missing(connection, file, current=current, accounts=[run.account])
             return problem or history.head(connection)
 
     if foreign := file.note(own_head, of=f"run {run.run_id}", at=environment.clock()):
@@ -239,7 +239,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
                 connection,
                 item,
                 to=InstructionState.NEEDS_HUMAN,
-                values={"message": TOLD, "hold": "", "in_doubt_since": now},
+                values={"message": NOTIFIED, "hold": "", "in_doubt_since": now},
             )
             for item in waiting
         ]
@@ -275,7 +275,7 @@ class Gate:
         return self.closed_because or (self.held_because if kind in HELD_KINDS else "")
 
 
-def judge(
+def evaluate(
     *, chain_problem: str, unproven_nights: Mapping[date, str], books_unread: str = ""
 ) -> Gate:
     """The gate from its proofs, but for the control totals (see `tied`).
@@ -304,19 +304,19 @@ def judge(
 def gate_of(run: Run, *, environment: Environment) -> Gate:
     """What the gate says of one run, before it sends and beside its control totals."""
     foreign = restored_since(run, environment=environment)
-    if not foreign and _file_of(run, environment=environment).standing().unresolved:
+    if not foreign and _file_of(run, environment=environment).current().unresolved:
         # A process ended between a note and the end of its commit. Its link is in this database:
         # noted for good, with the newest. It is not: it never happened.
         note_head(run, environment=environment)
-    words = Endorsed(environment.desk)
-    lost = lost_word(environment.desk, store=environment.store)
+    endorsements = Endorsed(environment.desk)
+    lost = lost_endorsement(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
             run,
             problem_of=lambda it: (
-                words.release_problem(connection, it)
+                endorsements.release_problem(connection, it)
                 or release_ended(connection, it, environment=environment)
             ),
         )
@@ -324,12 +324,12 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             problem
             or unbound(connection, run, environment=environment)
             # An approval, or the end of a stop, for which the desk never signed.
-            or words.start_problem(connection)
-            or next(words.row_problems(connection, at=environment.clock()), "")
-            or words.taken_away(connection)
+            or endorsements.start_problem(connection)
+            or next(endorsements.row_problems(connection, at=environment.clock()), "")
+            or endorsements.taken_away(connection)
         )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
-    return judge(chain_problem=problem, unproven_nights=unproven, books_unread=unread)
+    return evaluate(chain_problem=problem, unproven_nights=unproven, books_unread=unread)
 
 
 def tied(gate: Gate, *, totals: Sequence[ControlTotal]) -> Gate:
@@ -354,7 +354,7 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         before = NOTHING
     head, problem = history.verify(connection, after=before)
     if not problem:
-        keep_verified(folder, head)
+        save_verified(folder, head)
     return (
         problem
         or next(record.tampered(connection, INSTRUCTION), "")

@@ -30,12 +30,12 @@ from recon.instructions.eligibility import (
     shown_twice,
 )
 from recon.instructions.instruction import Instruction
-from recon.instructions.money_requests import GatewayOfMoney, WordsOf, no_words
+from recon.instructions.money_requests import EndorsementsOf, GatewayOfMoney, no_endorsements
 from recon.instructions.planning import IF_MEANT, RULE_APPROVER, Known, OrderRow, plan, plan_again
 from recon.instructions.sender import Sender, Sent
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
-from recon.model.words import (
+from recon.model.terms import (
     ControlTotal,
     InstructionKind,
     InstructionState,
@@ -46,7 +46,7 @@ from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import Doubts
 from recon.steps.money.gate import Allowances, Gate, gate_of, halted, note_head, tied
 from recon.steps.runtime.environment import Environment, held_back, seconds_left
-from recon.steps.runtime.identity import words_for_signer
+from recon.steps.runtime.identity import endorsements_for_signer
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.stored_books import StoredBooks
@@ -91,7 +91,9 @@ def settle(
             "allow_unverified_replies = true if you accept that"
         )
         raise ConfigurationError(msg)
-    money = MoneyOfRun(run, environment=environment, words=words_for_signer(environment))
+    money = MoneyOfRun(
+        run, environment=environment, endorsements=endorsements_for_signer(environment)
+    )
     if run.mode is Mode.LIVE:
         money.put_back()
     swept = money.doubts.sweep()
@@ -136,7 +138,9 @@ class MoneyOfRun:
         words: What people said of instructions, for a signer; nobody is asked without it.
     """
 
-    def __init__(self, run: Run, *, environment: Environment, words: WordsOf = no_words) -> None:
+    def __init__(
+        self, run: Run, *, environment: Environment, endorsements: EndorsementsOf = no_endorsements
+    ) -> None:
         self._run, self._environment, self._store = run, environment, environment.store
         self._settings = environment.settings
         self._account = self._settings.account(run.merchant_id, account_id=run.account_id)
@@ -145,7 +149,7 @@ class MoneyOfRun:
             self._settings,
             account=run.account,
             clock=environment.clock,
-            words=words,
+            endorsements=endorsements,
         )
         self.journal = StoredJournal(
             self._store,
@@ -333,10 +337,12 @@ class MoneyOfRun:
             unruled = allowances.no_longer_by_rule(items)
             refused_first |= {wanted: (because, True) for wanted, because in unruled.items()}
             allowance = allowances.sending()
-        judged = [
+        evaluated = [
             Refused(item, *refused_first[item.instruction_id])
             if item.instruction_id in refused_first
-            else self._judge(item, gate=gate, baseline=baselines.get(item.order_no), others=others)
+            else self._evaluate(
+                item, gate=gate, baseline=baselines.get(item.order_no), others=others
+            )
             for item in items
         ]
 
@@ -344,11 +350,11 @@ class MoneyOfRun:
             """The limits count what leaves now, not what still waits for people."""
             return allowance.refusal(item) if item.state is InstructionState.APPROVED else ""
 
-        queued = queue((item for item in judged if isinstance(item, Eligible)), refusal=refusal)
-        refused = tuple(item for item in judged if isinstance(item, Refused))
+        queued = queue((item for item in evaluated if isinstance(item, Eligible)), refusal=refusal)
+        refused = tuple(item for item in evaluated if isinstance(item, Refused))
         return Queue(queued.eligible, refused + queued.refused)
 
-    def _judge(
+    def _evaluate(
         self,
         item: Instruction,
         *,
@@ -361,23 +367,23 @@ class MoneyOfRun:
             return Refused(item, held)
         if item.kind in ALONE:
             beside = list(others.get(item.recurring_id or item.payee_digest, ()))
-            judged = clear_alone(
+            evaluated = clear_alone(
                 item, others=beside, rule_approver=RULE_APPROVER, ids_unique=self.ids_unique
             )
         elif baseline is None:
             return Refused(item, NOT_ASKED)
         else:
             beside = [o for p in baseline.payments for o in others.get(p.transaction_id, ())]
-            judged = clear(
+            evaluated = clear(
                 item,
                 baseline=baseline,
                 others=beside,
                 multiple_captures=self._settings.gateway.capture_multiple,
                 ids_unique=self.ids_unique,
             )
-        if isinstance(judged, Eligible) and (problem := self.gateway.problem(judged)):
+        if isinstance(evaluated, Eligible) and (problem := self.gateway.problem(evaluated)):
             return Refused(item, f"it is not sent, by our own checks: {problem}{WITHDRAW_IT}")
-        return judged
+        return evaluated
 
     def _against_rows(
         self,
@@ -503,7 +509,7 @@ class MoneyOfRun:
                 instruction_rows.note_hold(connection, instruction_id, hold=reason)
             runs.note_step(connection, run.run_id, step=STEP)
             if stopped and is_live:
-                stop = Stop(stopped, sending_rows.unsent(connection, run).in_words)
+                stop = Stop(stopped, sending_rows.unsent(connection, run).as_text)
                 runs.note_stop(connection, run.run_id, stop=stop, now=environment.clock())
             return sending_rows.doubtful(connection, run).count
 

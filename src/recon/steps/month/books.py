@@ -24,7 +24,7 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
-from recon.model.words import PERMANENT, Verdict
+from recon.model.terms import PERMANENT, Verdict
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.month.book_formats import BookLine, WantedBooks, book_files, journals_of
 from recon.steps.month.folders import closed_folder
@@ -61,7 +61,7 @@ class HandOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class HandedOver:
     """What was handed out of a close, or of a night."""
 
     paths: tuple[Path, ...]
@@ -69,7 +69,7 @@ class Handed:
     journals: int
     handed_before: int
     """Of its journals, those that were handed out earlier; they are in no file."""
-    kept_back: Mapping[str, str]
+    held_back_journals: Mapping[str, str]
     """Journal -> why it is in no file."""
     close: int = 0
     """Number of the close; 0: it is of a night."""
@@ -94,7 +94,7 @@ class _Source:
 
 def export_month(
     month: BusinessMonth, *, account: tuple[str, str], wanted: HandOut, environment: Environment
-) -> Handed:
+) -> HandedOver:
     """Write the journals of a closed month, and remember that they left.
 
     Raises:
@@ -118,7 +118,7 @@ def export_month(
     return _hand_out(source, wanted=wanted, environment=environment)
 
 
-def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> Handed:
+def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> HandedOver:
     """Write the journals of the newest night that are of no earlier month; they are remembered.
 
     Raises:
@@ -136,7 +136,7 @@ def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -
     return _hand_out(source, wanted=wanted, environment=environment)
 
 
-def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> Handed:
+def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> HandedOver:
     """Write journals, once each.
 
     A journal is noted before its file takes its place: after a crash between the two it is missing
@@ -178,7 +178,7 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
         publish(staged)
     paths = tuple(wanted.out / name for name in files)
     number = closed.number if closed else 0
-    return Handed(paths, len({line.journal_id for line in going}), before, kept, number)
+    return HandedOver(paths, len({line.journal_id for line in going}), before, kept, number)
 
 
 def _lines_of(result: Reconciliation) -> list[BookLine]:

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.breaks.result import subject_of
-from recon.matching.judging.severity import risk_of_break
+from recon.matching.classifying.severity import risk_of_break
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.money import format_minor_units
@@ -223,7 +223,7 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
 def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
     """Days that are not over, and nights that are missing or proved nothing."""
     month = stated.statement.month
-    waits = [night for night in stated.nights if night.standing == STILL_OPEN]
+    waits = [night for night in stated.nights if night.status == STILL_OPEN]
     if waits:
         day = waits[-1].business_date
         what = f"{waits[0].business_date}: the business date is not closed yet"
@@ -322,7 +322,7 @@ def _of_breaks(
     # What began on days off right after the month has the same age: it is asked for as well.
     age = calendar.business_days_between(month.last, end=known_by)
     orders = {*stated.statement.facts["order_no"]}
-    for row in with_answers(not_looked_after(breaks, kept=answers), answers):
+    for row in with_answers(not_looked_after(breaks, saved=answers), answers):
         is_seen = str(row["first_seen"]) <= month.last.isoformat()
         is_old = not row["order_no"] and pd.notna(row["age_days"]) and row["age_days"] >= age
         if not is_seen and not is_old and row["order_no"] not in orders - {""}:
@@ -381,8 +381,8 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
     for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
         yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
     yield from _deleted(statement.straddling)
-    for untold in unreported_refunds(statement.unknown_refunds):
-        yield OpenItem(untold.sentence, untold.payments, "", 0, "")
+    for unreported in unreported_refunds(statement.unknown_refunds):
+        yield OpenItem(unreported.sentence, unreported.payments, "", 0, "")
 
 
 def _deleted(straddling: pd.DataFrame) -> Iterator[OpenItem]:
@@ -447,7 +447,7 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
     }
     nights = [
         {"night": f"{each.business_date}", "run": each.run_id}
-        | {"standing": each.standing, "trouble": each.trouble}
+        | {"standing": each.status, "trouble": each.trouble}
         for each in stated.nights
     ]
     return {

@@ -77,15 +77,15 @@ def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:
     """What of the closed months is not as it was signed and sealed, each as a sentence."""
-    words = Endorsed(environment.desk)
+    endorsed = Endorsed(environment.desk)
     for closed in closed_months.all_closes(connection):
         which = f"{closed.month} of {'/'.join(closed.account)}"
         subject = override(CLOSE, subject=closed.digest)
-        if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
+        if problem := endorsed.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"{which} counts as closed, but {problem}"
         for problem in _problems(closed, environment=environment):
             yield f"{which}: {problem}"
     for manifest in closed_months.all_reopened(connection):
         subject = override(REOPEN, subject=manifest)
-        if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
+        if problem := endorsed.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"a month was reopened (its folder's manifest is {manifest[:12]}…), but {problem}"

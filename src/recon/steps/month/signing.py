@@ -17,7 +17,7 @@ from recon.archive.storage import reachable
 from recon.model.business_date import BusinessMonth, Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
-from recon.model.words import DIGITS_READ
+from recon.model.terms import DIGITS_READ
 from recon.steps.approvals.sign_off import refuse_role
 from recon.steps.month.close import (
     CloseSignature,
@@ -120,30 +120,30 @@ class _Signing:
         with self.environment.store.reading() as connection:
             first = self._first(connection)
         has_lapsed = first is not None and first[0].digest != self.seen.digest
-        standing = None if has_lapsed else first
+        status = None if has_lapsed else first
         if problem := next(self._problems(), ""):
             raise UsageError(problem)
         refuse_role(self.wanted.role, person=self.person)
-        if standing is None:
+        if status is None:
             return self._note_first()
-        if self.wanted.role == standing[0].role:
+        if self.wanted.role == status[0].role:
             role, month = self.wanted.role, self.wanted.month.name
             msg = (
-                f"{standing[0].by} signed {month} as {role} already; the {other_role(role)} signs "
+                f"{status[0].by} signed {month} as {role} already; the {other_role(role)} signs "
                 "next"
             )
             raise UsageError(msg)
-        self.person.refuse_second(standing[1].by.by)
-        return self._close(standing, drawn=drawn)
+        self.person.refuse_second(status[1].by.by)
+        return self._close(status, drawn=drawn)
 
     def _first(self, connection: Connection) -> tuple[SignedMonth, FirstDecision] | None:
         """The first word that still stands, as both tables have it."""
         if (signed := self.close.state.signed) is None:
             return None
-        word = decision_rows.open_word(connection, CLOSE, subject=signed.digest)
-        if word is None or ended(word, environment=self.environment):
+        decision = decision_rows.open_decision(connection, CLOSE, subject=signed.digest)
+        if decision is None or ended(decision, environment=self.environment):
             return None
-        return signed, word
+        return signed, decision
 
     def _problems(self) -> Iterator[str]:
         """Why nobody can sign what was prepared, each as a sentence."""
@@ -173,7 +173,7 @@ class _Signing:
     def _note_first(self) -> CloseDecision:
         """The first word; one of another digest before it lapses, and what moved is told."""
         account, month = self.wanted.account, self.wanted.month.name
-        by, at = self.person.word.in_words, self.person.word.at
+        by, at = self.person.decision.as_text, self.person.decision.at
         with self.environment.store.writing() as connection:
             self._refuse_changed(connection)
             first = self._first(connection)
@@ -188,19 +188,19 @@ class _Signing:
             role = self.wanted.role
             signed = SignedMonth(self.seen.digest, by, at, self.seen.document, role)
             closed_months.note_signed(connection, account, month=month, signed=signed)
-            word = decision_rows.open_word(connection, CLOSE, subject=self.seen.digest)
-            until = word.valid_until if word else None
+            decision = decision_rows.open_decision(connection, CLOSE, subject=self.seen.digest)
+            until = decision.valid_until if decision else None
         return CloseDecision(valid_until=until, lapsed=lapsed, moved=moved)
 
     def _close(
         self, first: tuple[SignedMonth, FirstDecision], *, drawn: DrawnClose
     ) -> CloseDecision:
         """The second word: the folder under its name, then the transaction that closes."""
-        account, store, at = self.wanted.account, self.environment.store, self.person.word.at
+        account, store, at = self.wanted.account, self.environment.store, self.person.decision.at
         signed, month = first[0], self.wanted.month.name
         names = (
             CloseSignature(signed.role, signed.by, signed.at),
-            CloseSignature(self.wanted.role, self.person.word.in_words, at),
+            CloseSignature(self.wanted.role, self.person.decision.as_text, at),
         )
         ordered = tuple(sorted(names, key=lambda name: ROLES.index(name.role)))
         try:
@@ -295,7 +295,7 @@ def other_role(role: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ReopenWord:
+class ReopenDecision:
     """What became of one person's word that a month is opened again."""
 
     closed: ClosedMonth
@@ -311,7 +311,7 @@ def reopen_month(
     reason: str,
     person: Person,
     environment: Environment,
-) -> ReopenWord:
+) -> ReopenDecision:
     """One person's word that a month is open again.
 
     Raises:
@@ -338,9 +338,9 @@ def reopen_month(
             says={"month": month.name, "folder": closed.folder},
         )
         if both:
-            word = ReopenedMonth(both, person.word.at, reason.strip())
-            closed_months.note_reopened(connection, closed, word=word)
-    return ReopenWord(closed, bool(both))
+            decision = ReopenedMonth(both, person.decision.at, reason.strip())
+            closed_months.note_reopened(connection, closed, decision=decision)
+    return ReopenDecision(closed, bool(both))
 
 
 def write_close_folder(

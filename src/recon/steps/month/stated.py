@@ -34,8 +34,8 @@ from recon.matching.frames.arrays import texts_for
 from recon.model.business_date import BusinessMonth, Grace, midnight
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode
+from recon.model.terms import SourceKind, Verdict
 from recon.model.uptime import give_back
-from recon.model.words import SourceKind, Verdict
 from recon.proof.night_tables import frame_of_table
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 from recon.steps.month.statement import (
@@ -59,7 +59,7 @@ from recon.steps.runtime.night_folder import (
     folder_of,
     sealed_night,
 )
-from recon.steps.runtime.predecessor import MISSING, standing_without_a_night
+from recon.steps.runtime.predecessor import MISSING, missed_without_a_run
 from recon.steps.runtime.window import ledger_start
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -84,7 +84,7 @@ class NightOfMonth:
     business_date: date
     run_id: str
     """"" where none ran."""
-    standing: str
+    status: str
     """Its verdict; without one why there is none."""
     trouble: str
     """Why the statement cannot lean on it, "" when it can."""
@@ -233,10 +233,10 @@ def _days(
         day = month.first + timedelta(days=number)
         run = live.get(day)
         if run is None:
-            standing = standing_without_a_night(day, nights=live, rules=rules, now=now)
-            standing = BEFORE_FIRST if day < first else standing
-            trouble = "no night ran" if standing == MISSING else ""
-            yield NightOfMonth(day, "", standing, trouble)
+            status = missed_without_a_run(day, nights=live, rules=rules, now=now)
+            status = BEFORE_FIRST if day < first else status
+            trouble = "no night ran" if status == MISSING else ""
+            yield NightOfMonth(day, "", status, trouble)
             continue
         is_held = run.verdict == Verdict.NOT_PROVEN.value and day in held
         trouble = "the night is NOT PROVEN and nobody released it" if is_held else ""
@@ -608,8 +608,8 @@ def _held_items(month: MonthInSql) -> str:
         for holder in [(*month.frame.account, currency)]
         for payable, reserve in [[first.get((name, currency), 0) for name in OPENINGS]]
         for item in (
-            *left_of_batches(sorted(batches[side, currency]), holder=holder, opening=payable),
-            *left_of_reserves(reserves[side, currency], holder=holder, opening=reserve),
+            *left_of_batches(sorted(batches[side, currency]), account_key=holder, opening=payable),
+            *left_of_reserves(reserves[side, currency], account_key=holder, opening=reserve),
         )
         for cells in [(side, item.what, currency, item.batch_id, "", item.settled_on)]
     ]

@@ -211,7 +211,7 @@ class MonthStatement:
         return sorted({figure.currency for figure in self.figures})
 
     @property
-    def closing_words(self) -> str:
+    def closing_text(self) -> str:
         """When the closing is of: the last close, or what is known so far."""
         if self.known_by < self.month.last.isoformat():
             return f"so far, by the night of {self.known_by}"
@@ -310,7 +310,7 @@ OUTSIDE = "Before the first settled day, settled by no line: not counted"
 BEFORE_BANK = "Paid out before the bank's first statement: not asked for"
 
 
-def entry_words(entry_type: str) -> str:
+def entry_label(entry_type: str) -> str:
     """The type of an entry as people read it: `capture reversal`."""
     return entry_type.replace("_", " ").capitalize()
 
@@ -341,7 +341,7 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
     own = [figure for figure in statement.figures if figure.currency == currency]
     figures = {(each.of, each.at, each.name): each for each in own}
     sums = sums_of(own)
-    day, by_then = statement.month.before, statement.closing_words
+    day, by_then = statement.month.before, statement.closing_text
     outside = [each for each in own if each.of == "outside"]
 
     def end(kind: str, label: str, amount: int) -> StatementRow:
@@ -387,7 +387,7 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
         booked = opening + sums[currency, BOOKS, OPENING]
         moves = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))
         words = {
-            name: STRADDLES.get(name) or f"Booked: {entry_words(name).lower()}" for name in moves
+            name: STRADDLES.get(name) or f"Booked: {entry_label(name).lower()}" for name in moves
         }
         closing = booked + sums[currency, BOOKS, MOVED]
         blocks.append(

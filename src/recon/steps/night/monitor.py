@@ -13,16 +13,16 @@ from typing import Any, Protocol
 from recon.config.rules import Rules
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import SEVERE, End
-from recon.steps.approvals.people import attention, is_held, standing_of
+from recon.model.terms import SEVERE, End
+from recon.steps.approvals.people import attention, is_held, status_of
 from recon.steps.approvals.sign_off import Night, nights
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.night_end import NightEnd, end_of
 from recon.steps.runtime.predecessor import (
     MISSING,
     held_nights,
+    missed_without_a_run,
     named_days,
-    standing_without_a_night,
 )
 from recon.steps.runtime.stored_results import StoredResult
 from recon.store.nights import runs
@@ -71,7 +71,7 @@ def index_after(
     *,
     environment: Environment,
     write: WriteIndex,
-    say: Callable[[str], None],
+    echo: Callable[[str], None],
 ) -> None:
     """Write the index beside the workbook of a live night that ended; never fails the night."""
     accounts = environment.settings.accounts
@@ -83,12 +83,12 @@ def index_after(
         path = write(index_of(day, environment=environment), day=day, folder=folder)
     except Exception as error:  # noqa: BLE001 - the night is whole without its index
         problem = str(error) if isinstance(error, ReconError) else type(error).__name__
-        say(
+        echo(
             f"The index over all accounts was not written ({problem}). The night and its workbook "
             f"are kept: write it with `recon workbook {day} --index FOLDER`."
         )
         return
-    say(f"All accounts: {path}")
+    echo(f"All accounts: {path}")
 
 
 def breaks_of(run: Run, *, environment: Environment) -> dict[str, int] | None:
@@ -129,7 +129,7 @@ class Watched:
     """The live night that started last; None before the first."""
     end: NightEnd | None
     """How it ended; None while it has not."""
-    stands_still: str
+    stalled: str
     """Why it never will by itself, in words; "" while it works or where it has ended."""
     missed: tuple[date, ...]
     """Business days whose night was due and has not come to its end, oldest first."""
@@ -145,14 +145,14 @@ class Watched:
     def exit_code(self) -> int:
         """The worst of its own, in the codes of a night."""
         ended = self.end.kind.exit_code if self.end else 0
-        undone = bool(self.missed or self.stands_still or self.unproven)
+        undone = bool(self.missed or self.stalled or self.unproven)
         return max(ended, UNFINISHED_EXIT_CODE * undone)
 
     @property
     def only_incomplete(self) -> bool:
         """Whether nothing worse is to be seen to than a source that is missing."""
         incomplete = self.end is not None and self.end.kind is End.INCOMPLETE
-        return incomplete and not (self.missed or self.stands_still or self.unproven)
+        return incomplete and not (self.missed or self.stalled or self.unproven)
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -164,10 +164,10 @@ class Watched:
             )
             if end.kind is End.NOT_PROVEN:
                 held = [day for day in held if day != newest.business_date]
-        if newest and self.stands_still:
-            sentences.append(f"The night of {newest.business_date} {self.stands_still}.")
+        if newest and self.stalled:
+            sentences.append(f"The night of {newest.business_date} {self.stalled}.")
         if self.missed:
-            sentences.append(missed_in_words(self))
+            sentences.append(missed_text(self))
         if held:
             days = ", ".join(map(str, held))
             sentences.append(f"The night of {days} is NOT PROVEN and holds refunds and payouts.")
@@ -182,7 +182,7 @@ def watched(environment: Environment) -> tuple[Watched, ...]:
     )
 
 
-def missed_in_words(account: Watched) -> str:
+def missed_text(account: Watched) -> str:
     """The days without a night, and what to do."""
     return (
         f"No night ran for {named_days(account.missed)}: run what is missing, oldest first, or "
@@ -192,9 +192,7 @@ def missed_in_words(account: Watched) -> str:
 
 def missed_reported(accounts: Sequence[Watched]) -> list[str]:
     """A sentence for each account that has missed nights."""
-    return [
-        f"{account.account}: {missed_in_words(account)}" for account in accounts if account.missed
-    ]
+    return [f"{account.account}: {missed_text(account)}" for account in accounts if account.missed]
 
 
 def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> Watched:
@@ -204,17 +202,17 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
         finished = runs.last_finished(connection, account)
         unproven = held_nights(connection, account, environment=environment)
     rules, now = environment.settings.rules, environment.clock()
-    end, stands_still = None, ""
+    end, stalled = None, ""
     if newest and newest.status == "finished":
         end = end_of(newest, environment=environment)
     elif newest and not (newest.status == "active" and is_held(newest, environment=environment)):
-        stands_still = standing_of(newest, environment=environment)
+        stalled = status_of(newest, environment=environment)
     return Watched(
         merchant_id=merchant_id,
         account_id=account_id,
         newest=newest,
         end=end,
-        stands_still=stands_still,
+        stalled=stalled,
         missed=tuple(_missed(finished, rules=rules, now=now)) if newest else (),
         unproven=tuple(unproven),
     )
@@ -229,8 +227,8 @@ def _missed(nights: Mapping[date, Run], *, rules: Rules, now: datetime) -> Itera
         day = today - timedelta(days=back)
         if not live or day in live or day < min(live):
             continue
-        standing = standing_without_a_night(day, nights=nights, rules=rules, now=now)
-        if standing == MISSING and calendar.closes_at(day) + MISSED_AFTER <= now:
+        status = missed_without_a_run(day, nights=nights, rules=rules, now=now)
+        if status == MISSING and calendar.closes_at(day) + MISSED_AFTER <= now:
             yield day
 
 

@@ -15,16 +15,16 @@ from recon.config.notice_settings import STOPPED, Notice
 from recon.config.settings import Settings
 from recon.model.errors import ConfigurationError, ReconError, UsageError
 from recon.model.nights import Mode
-from recon.model.words import ALARMS
+from recon.model.terms import ALARMS
+from recon.notify.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
 from recon.privacy.shown_text import for_people
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_end import NightEnd, end_of
 from recon.store.database import history
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
-from recon.telling.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
 
-TOLD = "told"
+NOTIFIED = "told"
 NOT_REPORTED = "not told"
 """Events of a run in the history, one for each attempt at each notice."""
 
@@ -37,28 +37,28 @@ class EndedNight:
 
 
 @contextmanager
-def telling(environment: Environment, *, say: Callable[[str], None]) -> Iterator[EndedNight]:
+def notifying(environment: Environment, *, echo: Callable[[str], None]) -> Iterator[EndedNight]:
     """Tell people how the night of this block ended, whether it came to its end or stopped.
 
-    The block sets `run_id`; without one (another run held the night) nobody is told. `say` gets a
+    The block sets `run_id`; without one (another run held the night) nobody is told. `echo` gets a
     sentence for each notice that did not arrive. A night that was told to end (SIGTERM, Ctrl-C)
     ends at once; `recon status` shows who does not know yet.
     """
     night = EndedNight()
 
-    def speak() -> None:
-        for sentence in tell(night.run_id, environment=environment) if night.run_id else ():
-            say(sentence)
+    def notify_people() -> None:
+        for sentence in notify(night.run_id, environment=environment) if night.run_id else ():
+            echo(sentence)
 
     try:
         yield night
     except Exception:
-        speak()
+        notify_people()
         raise
-    speak()
+    notify_people()
 
 
-def tell(run_id: str, *, environment: Environment) -> tuple[str, ...]:
+def notify(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     """Tell everybody who is still to be told of a run; a sentence for each whom it did not reach.
 
     Never raises an error of ours: a night that moved money is not failed by a mail server.
@@ -82,13 +82,13 @@ def notify_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     if run is None or run.status == "active":
         msg = f"run {run_id} {'still works' if run else 'is not known'}; `recon status` lists runs"
         raise UsageError(msg)
-    due = untold(run, environment=environment)
-    if failed := tell(run_id, environment=environment):
+    due = unreported(run, environment=environment)
+    if failed := notify(run_id, environment=environment):
         raise ReconError("; ".join(failed))
     return tuple(due)
 
 
-def untold(run: Run, *, environment: Environment) -> dict[str, str]:
+def unreported(run: Run, *, environment: Environment) -> dict[str, str]:
     """Notices of a run that are still due, each with what went wrong the last time."""
     if run.status == "active" or run.mode is not Mode.LIVE:
         return {}
@@ -103,7 +103,7 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     for event in events:
         if event.event == runs.RESUMED:
             tries.clear()  # who heard that the night stopped has not heard how it ended then
-        if event.event in {TOLD, NOT_REPORTED}:
+        if event.event in {NOTIFIED, NOT_REPORTED}:
             details = event.data
             tries[details["notice"]] = details.get("problem", "")
     return {name: problem for name in due if (problem := tries.get(name, "it was not tried"))}
@@ -130,7 +130,7 @@ def reported_by_settings(settings: Settings, *, variables: Mapping[str, str]) ->
 def _reported(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-    names = untold(run, environment=environment)
+    names = unreported(run, environment=environment)
     if not names:
         return ()
     problems: dict[str, str] = {}
@@ -148,7 +148,7 @@ def _reported(run_id: str, *, environment: Environment) -> tuple[str, ...]:
         history.Event(
             "run",
             run.run_id,
-            NOT_REPORTED if problem else TOLD,
+            NOT_REPORTED if problem else NOTIFIED,
             {"notice": name} | ({"problem": problem} if problem else {}),
         )
         for name, problem in sorted(problems.items())
@@ -201,7 +201,7 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     if workbook:
         with environment.store.reading() as connection:
             breaks = results.open_breaks(connection, run.run_id)
-        lines += [f"Open breaks: {breaks}.", _workbook_in_words(workbook, attach=notice.attach)]
+        lines += [f"Open breaks: {breaks}.", _workbook_text(workbook, attach=notice.attach)]
     lines += ["", f"Run {run.run_id}. What needs a person: `recon status`."]
     title = f"{end.kind if end else STOPPED}: {account_name}, {run.business_date}"
     return Message(
@@ -209,7 +209,7 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     )
 
 
-def _workbook_in_words(path: Path, *, attach: bool) -> str:
+def _workbook_text(path: Path, *, attach: bool) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -28,10 +28,10 @@ import pyarrow.compute as pc
 from recon.instructions.queries import KeyAnswers, asking, pace_of
 from recon.model.nights import StepSummary
 from recon.model.step_progress import Way
-from recon.model.words import KeyAnswer
+from recon.model.terms import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings, settled_since
-from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
+from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime import stored_answers
 from recon.steps.runtime.environment import Environment, seconds_left
 from recon.steps.runtime.night_folder import storages_of
@@ -98,7 +98,7 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-    unkept = keep_ledger(run, environment=environment) if phase == BASELINE else ""
+    unkept = store_ledger(run, environment=environment) if phase == BASELINE else ""
     # Read before the turn of a writer begins: others write meanwhile.
     if phase == BASELINE:
         keys = orders_in_question(run, environment=environment)
@@ -135,7 +135,7 @@ def _ask_all(
         What the gateway told beside answers, in words, each once, the first by the alphabet.
     """
     rows_of = partial(reply_rows, run, phase=phase)
-    save = partial(stored_answers.keep, run, environment=environment)
+    save = partial(stored_answers.save, run, environment=environment)
     done, last_reason = 0, ""
     account = run.account
     held: list[ReplyRows] = []
@@ -307,8 +307,8 @@ def _played(asked: Awaitable[KeyAnswers], *, runner: asyncio.Runner) -> KeyAnswe
     """
     answers: list[KeyAnswers] = []
 
-    async def keep() -> None:
+    async def save() -> None:
         answers.append(await asked)
 
-    runner.run(keep())
+    runner.run(save())
     return answers[0]

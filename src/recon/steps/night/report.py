@@ -52,8 +52,8 @@ from recon.model.figures import (
 from recon.model.gateway_holds import ChargedFees
 from recon.model.nights import StepSummary
 from recon.model.resolutions import Import, StoredAnswer
+from recon.model.terms import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.model.uptime import give_back
-from recon.model.words import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import BOOK_STEPS, Books, bridge_of
 from recon.proof.night_tables import (
@@ -157,12 +157,12 @@ def shown_sources(night: SealedNight) -> ShownSources:
     if ledger is not None:
         fees = () if lines is None else _FEES
         ledger = _rows_of_shared_keys(night, "ledger", key="entry_id", types=fees)
-    words = [{"answer": word, "line": 0} for word in _answer_words(night)]
+    terms = [{"answer": term, "line": 0} for term in _answer_texts(night)]
     shown = replace(
         small,
         orders=_rows_of_shared_keys(night, "orders", key="order_no"),
         ledger=ledger,
-        gateway=frame_of(words, columns=GATEWAY_COLUMNS),
+        gateway=frame_of(terms, columns=GATEWAY_COLUMNS),
         settlement=None if lines is None else _summed(night, of=lines),
     )
     vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
@@ -211,8 +211,8 @@ def _rows_of_shared_keys(
         hashes.append(hashes_of(keys))
         of_type = np.zeros(len(rows), np.bool_)
         if types:
-            words = rows["entry_type"].cast(pa.string())
-            of_type = np.asarray(pc.is_in(words, value_set=pa.array(types)), np.bool_)
+            terms = rows["entry_type"].cast(pa.string())
+            of_type = np.asarray(pc.is_in(terms, value_set=pa.array(types)), np.bool_)
         chosen.append(of_type)
     each = np.concatenate(hashes)
     ordered = np.sort(each)
@@ -227,14 +227,14 @@ def _rows_of_shared_keys(
     return frame_of_table(pa.concat_tables(chosen_rows))[[*FRAMES[name][1]]]
 
 
-def _answer_words(night: SealedNight) -> list[str]:
+def _answer_texts(night: SealedNight) -> list[str]:
     """What the compared answers say; read no further than to the first usable one."""
-    words: set[str] = set()
+    terms: set[str] = set()
     for rows in night.batches(ANSWERS, columns=["answer"]):
-        words.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
-        if words - {KeyAnswer.FAILED.value}:
+        terms.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
+        if terms - {KeyAnswer.FAILED.value}:
             break
-    return sorted(words)
+    return sorted(terms)
 
 
 def _books_of(steps: pa.Table) -> Books:
@@ -348,7 +348,7 @@ def page_notes(
 
 STEP = "report"
 TREND_NIGHTS = 14
-DOUBTFUL_WORDS = ("in flight", "in doubt", "undecided")
+DOUBTFUL_LABELS = ("in flight", "in doubt", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +394,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)
         path = _write(figures, environment=environment, workbooks=workbooks)
-    _keep(run, result=proven, path=path, sheets=sheets, environment=environment)
+    _save(run, result=proven, path=path, sheets=sheets, environment=environment)
     end = end_of(run, environment=environment, verdict=proven.verdict)
     figure_values = {"workbook": str(path), "verdict": proven.verdict.value, **end.figures}
     return StepSummary(STEP, f"{end.sentence} The workbook is at {path}.".strip(), figure_values)
@@ -461,8 +461,8 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
     def batches() -> Iterator[pd.DataFrame]:
         """The matches of the run, read in parts."""
         with environment.store.reading() as connection:
-            kept = StoredResult(connection, run.run_id, environment)
-            yield from kept.match_batches(rows_max=MATCHED_BATCH_ROWS)
+            saved = StoredResult(connection, run.run_id, environment)
+            yield from saved.match_batches(rows_max=MATCHED_BATCH_ROWS)
 
     with environment.store.reading() as connection:
         head = history.head(connection)
@@ -531,7 +531,7 @@ def _needs_a_person(
 ) -> tuple[Attention, ...]:
     """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
     listed = attention(run, environment=environment)
-    first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
+    first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_LABELS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
     calendar = environment.settings.rules.business_calendar
     breaks = severe_breaks(
@@ -611,7 +611,7 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         raise OutputError(msg) from error
 
 
-def _keep(
+def _save(
     run: Run, *, result: Reconciliation, path: Path, sheets: pa.Table, environment: Environment
 ) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -655,13 +655,13 @@ def write_proof(
         decided = decisions_of(connection, run)
         decisions = [json.dumps(each, sort_keys=True, default=str) + "\n" for each in decided]
         night = sealed_night(connection, run, environment=environment)
-        kept = runs.text_of(connection, result.rules_digest)
+        saved = runs.text_of(connection, result.rules_digest)
     # The rules that judged, whatever is declared now; none where nobody has them any more.
     declared, rules = environment.settings.rules, list[Document]()
     if declared.digest == result.rules_digest:
         rules.append(Document(RULES, json.dumps(declared.document, indent=2).encode()))
-    elif runs.digest_of_text(kept) == result.rules_digest:
-        rules.append(Document(RULES, json.dumps(json.loads(kept), indent=2).encode()))
+    elif runs.digest_of_text(saved) == result.rules_digest:
+        rules.append(Document(RULES, json.dumps(json.loads(saved), indent=2).encode()))
     # The statements that prove the night name the files where they lie in its folder.
     texts = sql_files(moved=night.moved, banks=night.has(COUNTED), books=night.has(BANKED))
     parts: list[Part] = [
@@ -689,8 +689,8 @@ def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, obje
         if row["approved_by"]:
             yield {"decision": "approval", **{str(name): row[name] for name in APPROVED}}
     answers = resolution_rows.stored_answers(connection, (run.merchant_id, run.account_id))
-    for break_id, kept in sorted(answers.items()):
-        yield {"decision": "answer", "break_id": break_id, **asdict(kept)}
+    for break_id, saved in sorted(answers.items()):
+        yield {"decision": "answer", "break_id": break_id, **asdict(saved)}
 
 
 PLAIN = (
@@ -708,19 +708,19 @@ def risk_reported(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
     Args:
         observations: Payments that answers showed.
     """
-    words: dict[str, str] = {}
+    terms: dict[str, str] = {}
     for row in sorted(observations, key=lambda row: row["queried_at"]):
         if sentence := _sentence(json.loads(row["detail"]).get("risk", {})):
-            words[row["transaction_id"]] = sentence
-    return words
+            terms[row["transaction_id"]] = sentence
+    return terms
 
 
 def _sentence(risk: Mapping[str, Any]) -> str:
-    parts = [f"{word} {risk[name]}" for name, word in PLAIN if risk.get(name)]
-    for name, key, word in LISTS:
+    parts = [f"{term} {risk[name]}" for name, term in PLAIN if risk.get(name)]
+    for name, key, term in LISTS:
         if rows := risk.get(name):
             named = (
                 row[key] + (f" ({row['status']})" if row.get("status") else "") for row in rows
             )
-            parts.append(f"{word} {', '.join(named)}")
+            parts.append(f"{term} {', '.join(named)}")
     return "; ".join(parts)

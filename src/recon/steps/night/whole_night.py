@@ -28,14 +28,14 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.privacy.own_files import make_folder
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files.ingest import ingest
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.money.settle import settle as settle_after
-from recon.steps.night.notices import telling
+from recon.steps.night.notices import notifying
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
 from recon.steps.runtime.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
@@ -58,8 +58,8 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
         ArchiveError: the archive cannot be written; nothing was sent.
         ConfigurationError: live money without verified replies was not allowed in gateway.toml.
     """
-    keep = partial(seal_inputs, environment=environment)
-    return settle_after(run_id, environment=environment, before_money=keep)
+    save = partial(seal_inputs, environment=environment)
+    return settle_after(run_id, environment=environment, before_money=save)
 
 
 HOLDER_LOOKS_MAX = 60
@@ -93,7 +93,7 @@ def run(
     `echo_error` hears of people who could not be told how it ended.
     """
     with (
-        telling(environment, say=echo_error) as night,
+        notifying(environment, echo=echo_error) as night,
         hold(request, environment=environment) as night.run_id,
     ):
         walk(
@@ -165,7 +165,7 @@ def _permitted(
 ) -> str:
     """What stands in place of the night before, once it is sure that the run may begin."""
     if request.mode is Mode.LIVE or part is Part.INGEST:
-        refuse_closed(connection, request, kept="nothing was done")
+        refuse_closed(connection, request, saved="nothing was done")
     if part is None:
         rules = environment.settings.rules
         return stated_of_predecessor(connection, request, rules=rules)
@@ -448,7 +448,7 @@ def finish(
         UsageError: there is no such stopped night, or it cannot be finished from what is stored.
     """
     with (
-        telling(environment, say=echo_error) as night,
+        notifying(environment, echo=echo_error) as night,
         hold_stopped(request, environment=environment) as night.run_id,
     ):
         walk(
@@ -473,7 +473,7 @@ def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator
         with environment.store.writing() as connection:
             run = _stopped(connection, request)
             now = environment.clock()
-            refuse_closed(connection, run, kept="the stopped run stays as it is")
+            refuse_closed(connection, run, saved="the stopped run stays as it is")
             runs.resume(connection, run.run_id, now=now)
         with closed_at_end(run.run_id, ended="finished", environment=environment):
             yield run.run_id

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from recon.config.keys import given
-from recon.desk.held_keys import SOCKET, HeldKeys, Memory, Spoken
+from recon.desk.held_keys import SOCKET, HeldKeys, LastSignature, Memory
 from recon.model.errors import ConfigurationError, NightHeldError, UsageError
 from recon.privacy.own_files import others_may_change
 from recon.steps.runtime.environment import Environment
@@ -64,7 +64,7 @@ def remember(environment: Environment) -> None:
         sequence = endorsement_rows.next_sequence(connection) - 1
         signature = endorsement_rows.signature_of(connection, sequence)
     if sequence:
-        memory.keep(name_of(environment.store), Spoken(sequence, signature))
+        memory.save(name_of(environment.store), LastSignature(sequence, signature))
 
 
 def go_on_restored(environment: Environment) -> int:
@@ -78,7 +78,7 @@ def go_on_restored(environment: Environment) -> int:
     return known.sequence
 
 
-def lost_word(desk: HeldKeys, *, store: Store) -> str:
+def lost_endorsement(desk: HeldKeys, *, store: Store) -> str:
     """Why people's words may be missing, by what the desk published; "" when none is known to be.
 
     For a night. What is published is read first: the snapshot taken afterwards must have it.
@@ -93,7 +93,7 @@ def lost_word(desk: HeldKeys, *, store: Store) -> str:
     )
 
 
-def _lost(memory: Memory | None, *, store: Store) -> Spoken | None:
+def _lost(memory: Memory | None, *, store: Store) -> LastSignature | None:
     """The newest word that was remembered, where the database lacks it."""
     known = None if memory is None else memory.newest(name_of(store))
     if known is None:

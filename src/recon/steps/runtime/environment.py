@@ -18,21 +18,21 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recon.archive.storage import Patience
+from recon.archive.storage import RetryDeadline
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import ADDRESS, FileSettings, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
 from recon.model.errors import ConfigurationError, UsageError
+from recon.model.terms import Clock
 from recon.model.uptime import UNKNOWN_BOOT, Uptime, uptime_of
-from recon.model.words import Clock
+from recon.notify.night_log import open_log
 from recon.privacy.this_machine import is_loopback
 from recon.store.database.engine import Store, open_store
 from recon.store.database.migrate import check_revision
 from recon.store.database.outside_heads import HeadFile, OutsideHeads
 from recon.store.nights.runs import Run
-from recon.telling.night_log import open_log
 from recon.workers.dask_workers import workers_of
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -45,9 +45,9 @@ CRASH_VARIABLE = "RECON_CRASH_AT"
 """`<point>:<count>` ends the process with SIGKILL at that pass of a point; for tests of crashes."""
 
 
-def machine_patience() -> Patience:
+def machine_deadline() -> RetryDeadline:
     """With an archive elsewhere, by the machine's own time."""
-    return Patience(pause=time.sleep, elapsed=time.monotonic)
+    return RetryDeadline(pause=time.sleep, elapsed=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Environment:
     """Who does what can be done in parts."""
     desk: HeldKeys = NO_KEYS
     """The desk's keys as this process has them."""
-    archive_patience: Patience = field(default_factory=machine_patience)
+    archive_deadline: RetryDeadline = field(default_factory=machine_deadline)
     """How long an archive elsewhere is waited for while it is busy or fails."""
 
 

@@ -26,7 +26,7 @@ from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_di
 from recon.desk.held_keys import SET_UP
 from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
 from recon.instructions.instruction import Instruction, terms_of
-from recon.instructions.money_requests import InstructionWords, WordsOf
+from recon.instructions.money_requests import EndorsementsOf, InstructionEndorsements
 from recon.model.business_date import Grace
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.runtime.environment import Environment, is_on_this_machine
@@ -59,7 +59,7 @@ class Person:
 
     short: str
     declared: Approver
-    word: PersonsDecision
+    decision: PersonsDecision
     environment: Environment = field(repr=False)
     """Of the process that hears them."""
     before: str = ""
@@ -77,7 +77,7 @@ class Person:
         Raises:
             UsageError: the gateway is not on this machine, and no one-time code is set up for them.
         """
-        if not self.word.authenticated and not is_on_this_machine(self.environment.settings):
+        if not self.decision.authenticated and not is_on_this_machine(self.environment.settings):
             msg = (
                 f"this counts with a current one-time code only, and none is set up for "
                 f"{self.short} (`recon enrol {self.short}`); nothing was changed"
@@ -134,8 +134,8 @@ class Person:
                 else f"there is no desk, so nobody's word counts: {SET_UP}"
             )
             raise UsageError(f"{msg}; nothing was changed")
-        nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.word.at
-        word = Endorsement(
+        nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.decision.at
+        decision = Endorsement(
             kind=kind,
             subject=subject,
             items={item.instruction_id: terms_digest(terms_of(item)) for item in items},
@@ -143,14 +143,16 @@ class Person:
             person=self.short,
             name=self.declared.name,
             role=self.declared.role,
-            proven=self.word.authenticated,
+            proven=self.decision.authenticated,
             at=instant(at),
             valid_until=instant(valid_until) if valid_until else "",
             sequence=endorsement_rows.next_sequence(connection),
             nonce=nonce,
             database=endorsement_rows.named_database(connection, chance=nonce, at=at),
         )
-        endorsement_rows.save(connection, endorse(word, key=desk.private), word=word, at=at)
+        endorsement_rows.save(
+            connection, endorse(decision, key=desk.private), statement=decision, at=at
+        )
 
     def endorse_taken_back(
         self, connection: Connection, kind: Kind, subject: str, *, items: Iterable[Instruction] = ()
@@ -185,8 +187,10 @@ def identify(
         _refuse_shared(secret, short=short, environment=environment)
         who = (short, origin or f"login {os.geteuid()}")
         before = _check_code(who, secret=secret, code=code, environment=environment)
-    word = PersonsDecision(declared.name, authenticated=secret is not None, at=environment.clock())
-    return Person(short, declared, word, environment, before)
+    decision = PersonsDecision(
+        declared.name, authenticated=secret is not None, at=environment.clock()
+    )
+    return Person(short, declared, decision, environment, before)
 
 
 def speaker(
@@ -205,8 +209,8 @@ def speaker(
         msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
         raise UsageError(msg)
     if not environment.settings.approvers and is_on_this_machine(environment.settings):
-        word = PersonsDecision(free, authenticated=False, at=environment.clock())
-        return Person(free, Approver.model_construct(name=free), word, environment)
+        decision = PersonsDecision(free, authenticated=False, at=environment.clock())
+        return Person(free, Approver.model_construct(name=free), decision, environment)
     return identify(name, code=code, environment=environment, origin=origin)
 
 
@@ -302,7 +306,7 @@ def waits_until(wrong: Sequence[datetime]) -> datetime:
 
 def _reported_before(connection: Connection, short: str) -> str:
     """What was tried in somebody's name since they last spoke, so that they hear of it."""
-    tried = decision_rows.wrong_since_last_word(connection, short)
+    tried = decision_rows.wrong_since_last_decision(connection, short)
     return "; ".join(
         f"{count} wrong codes were given in your name ({origin})"
         for origin, count in sorted(tried.items())
@@ -323,16 +327,16 @@ def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
     return None
 
 
-def words_for_signer(environment: Environment) -> WordsOf:
+def endorsements_for_signer(environment: Environment) -> EndorsementsOf:
     """What a signing process is handed with a batch, so that it can check the rows by itself."""
     known = Endorsed(environment.desk)
 
-    def words(instruction_ids: Sequence[str]) -> InstructionWords:
+    def decisions(instruction_ids: Sequence[str]) -> InstructionEndorsements:
         with environment.store.reading() as connection:
-            seen, signed = known.handed_on(connection, instruction_ids)
-        return InstructionWords(seen, [asdict(endorsement) for endorsement in signed])
+            seen, signed = known.passed_on(connection, instruction_ids)
+        return InstructionEndorsements(seen, [asdict(endorsement) for endorsement in signed])
 
-    return words
+    return decisions
 
 
 def agreed(
@@ -362,7 +366,7 @@ def agreed(
         raise UsageError(msg)
     person.refuse_unproven()
     environment, now = person.environment, person.environment.clock()
-    first = decision_rows.open_word(connection, what, subject=subject)
+    first = decision_rows.open_decision(connection, what, subject=subject)
     if first is not None and (why_not := ended(first, environment=environment)):
         decision_rows.void(connection, first, why=why_not, at=now)
         first = None
@@ -370,25 +374,30 @@ def agreed(
         person.refuse_alone()
         until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
         decision_rows.save_first(
-            connection, what, subject=subject, reason=why, word=person.word, valid_until=until
+            connection,
+            what,
+            subject=subject,
+            reason=why,
+            person=person.decision,
+            valid_until=until,
         )
     else:
         until = first.valid_until
         person.refuse_second(first.by.by)
-        decision_rows.save_second(connection, first, reason=why, word=person.word)
+        decision_rows.save_second(connection, first, reason=why, person=person.decision)
     meaning = override(what, subject=subject)
-    spoken = {"reason": why, **(says or {})}
-    person.endorse(connection, Kind.OVERRIDE, meaning, says=spoken, valid_until=until)
+    content = {"reason": why, **(says or {})}
+    person.endorse(connection, Kind.OVERRIDE, meaning, says=content, valid_until=until)
     if first is None:
         return ""
-    return f"{first.by.in_words} and {person.word.in_words}"
+    return f"{first.by.as_text} and {person.decision.as_text}"
 
 
-def waiting_words(environment: Environment) -> list[FirstDecision]:
+def waiting_decisions(environment: Environment) -> list[FirstDecision]:
     """Overrides that wait for their second person, oldest first."""
     with environment.store.reading() as connection:
-        words = decision_rows.open_words(connection)
-    return [word for word in words if not ended(word, environment=environment)]
+        decisions = decision_rows.open_decisions(connection)
+    return [decision for decision in decisions if not ended(decision, environment=environment)]
 
 
 def ended(first: FirstDecision, *, environment: Environment) -> str:
@@ -405,17 +414,19 @@ def take_back(connection: Connection, subject: str, *, person: Person) -> str:
 
     The subject is what was to be allowed, such as `allow-sending`, or what the word was about.
     """
-    words = [
-        word
-        for word in decision_rows.open_words(connection)
-        if {subject, subject.replace("-", " ")} & {word.what, word.subject}
-        and person.is_same(word.by.by)
+    decisions = [
+        decision
+        for decision in decision_rows.open_decisions(connection)
+        if {subject, subject.replace("-", " ")} & {decision.what, decision.subject}
+        and person.is_same(decision.by.by)
     ]
-    for word in words:
-        why = f"{person.word.in_words} took it back"
-        decision_rows.void(connection, word, why=why, at=person.word.at)
-        if word.what == closed_months.CLOSE:
-            closed_months.note_taken_back(connection, word.subject, why=why, at=person.word.at)
-        meaning = override(word.what, subject=word.subject)
+    for decision in decisions:
+        why = f"{person.decision.as_text} took it back"
+        decision_rows.void(connection, decision, why=why, at=person.decision.at)
+        if decision.what == closed_months.CLOSE:
+            closed_months.note_taken_back(
+                connection, decision.subject, why=why, at=person.decision.at
+            )
+        meaning = override(decision.what, subject=decision.subject)
         person.endorse_taken_back(connection, Kind.OVERRIDE, meaning)
-    return " and ".join(f"the word for {word.what!r}" for word in words)
+    return " and ".join(f"the word for {decision.what!r}" for decision in decisions)

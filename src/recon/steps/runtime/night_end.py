@@ -7,9 +7,9 @@ of its own, which says how much it is.
 
 from dataclasses import dataclass, field, replace
 
-from recon.instructions.approval import sums_in_words
+from recon.instructions.approval import sums_text
 from recon.model.nights import Mode
-from recon.model.words import End, Verdict
+from recon.model.terms import End, Verdict
 from recon.steps.runtime.environment import Environment
 from recon.store.money import sending_rows
 from recon.store.money.sending_rows import OpenMoney
@@ -45,12 +45,12 @@ class Undone:
     @property
     def sentence(self) -> str:
         """What it is, in counts and sums, and what to do; "" for nothing."""
-        words = []
+        terms = []
         if self.doubtful.count:
-            words.append(f"In doubt: {self.doubtful.in_words}. {DOUBT_NEXT}")
+            terms.append(f"In doubt: {self.doubtful.as_text}. {DOUBT_NEXT}")
         if self.stopped:
-            words.append(f"{replace(self.stopped, not_sent=self.unsent.in_words)} {STOP_NEXT}")
-        return " ".join(words)
+            terms.append(f"{replace(self.stopped, not_sent=self.unsent.as_text)} {STOP_NEXT}")
+        return " ".join(terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class NightEnd:
     @property
     def sentence(self) -> str:
         """Why it ended so and what to do; "" where the verdict says it all."""
-        words = [self.undone.sentence]
+        terms = [self.undone.sentence]
         if self.missing:
-            words.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
-        return " ".join(filter(None, words))
+            terms.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
+        return " ".join(filter(None, terms))
 
     @property
     def figures(self) -> dict[str, int | str]:
@@ -83,9 +83,9 @@ class NightEnd:
             "exit_code": self.kind.exit_code,
             "told": self.sentence,
             "in_doubt": self.undone.doubtful.count,
-            "in_doubt_money": sums_in_words(self.undone.doubtful.sums),
+            "in_doubt_money": sums_text(self.undone.doubtful.sums),
             "not_sent": self.undone.unsent.count,
-            "not_sent_money": sums_in_words(self.undone.unsent.sums),
+            "not_sent_money": sums_text(self.undone.unsent.sums),
             "stopped": self.undone.stopped.why,
             "missing": self.missing,
         }

@@ -35,7 +35,7 @@ from recon.archive.storage import MAKE_WRITABLE, Storage, open_storage, reachabl
 from recon.config.night_archive import BESIDE, ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.nights import Mode
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from recon.proof.night_tables import frame_of_table, totals_of
 from recon.steps.runtime.environment import Environment
 from recon.store import Connection
@@ -112,8 +112,8 @@ def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage
         ConfigurationError: the account is not declared, or a key of the storage is missing.
     """
     archive = archive_of_account(account, environment=environment)
-    patience = environment.archive_patience
-    return open_storage(archive, variables=environment.variables, patience=patience)
+    deadline = environment.archive_deadline
+    return open_storage(archive, variables=environment.variables, deadline=deadline)
 
 
 def archive_of_account(account: tuple[str, str], *, environment: Environment) -> ArchiveSettings:
@@ -288,7 +288,7 @@ SIGNED_FILES = (f"proof/{WORKBOOK}", SIGNED)
 """Beginnings of what is kept too, where somebody signed the night."""
 
 
-def is_kept(path: str, *, is_signed: bool = False) -> bool:
+def is_stored(path: str, *, is_signed: bool = False) -> bool:
     """Whether a file stays when its night goes; `path` is from the night's folder."""
     name = path.rpartition("/")[2]
     return name == MANIFEST or path in STORED_FILES or (is_signed and path.startswith(SIGNED_FILES))
@@ -365,14 +365,14 @@ class SealedNight:
         Raises:
             NightLetGoError: it was let go.
         """
-        sealed, file = self._kept(name)
+        sealed, file = self._saved(name)
         with reachable(self.storage, doing=UNREAD):
             return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
 
     @contextmanager
     def opened(self, name: str) -> Iterator[tuple[BinaryIO, str]]:
         """As `content`, of a table of which only parts are read."""
-        sealed, file = self._kept(name)
+        sealed, file = self._saved(name)
         with (
             reachable(self.storage, doing=UNREAD),
             opened_file(self.storage, sealed, name=file) as opened,
@@ -422,9 +422,9 @@ class SealedNight:
                 return sealed, file
         return own, file
 
-    def _kept(self, name: str) -> tuple[Sealed, str]:
+    def _saved(self, name: str) -> tuple[Sealed, str]:
         sealed, file = self._place(name)
-        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+        if self.let_go is not None and not is_stored(f"{sealed.manifest.about.step}/{file}"):
             raise NightLetGoError(str(self.let_go))
         return sealed, file
 
@@ -493,8 +493,8 @@ def changed_totals(connection: Connection, run: Run, *, environment: Environment
     sealed = sealed_totals(connection, run, environment=environment)
     if sealed is None:
         return  # it was never sealed, or what is gone is named of the folder
-    kept = results.load_totals(connection, run.run_id)
-    more, fewer = Counter(kept) - Counter(sealed), Counter(sealed) - Counter(kept)
+    saved = results.load_totals(connection, run.run_id)
+    more, fewer = Counter(saved) - Counter(sealed), Counter(sealed) - Counter(saved)
     for total in sorted({*map(_which, more), *map(_which, fewer)}, key=str):
         yield (
             f"run {run.run_id}: the database says {_sides(more, of=total)} of {_shown(total)}, "
@@ -533,5 +533,5 @@ def _sides(totals: Iterable[ControlTotal], *, of: ControlTotal) -> str:
 
 
 def _shown(total: ControlTotal) -> str:
-    words = (total.id, total.name, total.merchant_id, total.account_id, total.currency)
-    return " ".join(word for word in (*words, total.measure) if word)
+    terms = (total.id, total.name, total.merchant_id, total.account_id, total.currency)
+    return " ".join(term for term in (*terms, total.measure) if term)

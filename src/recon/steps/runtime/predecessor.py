@@ -21,8 +21,8 @@ from recon.store.people import closed_months, decision_rows
 from recon.store.schema.columns import REASON_CHARACTERS
 
 
-def refuse_closed(connection: Connection, night: Run | NightRequest, *, kept: str) -> None:
-    """Refuse what would change a closed month, or one before it; `kept` says what was not done.
+def refuse_closed(connection: Connection, night: Run | NightRequest, *, saved: str) -> None:
+    """Refuse what would change a closed month, or one before it; `saved` says what was not done.
 
     Raises:
         UsageError: the month of the date, or a later one, is closed; the sentence says by whom,
@@ -36,7 +36,7 @@ def refuse_closed(connection: Connection, night: Run | NightRequest, *, kept: st
     lies = "in" if closed.month == month else "before"
     msg = (
         f"{day} lies {lies} {closed.month}, which is CLOSED ({closed.by}, "
-        f"{closed.at:%Y-%m-%d %H:%M} UTC); {kept}: what came since stands in the open month; to "
+        f"{closed.at:%Y-%m-%d %H:%M} UTC); {saved}: what came since stands in the open month; to "
         f"change {closed.month}, two people say `recon close {closed.month} --reopen WHY`"
     )
     raise UsageError(msg)
@@ -81,10 +81,10 @@ def stated_of_predecessor(connection: Connection, request: NightRequest, *, rule
     if request.mode is not Mode.LIVE:
         return ""
     nights = _live(runs.last_finished(connection, request))
-    kept = runs.stated_of_predecessor(connection, request)
+    saved = runs.stated_of_predecessor(connection, request)
     earlier = [day for day in nights if day < request.business_date]
     if not earlier:
-        return _first(request, kept=kept, nights=nights, rules=rules)
+        return _first(request, saved=saved, nights=nights, rules=rules)
     if request.opening:
         msg = (
             f"the night of {request.business_date} is not the first of account "
@@ -92,7 +92,7 @@ def stated_of_predecessor(connection: Connection, request: NightRequest, *, rule
             "--opening away"
         )
         raise UsageError(msg)
-    return _later(request, last=earlier[-1], kept=kept, nights=nights, rules=rules)
+    return _later(request, last=earlier[-1], saved=saved, nights=nights, rules=rules)
 
 
 def missing_days(last: date, *, day: date, calendar: BusinessCalendar) -> list[date]:
@@ -107,7 +107,7 @@ def named_days(days: Sequence[date]) -> str:
     return f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
-def standing_without_a_night(
+def missed_without_a_run(
     day: date, *, nights: Mapping[date, Run], rules: Rules, now: datetime
 ) -> str:
     """What a day on which an account has no night is: MISSING, or why none is due.
@@ -135,7 +135,7 @@ def _live(nights: Mapping[date, Run]) -> list[date]:
     return sorted(day for day, night in nights.items() if night.mode is Mode.LIVE)
 
 
-def _first(request: NightRequest, *, kept: str, nights: list[date], rules: Rules) -> str:
+def _first(request: NightRequest, *, saved: str, nights: list[date], rules: Rules) -> str:
     """No night stands before this one: it opens the account, or lies before its opening."""
     opening = rules.window.opening_date
     if opening is not None and request.business_date < opening:
@@ -151,7 +151,7 @@ def _first(request: NightRequest, *, kept: str, nights: list[date], rules: Rules
             "none was skipped; nothing was done: a first night takes --opening"
         )
         raise UsageError(msg)
-    if request.opening or opening is not None or kept or request.business_date in nights:
+    if request.opening or opening is not None or saved or request.business_date in nights:
         return OPENING
     if nights:
         msg = (
@@ -169,7 +169,7 @@ def _first(request: NightRequest, *, kept: str, nights: list[date], rules: Rules
 
 
 def _later(
-    request: NightRequest, *, last: date, kept: str, nights: list[date], rules: Rules
+    request: NightRequest, *, last: date, saved: str, nights: list[date], rules: Rules
 ) -> str:
     missing = missing_days(last, day=request.business_date, calendar=rules.business_calendar)
     if not missing:
@@ -182,8 +182,8 @@ def _later(
         return ""
     if request.skip:
         return f"{SKIPPED}{request.skip}"[:REASON_CHARACTERS]
-    if kept or request.business_date in nights:
-        return kept
+    if saved or request.business_date in nights:
+        return saved
     msg = (
         f"account {_named(request)} has no finished night of {named_days(missing)}; nothing was "
         "done: run what is missing first, oldest first, or say why not with --skip REASON (what "

@@ -17,8 +17,8 @@ from recon.archive.step_folder import FileEntry
 from recon.config.rules import Rules
 from recon.instructions.resolution import TAKEN, Seen
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
+from recon.model.terms import GatewayState, KeyAnswer
 from recon.model.uptime import Uptime
-from recon.model.words import GatewayState, KeyAnswer
 from recon.proof.night_tables import frame_of_table
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import storage_at
@@ -124,8 +124,8 @@ class ShownAnswers:
         answer = table["answer"].cast(pa.string())
         is_absent = pc.and_(pc.invert(is_shown), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
         words = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
-        judged = table.set_column(table.schema.get_field_index("answer"), "answer", words)
-        return _frame(judged.filter(pc.or_(is_shown, is_absent)))
+        evaluated = table.set_column(table.schema.get_field_index("answer"), "answer", words)
+        return _frame(evaluated.filter(pc.or_(is_shown, is_absent)))
 
     def before_money(self, order_nos: Collection[str]) -> dict[str, str]:
         """Key -> final answer of some orders before money moved."""
@@ -235,11 +235,11 @@ class ShownAnswers:
         """
         asked: dict[str, Any] = {"codes": chargeback_codes(rules), "until": until}
         known = answer_parts.charged_back_keys(self.connection, self.run, **asked)
-        parts = answer_parts.judged_otherwise(self.connection, self.run, **asked)
-        kept = still_stored(self.connection, parts)
-        if not kept:
+        parts = answer_parts.read_otherwise(self.connection, self.run, **asked)
+        saved = still_stored(self.connection, parts)
+        if not saved:
             return known
-        table = answers_in(kept, environment=self.environment)
+        table = answers_in(saved, environment=self.environment)
         shown = table.filter(_is_in(table["payment_status"].cast(pa.string()), asked["codes"]))
         keys = {*known["order_no"], *shown["order_no"].to_pylist()}
         cells = {"merchant_id": self.run.merchant_id, "account_id": self.run.account_id}
@@ -274,8 +274,8 @@ class ShownAnswers:
         for number, (_, parts) in enumerate(by_run):
             if number == RUNS_LOOKED_BACK_MAX or not missing:
                 return
-            kept = still_stored(self.connection, parts)[::-1]
-            yield _payments(answers_in(kept, environment=self.environment))
+            saved = still_stored(self.connection, parts)[::-1]
+            yield _payments(answers_in(saved, environment=self.environment))
 
 
 def still_stored(connection: Connection, parts: Iterable[AnswerPart]) -> list[AnswerPart]:

@@ -16,11 +16,11 @@ from typing import Any
 from recon.model.errors import ReconError
 from recon.model.nights import StepSummary
 from recon.model.uptime import give_back
+from recon.notify.night_log import note
 from recon.privacy.own_files import advise_kernel, make_folder, replace_result
 from recon.privacy.shown_text import for_people
 from recon.steps.runtime.environment import Environment
 from recon.store.nights import runs
-from recon.telling.night_log import note
 
 FOLDER = "metrics"
 ENDED = ("end", "exit_code", "in_doubt_money", "not_sent_money", "stopped", "missing")
@@ -71,13 +71,13 @@ def measured(
         figures |= {
             name: summary.figures[name] for name in ENDED if summary and name in summary.figures
         }
-        summary_words = summary.sentence if summary else f"{stage} stopped with {failed}."
+        summary_text = summary.sentence if summary else f"{stage} stopped with {failed}."
         with suppress(ReconError, OSError):
-            _keep(run_id, figures=figures, sentence=summary_words, environment=environment)
+            _save(run_id, figures=figures, sentence=summary_text, environment=environment)
     return summary
 
 
-def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: Environment) -> None:
+def _save(run_id: str, *, figures: dict[str, Any], sentence: str, environment: Environment) -> None:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     of_run = {

@@ -22,8 +22,8 @@ from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
 from recon.config.rules import Rules
 from recon.instructions.queries import KeyAnswers
 from recon.model.errors import ArchiveBrokenError
+from recon.model.terms import GatewayState, KeyAnswer
 from recon.model.uptime import Uptime
-from recon.model.words import GatewayState, KeyAnswer
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     NOT_READ,
@@ -170,11 +170,11 @@ def reply_rows(
     order_nos = [row["order_no"] for row in got.observations]
     silent = [*got.answers.keys() - set(order_nos)]
     order_nos += silent
-    judged = [got.answers.get(order_no, _SHOWN) for order_no in order_nos]
+    evaluated = [got.answers.get(order_no, _SHOWN) for order_no in order_nos]
     columns: dict[str, Sequence[Any]] = {
         "order_no": order_nos,
-        "answer": [answer for answer, _ in judged],
-        "reason": [why[:REASON_CHARACTERS] for _, why in judged],
+        "answer": [answer for answer, _ in evaluated],
+        "reason": [why[:REASON_CHARACTERS] for _, why in evaluated],
     }
     beside = {
         "phase": phase,
@@ -306,7 +306,7 @@ def note_asked(
             for field in ASKED.columns
         ]
         table = pa.table(arrays, schema=ASKED.columns)
-        _keep(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
+        _save(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
     # Of a night that begins there is nothing but these.
     both = order_numbers([known, new]).column if len(known) else new
     return OrderNumbers(_not_among(both, answered))
@@ -319,7 +319,7 @@ def _not_among(column: pa.Array, others: pa.Array | pa.ChunkedArray) -> pa.Array
     return column.filter(pc.invert(pc.is_in(column, value_set=others)))
 
 
-def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:
+def save(run: Run, *rows: ReplyRows, environment: Environment) -> None:
     """Write some final answers of one phase and account to a file, and commit its hash.
 
     Raises:
@@ -334,7 +334,7 @@ def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:
     wanted = pa.array([code for code in codes if code], pa.string())
     back = table.filter(pc.is_in(status, value_set=wanted))
     columns = (back[name].cast(pa.string()).to_pylist() for name in ("order_no", "payment_status"))
-    _keep(
+    _save(
         run,
         REPLIES,
         table.combine_chunks(),
@@ -350,7 +350,7 @@ def keep(run: Run, *rows: ReplyRows, environment: Environment) -> None:
     )
 
 
-def _keep(
+def _save(
     run: Run,
     schema: FileSchema,
     table: pa.Table,
@@ -458,8 +458,8 @@ def unbound(connection: Connection, run: Run, *, environment: Environment) -> st
     storage = storage_of(run, environment=environment)
     bound = bound_entries(connection, run.run_id, storage=storage)
     parts = answer_parts.of_run(connection, run.run_id)
-    kept = {part.path: part.entry for part in parts}
-    tampered = sorted(path for path in {*bound, *kept} if bound.get(path) != kept.get(path))
+    saved = {part.path: part.entry for part in parts}
+    tampered = sorted(path for path in {*bound, *saved} if bound.get(path) != saved.get(path))
     if tampered:
         return f"{tampered[0]} is not what the history binds of the gateway's answers"
     for part in parts:

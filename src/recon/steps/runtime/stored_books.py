@@ -19,7 +19,7 @@ from recon.archive.step_folder import Sealed, entry_of, opened_file, rows_of
 from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
-from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
+from recon.model.terms import REVERSAL_SUFFIX, EntryType, SourceFile
 from recon.proof.night_tables import frame_of_table
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (

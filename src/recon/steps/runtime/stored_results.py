@@ -52,7 +52,7 @@ class StoredResult:
         if summary is None:
             return None
         night = self._night
-        kept = Reconciliation(
+        saved = Reconciliation(
             as_of=summary.as_of,
             verdict=summary.verdict,
             breaks=night.frame("breaks"),
@@ -71,7 +71,7 @@ class StoredResult:
             journals=_in_pairs(night.frame("journals")),
             bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
         )
-        return replace(kept, held=night.frame("held")) if night.has("held") else kept
+        return replace(saved, held=night.frame("held")) if night.has("held") else saved
 
     def frames(self, *names: str) -> dict[str, pd.DataFrame]:
         """Some of its files, by name."""

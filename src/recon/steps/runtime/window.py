@@ -17,7 +17,7 @@ from recon.matching.frames.sources import LeftOut
 from recon.matching.sides.ledger_side import CLOSERS, is_base_type
 from recon.matching.sides.settlement_side import as_earlier
 from recon.model.business_date import midnight
-from recon.model.words import (
+from recon.model.terms import (
     CONFIRMED_STATES,
     REJECTED_STATES,
     EntryType,
@@ -88,24 +88,24 @@ def in_window(
     for part in parts:
         # Of what was booked since, nobody has to look whether anybody asked for it.
         is_recent = part["booked_at"] >= since
-        yield _of_window(part[is_recent], kept=is_recent[is_recent], settled_from=settled_from)
+        yield _of_window(part[is_recent], saved=is_recent[is_recent], settled_from=settled_from)
         old.append(part[~is_recent])
     if any(map(len, old)):
         before = pd.concat(old, ignore_index=True)
         is_asked = is_among(before["order_no"], asked) & (before["order_no"] != "")
-        yield _of_window(before, kept=is_asked, settled_from=settled_from)
+        yield _of_window(before, saved=is_asked, settled_from=settled_from)
 
 
 def _of_window(
-    ledger: pd.DataFrame, *, kept: "pd.Series[bool]", settled_from: datetime | None
+    ledger: pd.DataFrame, *, saved: "pd.Series[bool]", settled_from: datetime | None
 ) -> pd.DataFrame:
     if settled_from is not None:
         of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
-        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
-    kept = kept | is_base_type(ledger["entry_type"], EntryType.BANK)
+        saved = (saved & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
+    saved = saved | is_base_type(ledger["entry_type"], EntryType.BANK)
     closes = is_base_type(ledger["entry_type"], *CLOSERS)
-    kept |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
-    return ledger[kept].reset_index(drop=True)
+    saved |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
+    return ledger[saved].reset_index(drop=True)
 
 
 def in_question(
@@ -120,8 +120,8 @@ def in_question(
     of_none = equals(
         instructions["kind"], InstructionKind.PAYOUT, InstructionKind.CANCEL_SUBSCRIPTION
     )
-    kept = is_among(instructions["order_no"], asked) | ~ended | of_none
-    return instructions[kept].reset_index(drop=True)
+    saved = is_among(instructions["order_no"], asked) | ~ended | of_none
+    return instructions[saved].reset_index(drop=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from recon.matching.frames.sources import frame_of
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Kept = TypeVar("Kept", bound="DataclassInstance")
+Saved = TypeVar("Saved", bound="DataclassInstance")
 
 
 def replace_rows(
@@ -38,11 +38,11 @@ def replace_rows(
 
 def read(
     connection: Connection,
-    kind: type[Kept],
+    kind: type[Saved],
     table: Table,
     *which: ColumnElement[bool],
     order: Iterable[ColumnElement[Any]] = (),
-) -> list[Kept]:
+) -> list[Saved]:
     """Rows of a table as values of a dataclass, each field of which is a column."""
     columns = (table.c[each.name] for each in fields(kind))
     rows = connection.execute(select(*columns).where(*which).order_by(*order))

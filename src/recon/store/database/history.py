@@ -311,7 +311,7 @@ def verified(folder: Path) -> Head:
         return NOTHING
 
 
-def keep_verified(folder: Path, head: Head) -> None:
+def save_verified(folder: Path, head: Head) -> None:
     """Note that the chain closes up to here; where that fails, the next night walks more."""
     document = json.dumps({"sequence": head.sequence, "hash": head.hash})
     with suppress(OSError):

@@ -97,7 +97,7 @@ class HeadFile:
             raise OutputError(msg) from error
         return ""
 
-    def standing(self) -> HeadNotes:
+    def current(self) -> HeadNotes:
         """The notes that bind: those since people last accepted a restore, without pending ones.
 
         Raises:
@@ -260,7 +260,7 @@ class OutsideHeads:
 
 
 def _own_head(connection: Connection, file: HeadFile, accounts: Sequence[Account]) -> Head | str:
-    foreign = missing(connection, file, standing=file.standing(), accounts=accounts)
+    foreign = missing(connection, file, current=file.current(), accounts=accounts)
     return foreign or history.head(connection)
 
 
@@ -272,18 +272,18 @@ def problem_of(file: HeadFile, *, accounts: Iterable[Account], reading: Reading)
     Raises:
         OutputError: the file cannot be read.
     """
-    standing = file.standing()
+    current = file.current()
     with reading() as connection:
-        return missing(connection, file, standing=standing, accounts=accounts)
+        return missing(connection, file, current=current, accounts=accounts)
 
 
 def missing(
-    connection: Connection, file: HeadFile, *, standing: HeadNotes, accounts: Iterable[Account]
+    connection: Connection, file: HeadFile, *, current: HeadNotes, accounts: Iterable[Account]
 ) -> str:
     """What the notes of a head file say against this database; "" for nothing."""
-    if not standing.notes:
+    if not current.notes:
         return _without_notes(connection, file, accounts=accounts)
-    foreign = first_foreign(connection, standing.notes)
+    foreign = first_foreign(connection, current.notes)
     if foreign is None:
         return ""
     head = history.head(connection)

@@ -27,9 +27,9 @@ from sqlalchemy import (
     update,
 )
 
-from recon.instructions.approval import sums_in_words
+from recon.instructions.approval import sums_text
 from recon.instructions.instruction import FOLLOWS, OF_PAYOUTS, STORED_AS_DIGEST, text_digest
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.store.database.history import LINKS_AT_ONCE, Event, append, instant_text
 from recon.store.schema import (
     agreement,
@@ -390,15 +390,15 @@ def _shown(bound: Bound, name: str, *, now: Cells, then: Cells) -> str:
     longest = max(len(str(cells.get(name))) for cells in (now, then))
     if name in bound.as_digest or longest > SHOWN_CHARACTERS:
         return "is another one"
-    shown, bound_to = _in_words(now, name) or "blank", _in_words(then, name) or "nothing"
+    shown, bound_to = _as_text(now, name) or "blank", _as_text(then, name) or "nothing"
     return f"is {shown}, bound was {bound_to}"
 
 
-def _in_words(cells: Cells, name: str) -> str:
+def _as_text(cells: Cells, name: str) -> str:
     value = cells.get(name)
     if name.endswith("amount"):
         try:
-            return sums_in_words({str(cells.get("currency", "")): int(value or 0)})
+            return sums_text({str(cells.get("currency", "")): int(value or 0)})
         except (KeyError, ValueError):
             return str(value)
     return "" if value is None else str(value)

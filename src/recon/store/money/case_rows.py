@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Select, func, or_, select
 from recon.instructions.contradiction import NOT_DONE_STATES
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import SearchedRefund
+from recon.model.terms import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
-from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.store.database.history import Event, append, document_of, links_of
 from recon.store.database.record import CASE, record
 from recon.store.money.instruction_rows import (

@@ -17,18 +17,18 @@ from recon.desk.endorsement import (
     Endorsement,
     Kind,
     Signed,
+    endorsements_problem,
     is_filled_in,
     opened,
     row_problem,
     taken_back,
-    words_problem,
 )
 from recon.desk.held_keys import HeldKeys
 from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import BOUND, Instruction, Terms, terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import EndorsementError, GateClosedError
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
 from recon.store.money.instruction_rows import find, in_parts
@@ -185,7 +185,7 @@ class Endorsed:
         self._links: list[Mapping[str, Any]] = []
         self._newest_link = 0
 
-    def words(self, connection: Connection) -> list[Endorsement]:
+    def statements(self, connection: Connection) -> list[Endorsement]:
         """Every word whose signature holds, oldest first."""
         self._look(connection)
         return list(self._opened.values())
@@ -197,8 +197,10 @@ class Endorsed:
 
     def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
         """The words about some instructions, as they are handed on."""
-        words = {word.sequence for it in instruction_ids for word in self.about(connection, it)}
-        rows = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
+        statements = {
+            statement.sequence for it in instruction_ids for statement in self.about(connection, it)
+        }
+        rows = connection.execute(_DOCUMENTS, {"wanted": sorted(statements)})
         return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
     def broken(self, connection: Connection) -> Iterator[str]:
@@ -249,29 +251,33 @@ class Endorsed:
             return
         numbers = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
         known = connection.execute(numbers).scalars()
-        new = [word for word in known if word not in self._opened and word not in self._unopened]
+        new = [
+            statement
+            for statement in known
+            if statement not in self._opened and statement not in self._unopened
+        ]
         here = first_hash(connection) if new else ""
         for start in range(0, len(new), DOCUMENTS_AT_ONCE):
             wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
             for row in connection.execute(_DOCUMENTS, wanted):
                 signed = Signed(row.document, row.signature, row.key_id)
                 try:
-                    word = opened(signed, key=self._keys.public)
+                    statement = opened(signed, key=self._keys.public)
                 except EndorsementError as error:
                     self._unopened[row.sequence] = str(error)
                     continue
-                self._keep(word, signed=signed, number=row.sequence, here=here)
+                self._save(statement, signed=signed, number=row.sequence, here=here)
 
-    def _keep(self, word: Endorsement, *, signed: Signed, number: int, here: str) -> None:
-        if word.sequence != number:
-            self._unopened[number] = f"it is a copy of endorsement {word.sequence}"
-        elif word.database != here:
+    def _save(self, statement: Endorsement, *, signed: Signed, number: int, here: str) -> None:
+        if statement.sequence != number:
+            self._unopened[number] = f"it is a copy of endorsement {statement.sequence}"
+        elif statement.database != here:
             self._unopened[number] = "it was said in another database"
         else:
-            self._opened[number] = word
+            self._opened[number] = statement
             self._digests[number] = digest_of(signed.signature)
-            for item in word.items:
-                self._of_item.setdefault(item, []).append(word)
+            for item in statement.items:
+                self._of_item.setdefault(item, []).append(statement)
 
     def problem(
         self,
@@ -285,41 +291,47 @@ class Endorsed:
         if self._keys.public is None:
             return NO_KEY
         wanted = (says or {}).items()
-        every = self.words(connection)
-        about = [word for word in every if word.kind is kind and word.subject == subject]
-        words = [word for word in about if wanted <= word.says.items()]
+        every = self.statements(connection)
+        about = [
+            statement
+            for statement in every
+            if statement.kind is kind and statement.subject == subject
+        ]
+        statements = [statement for statement in about if wanted <= statement.says.items()]
         ended_by = taken_back(every, kind=kind, subject=subject)
         if kind is Kind.DECISION:
             # Who says the opposite ends their own earlier word.
-            ended_by += [word for word in about if word not in words]
-        return words_problem(words, must_be_proven=self._keys.must_be_proven, ended_by=ended_by)
+            ended_by += [statement for statement in about if statement not in statements]
+        return endorsements_problem(
+            statements, must_be_proven=self._keys.must_be_proven, ended_by=ended_by
+        )
 
     def is_signed(
         self, connection: Connection, run_id: str, *, by: str, says: Mapping[str, str]
     ) -> bool:
         """Whether somebody put their name under a workbook."""
-        every = self.words(connection)
+        every = self.statements(connection)
         gone = taken_back(every, kind=Kind.SIGN_OFF, subject=run_id)
-        back = max((word.sequence for word in gone if word.name == by), default=0)
+        back = max((statement.sequence for statement in gone if statement.name == by), default=0)
         return any(
-            word.kind is Kind.SIGN_OFF
-            and (word.subject, word.name) == (run_id, by)
-            and word.sequence > back
-            and says.items() <= word.says.items()
-            and (word.proven or not self._keys.must_be_proven)
-            for word in every
+            statement.kind is Kind.SIGN_OFF
+            and (statement.subject, statement.name) == (run_id, by)
+            and statement.sequence > back
+            and says.items() <= statement.says.items()
+            and (statement.proven or not self._keys.must_be_proven)
+            for statement in every
         )
 
-    def is_said(
+    def is_endorsed_already(
         self, connection: Connection, kind: Kind, *, subject: str, says: Mapping[str, str]
     ) -> bool:
         """Whether one person said exactly this at the desk."""
         return any(
-            word.kind is kind
-            and word.subject == subject
-            and dict(word.says) == dict(says)
-            and (word.proven or not self._keys.must_be_proven)
-            for word in self.words(connection)
+            statement.kind is kind
+            and statement.subject == subject
+            and dict(statement.says) == dict(says)
+            and (statement.proven or not self._keys.must_be_proven)
+            for statement in self.statements(connection)
         )
 
     def write_off_problem(
@@ -373,7 +385,7 @@ class Endorsed:
                         "stands behind it (`recon approve`)"
                     )
 
-    def handed_on(
+    def passed_on(
         self, connection: Connection, instruction_ids: Sequence[str]
     ) -> tuple[dict[str, dict[str, str | int]], list[Signed]]:
         """For whoever checks some rows by itself: the terms that people saw, and their words."""
@@ -480,22 +492,28 @@ def money_stated(money: tuple[str, int]) -> dict[str, str]:
     return {"currency": money[0], "minor_units": str(money[1])}
 
 
-def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datetime) -> None:
+def save(connection: Connection, signed: Signed, *, statement: Endorsement, at: datetime) -> None:
     """Add one; the columns beside the document only help to find it."""
     connection.execute(
         insert(endorsement).values(
-            sequence=word.sequence,
-            kind=word.kind,
-            subject=word.subject,
-            person=word.person,
+            sequence=statement.sequence,
+            kind=statement.kind,
+            subject=statement.subject,
+            person=statement.person,
             at=at,
-            valid_until=datetime.fromisoformat(word.valid_until) if word.valid_until else None,
+            valid_until=datetime.fromisoformat(statement.valid_until)
+            if statement.valid_until
+            else None,
             document=signed.document,
             signature=signed.signature,
             key_id=signed.key,
         )
     )
-    details = {"number": word.sequence, "key": signed.key, "sha256": digest_of(signed.signature)}
+    details = {
+        "number": statement.sequence,
+        "key": signed.key,
+        "sha256": digest_of(signed.signature),
+    }
     append(connection, [Event(ENTITY, WORDS, STATED, details)], at=at)
 
 

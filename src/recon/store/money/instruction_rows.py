@@ -26,7 +26,7 @@ from recon.instructions.eligibility import Refused
 from recon.instructions.instruction import FOLLOWS, Instruction, Intention, named, terms_of
 from recon.instructions.planning import Action, Earlier, Known, OrderRow, Plan
 from recon.model.errors import Defect
-from recon.model.words import InstructionKind, InstructionState, OrderStatus, SourceKind
+from recon.model.terms import InstructionKind, InstructionState, OrderStatus, SourceKind
 from recon.store.database.bulk_rows import add_rows
 from recon.store.database.history import Event, append
 from recon.store.database.record import INSTRUCTION, ROW, cells_of
@@ -316,7 +316,7 @@ def touched(connection: Connection, run: Run) -> list[str]:
     return sorted((set(order_nos) | {item.order_no for item in doubtful}) - {""})
 
 
-_AS_IT_STANDS = (
+_AS_IT_IS = (
     *("action_id", "file_id", "file_name", "line", "merchant_id", "account_id", "order_no"),
     *("transaction_id", "currency", "action_amount", "request_id"),
     *("review_flag", "recurring_id", "contract_name"),
@@ -337,7 +337,7 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     ).mappings()
     return [
         Action(
-            **{name: row[name] for name in _AS_IT_STANDS},
+            **{name: row[name] for name in _AS_IT_IS},
             kind=InstructionKind(row["action"]),
             order_amount=row["amount"],
             reason=row["action_reason"],

@@ -33,7 +33,7 @@ from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import FOLLOWS, Instruction, reported_repeats, unagreed
 from recon.instructions.masking import masked
 from recon.model.errors import Defect, NightHeldError, StoreError
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
@@ -72,7 +72,7 @@ _SETTLE_ATTEMPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BatchStatus:
     """Where a batch stands in the database."""
 
     state: str
@@ -82,7 +82,7 @@ class Standing:
     claimed_at: datetime
 
     @classmethod
-    def of(cls, connection: Connection, batch_id: str) -> "Standing | None":
+    def of(cls, connection: Connection, batch_id: str) -> "BatchStatus | None":
         """Of one batch; None when the database does not have it."""
         return next(iter(read(connection, cls, batch, batch.c.batch_id == batch_id)), None)
 
@@ -116,10 +116,10 @@ class StoredJournal:
         merchant_id, account_id = self._account
         return {"run_id": self._run_id, "merchant_id": merchant_id, "account_id": account_id}
 
-    def standing(self, batch_id: str) -> Standing | None:
+    def status(self, batch_id: str) -> BatchStatus | None:
         """Where a batch stands now; None when the database does not have it."""
         with self._store.reading() as connection:
-            return Standing.of(connection, batch_id)
+            return BatchStatus.of(connection, batch_id)
 
     def halted(self) -> str:
         """Why nothing more may be sent; "" when money may move and this run still has its place."""
@@ -191,8 +191,8 @@ class StoredJournal:
         """
         self._close_all(batch_id, ReplyOutcome.UNKNOWN, reason=reason, event="in doubt", at=at)
 
-    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
-        """T2a: what of the reply may be `kept` (card numbers masked), and the hash of all of it.
+    def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
+        """T2a: what of the reply may be `saved` (card numbers masked), and the hash of all of it.
 
         Raises:
             NightHeldError: another run took the account over and closed the batch; the reply is
@@ -206,7 +206,7 @@ class StoredJournal:
                 unanswered = (
                     update(batch)
                     .where(own, batch.c.reply_sha256 == "")
-                    .values(**replied(reply, sha256=digest), reply=masked(kept, known=sent))
+                    .values(**replied(reply, sha256=digest), reply=masked(saved, known=sent))
                 )
                 in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
                 is_in_place = connection.execute(in_place).rowcount == 1
@@ -220,8 +220,8 @@ class StoredJournal:
         self._commit(
             batch_id,
             write,
-            is_done=lambda standing: standing.reply_sha256 == digest,
-            spilled={**spilled, "reply": kept},
+            is_done=lambda status: status.reply_sha256 == digest,
+            spilled={**spilled, "reply": saved},
         )
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
@@ -237,7 +237,7 @@ class StoredJournal:
                     msg = f"batch {batch_id} has {len(items)} rows, its result {len(reply.rows)}"
                     raise Defect(msg)
                 events = _settle_rows(connection, batch_id, items=items, results=reply.rows, at=at)
-                details = {"return_status": reply.return_status, "message": reply.in_words}
+                details = {"return_status": reply.return_status, "message": reply.as_text}
                 events.append(Event("batch", batch_id, "closed", details))
                 of_batch = select(batch.c.kind).where(batch.c.batch_id == batch_id)
                 for finding in reply.findings:
@@ -265,8 +265,8 @@ class StoredJournal:
     ) -> None:
         def write() -> None:
             with self._store.writing() as connection:
-                standing = Standing.of(connection, batch_id)
-                if standing is not None and _is_closed(standing):
+                status = BatchStatus.of(connection, batch_id)
+                if status is not None and _is_closed(status):
                     # Another run took the account over and decided these rows; they stay so.
                     raise NightHeldError(_taken_over(batch_id))
                 items = self._rows_in_flight(connection, batch_id)
@@ -286,7 +286,7 @@ class StoredJournal:
         batch_id: str,  # noqa: ARG002 - for a journal that looks again
         write: Callable[[], None],
         *,
-        is_done: Callable[[Standing], bool],  # noqa: ARG002 - as above
+        is_done: Callable[[BatchStatus], bool],  # noqa: ARG002 - as above
         spilled: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
     ) -> None:
         """One transaction; `spilled` is what of an answer is kept where it cannot be written."""
@@ -302,8 +302,8 @@ class StoredJournal:
             NightHeldError: it is not this run's, and this run lost its place.
             Defect: one of them is not in flight in this batch.
         """
-        standing = Standing.of(connection, batch_id)
-        is_own = standing is not None and standing.run_id == self._run_id
+        status = BatchStatus.of(connection, batch_id)
+        is_own = status is not None and status.run_id == self._run_id
         if not is_own and (lost := self._lost_place(connection)):
             raise NightHeldError(lost)
         there = select(instruction.c.instruction_id).where(
@@ -353,24 +353,24 @@ class LastingJournal(StoredJournal):
         try:
             return super().claim(batch_id, rows, request=request, at=at)
         except StoreError:
-            own = Standing("claimed", self._run_id, request.body_sha256, "", claimed_at=at)
+            own = BatchStatus("claimed", self._run_id, request.body_sha256, "", claimed_at=at)
             if self._is_claimed(batch_id, own=own):
                 return {}
             # The commit may still arrive: whoever finds the claim then must know.
             reason = "the database ended the claim with an error, so nothing was sent"
-            self._keep(batch_id, {"kind": NOT_SENT, "at": at, "reason": reason})
+            self._save(batch_id, {"kind": NOT_SENT, "at": at, "reason": reason})
             raise
 
-    def _is_claimed(self, batch_id: str, *, own: Standing) -> bool:
+    def _is_claimed(self, batch_id: str, *, own: BatchStatus) -> bool:
         """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
         for wait in BACK_AFTER:
             self._pause(wait)
             try:
-                standing = self.standing(batch_id)
+                status = self.status(batch_id)
             except StoreError:
                 continue
-            if standing is not None:
-                return standing == own
+            if status is not None:
+                return status == own
         return False
 
     def _commit(
@@ -378,51 +378,51 @@ class LastingJournal(StoredJournal):
         batch_id: str,
         write: Callable[[], None],
         *,
-        is_done: Callable[[Standing], bool],
+        is_done: Callable[[BatchStatus], bool],
         spilled: Mapping[str, Any] | None = None,
     ) -> None:
         """One transaction, until it is known to be in the database."""
-        kept: Path | None = None
+        saved: Path | None = None
         try:
             write()
         except StoreError as error:
-            kept = self._keep(batch_id, spilled) if spilled else None
+            saved = self._save(batch_id, spilled) if spilled else None
             if not self._was_written(batch_id, write, is_done=is_done):
-                raise StoreError(_reported(batch_id, kept=kept, cause=error)) from error
-        if kept is not None:
-            remove(kept)
+                raise StoreError(_reported(batch_id, saved=saved, cause=error)) from error
+        if saved is not None:
+            remove(saved)
         if is_done is _is_closed:
             self._requests.pop(batch_id, None)
 
     def _was_written(
-        self, batch_id: str, write: Callable[[], None], *, is_done: Callable[[Standing], bool]
+        self, batch_id: str, write: Callable[[], None], *, is_done: Callable[[BatchStatus], bool]
     ) -> bool:
         for wait in BACK_AFTER:
             self._pause(wait)
             try:
-                standing = self.standing(batch_id)
-                if standing is None or not is_done(standing):
+                status = self.status(batch_id)
+                if status is None or not is_done(status):
                     write()
             except StoreError:
                 continue
             return True
         return False
 
-    def _keep(self, batch_id: str, spilled: Mapping[str, Any]) -> Path:
+    def _save(self, batch_id: str, spilled: Mapping[str, Any]) -> Path:
         request = self._requests[batch_id]
         reply = masked(spilled.get("reply", b""), known=request.masked(request.body))
         own = {"batch_id": batch_id, "body_sha256": request.body_sha256, **self.keys}
-        return self._spill.keep(Spilled(**{**spilled, **own, "reply": reply}))
+        return self._spill.save(Spilled(**{**spilled, **own, "reply": reply}))
 
 
-def _is_closed(standing: Standing) -> bool:
-    return standing.state == CLOSED
+def _is_closed(status: BatchStatus) -> bool:
+    return status.state == CLOSED
 
 
-def _reported(batch_id: str, *, kept: Path | None, cause: StoreError) -> str:
+def _reported(batch_id: str, *, saved: Path | None, cause: StoreError) -> str:
     where = (
-        f"it is kept in {kept}, and the next night reads it from there"
-        if kept
+        f"it is kept in {saved}, and the next night reads it from there"
+        if saved
         else "the next night finds the batch and decides it by evidence"
     )
     return (
@@ -563,15 +563,15 @@ def left_out(
 
 def _not_approved(connection: Connection, rows: Sequence[Eligible]) -> dict[str, str]:
     wanted = [row.instruction.instruction_id for row in rows]
-    standing = {item.instruction_id: item for item in find(connection, instruction_id=wanted)}
+    status = {item.instruction_id: item for item in find(connection, instruction_id=wanted)}
     reasons = {}
     for instruction_id in wanted:
-        stands = standing.get(instruction_id)
-        if stands is None:
+        current = status.get(instruction_id)
+        if current is None:
             reasons[instruction_id] = "the journal does not have it any more"
-        elif stands.state is not InstructionState.APPROVED:
-            why = f": {stands.message}" if stands.message else ""
-            reasons[instruction_id] = f"it is {stands.state} since this run looked{why}"
+        elif current.state is not InstructionState.APPROVED:
+            why = f": {current.message}" if current.message else ""
+            reasons[instruction_id] = f"it is {current.state} since this run looked{why}"
     return reasons
 
 

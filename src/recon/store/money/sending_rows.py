@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
 
-from recon.instructions.approval import sums_in_words
+from recon.instructions.approval import sums_text
 from recon.instructions.eligibility import BatchPlan
 from recon.instructions.instruction import MOVES_MONEY
 from recon.instructions.planning import RULE_APPROVER
@@ -27,7 +27,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
-from recon.model.words import (
+from recon.model.terms import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
     InstructionKind,
@@ -78,14 +78,14 @@ class OpenMoney:
         return self.kinds.total()
 
     @property
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """`50 captures, 1 refund (1204.50 EUR)`; "" for none."""
         kinds = ", ".join(
             f"{count} {kind.replace('_', ' ')}{'s' * (count != 1)}"
             for kind in InstructionKind
             if (count := self.kinds[kind])
         )
-        return f"{kinds} ({sums_in_words(self.sums)})" if self.sums else kinds
+        return f"{kinds} ({sums_text(self.sums)})" if self.sums else kinds
 
 
 def doubtful(connection: Connection, run: Run) -> OpenMoney:

@@ -87,7 +87,7 @@ class Spill:
         """Give the room back; what is kept stays."""
         (self.places[0] / self._room).unlink(missing_ok=True)
 
-    def keep(self, spilled: Spilled) -> Path:
+    def save(self, spilled: Spilled) -> Path:
         """Write one answer; on the disk when this returns.
 
         Raises:
@@ -99,12 +99,12 @@ class Spill:
             try:
                 _write(folder / self._room, document=document)
                 # Under its final name, which half a file never has.
-                kept = (folder / self._room).replace(folder / f"{spilled.batch_id}{SUFFIX}")
+                saved = (folder / self._room).replace(folder / f"{spilled.batch_id}{SUFFIX}")
                 flush_folder(folder)
             except OSError as error:
                 problems.append(f"{folder}: {error.strerror}")
             else:
-                return kept
+                return saved
         msg = (
             f"the answer to batch {spilled.batch_id} could be written neither to the database nor "
             f"beside it ({'; '.join(problems)}); its rows will count as in doubt: the next nights "
@@ -150,10 +150,10 @@ def remove(path: Path) -> None:
 
 def set_aside(path: Path) -> Path:
     """Keep a file under a name that no night reads; where it is now."""
-    kept = path.with_name(f"{path.name}{ASIDE}")
-    path.replace(kept)
+    saved = path.with_name(f"{path.name}{ASIDE}")
+    path.replace(saved)
     flush_folder(path.parent)
-    return kept
+    return saved
 
 
 def _document(spilled: Spilled) -> bytes:
@@ -207,7 +207,7 @@ def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None
     Raises:
         SpillError: the database has no such batch, or what it has speaks against the file.
     """
-    if _is_kept(connection, spilled):
+    if _is_stored(connection, spilled):
         return
     reply = RawReply(spilled.status, spilled.headers, spilled.reply, spilled.at)
     connection.execute(
@@ -238,10 +238,10 @@ def refuse_unfit(connection: Connection, spilled: Spilled) -> None:
     Raises:
         SpillError: the database has no such batch, or what it has speaks against the file.
     """
-    (is_to_release if spilled.kind == NOT_SENT else _is_kept)(connection, spilled)
+    (is_to_release if spilled.kind == NOT_SENT else _is_stored)(connection, spilled)
 
 
-def _is_kept(connection: Connection, spilled: Spilled) -> bool:
+def _is_stored(connection: Connection, spilled: Spilled) -> bool:
     """Whether this very reply is there; raises SpillError where it can neither be nor come."""
     row = _batch_of(connection, spilled)
     if row is not None and row.reply_sha256 == spilled.reply_sha256:

@@ -192,7 +192,7 @@ def charged_back_keys(
     return frame_of([dict(row) for row in rows.mappings()], columns=KEY_COLUMNS)
 
 
-def judged_otherwise(
+def read_otherwise(
     connection: Connection, run: Run, *, codes: Collection[str], until: int
 ) -> list[AnswerPart]:
     """Files of earlier runs that show codes of which the rules took another view then."""

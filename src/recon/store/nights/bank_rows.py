@@ -22,7 +22,7 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.nights import Account
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.store.database.bulk_rows import add_rows, among, frame_of_select, rows_of
 from recon.store.nights import facts_rows, order_rows, settlement_rows
 from recon.store.nights.facts_rows import BEFORE_ALL, StorageOf
@@ -122,9 +122,9 @@ def reported_since(
     known, to_date = connection.execute(mine).one()
     if known is None:
         return False
-    told_to = datetime.fromisoformat(to_date).replace(tzinfo=UTC) if to_date else BEFORE_ALL
+    reported_until = datetime.fromisoformat(to_date).replace(tzinfo=UTC) if to_date else BEFORE_ALL
     of = order_facts_account.c
-    batch = _settling(accounts).where(of.file_id > known, of.ordered_from <= told_to)
+    batch = _settling(accounts).where(of.file_id > known, of.ordered_from <= reported_until)
     notified = select(bank_statement.c.statement_id).where(
         bank_statement.c.form == DETAILS,
         bank_statement.c.bank == bank,

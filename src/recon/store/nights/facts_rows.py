@@ -28,7 +28,7 @@ from recon.archive.schemas import FACTS, ORDER_FACTS, SETTLED_FACTS, FileSchema
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenError
 from recon.model.nights import Account
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.proof.night_tables import table_of_schema
 from recon.proof.sql_session import SqlError, SqlSession, reading
 from recon.proof.totals_in_sql import FACTS_MB
@@ -41,7 +41,7 @@ from recon.store.schema import order_facts, order_facts_account, order_file
 from recon.store.schema.columns import in_account, in_accounts
 
 ENTITY = "facts"
-KEPT = "kept"
+SAVED = "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def save(connection: Connection, written: Written, *, file_id: int, at: datetime
     # Files have a turn of their own, so that nobody's money waits for them; this is its end.
     join_turn(connection, Turn.JOURNAL)
     bound = {**values, "accounts": _digest(rows)}
-    append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", KEPT, bound)], at=at)
+    append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", SAVED, bound)], at=at)
 
 
 def save_again(

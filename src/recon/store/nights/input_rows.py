@@ -21,7 +21,7 @@ from recon.matching.frames.sources import (
 )
 from recon.model.business_date import AHEAD_MAX
 from recon.model.nights import Mode
-from recon.model.words import (
+from recon.model.terms import (
     DOUBTFUL_STATES,
     WAITING_STATES,
     InstructionKind,
@@ -127,8 +127,8 @@ def instruction_frame(
 def save(connection: Connection, run_id: str, *, inputs: StoredInputs) -> None:
     """Keep how far a run read, in place of an earlier attempt's."""
     document = json.dumps(document_of(inputs, kind=StoredInputs), sort_keys=True)
-    kept = {"previous_run_id": inputs.previous_run_id, "document": document}
-    replace_rows(connection, run_input, run_id, [kept])
+    saved = {"previous_run_id": inputs.previous_run_id, "document": document}
+    replace_rows(connection, run_input, run_id, [saved])
 
 
 def load(connection: Connection, run_id: str) -> StoredInputs | None:

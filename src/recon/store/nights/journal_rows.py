@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from recon.matching.frames.sources import Exported
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.store.database.bulk_rows import read, replace_rows
 from recon.store.database.history import Event, append, links_of
 from recon.store.nights import order_rows

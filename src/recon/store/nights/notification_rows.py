@@ -46,15 +46,15 @@ class GatewayMessage:
     received_at: datetime
 
 
-class Kept(Enum):
+class Saved(Enum):
     """What became of a verified message."""
 
     ALONE = "nothing else was told of this"
-    BESIDE_OTHERS = "kept, and another message says something else of the same"
-    NOT_KEPT = "too many messages say different things of the same"
+    CONTRADICTS_OTHERS = "kept, and another message says something else of the same"
+    NOT_STORED = "too many messages say different things of the same"
 
 
-def keep(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Kept:
+def save(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Saved:
     """Keep a message once, also where a kept one says something else of the same.
 
     A signature covers little: whoever holds one message can write another that is signed as well.
@@ -65,10 +65,10 @@ def keep(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Ke
     """
     identity = notification.c.identity_sha256 == message.identity_sha256
     mine = (*in_account(notification, owner), identity)
-    kept = set(connection.execute(select(notification.c.sha256).where(*mine)).scalars())
-    if message.sha256 not in kept:
-        if len(kept) >= VARIANTS_MAX:
-            return Kept.NOT_KEPT
+    saved = set(connection.execute(select(notification.c.sha256).where(*mine)).scalars())
+    if message.sha256 not in saved:
+        if len(saved) >= VARIANTS_MAX:
+            return Saved.NOT_STORED
         fields = json.dumps(dict(message.fields), sort_keys=True)
         row = {**asdict(message), **_place(owner), "fields": fields}
         connection.execute(insert(notification), [row])
@@ -76,10 +76,10 @@ def keep(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Ke
         again = {"times": notification.c.times + 1, "repeated_at": message.received_at}
         same = notification.c.sha256 == message.sha256
         connection.execute(update(notification).where(*mine, same).values(**again))
-    return Kept.BESIDE_OTHERS if kept - {message.sha256} else Kept.ALONE
+    return Saved.CONTRADICTS_OTHERS if saved - {message.sha256} else Saved.ALONE
 
 
-def keep_case(
+def save_case(
     connection: Connection, owner: Owner, *, case: Mapping[str, Any], at: datetime
 ) -> None:
     """Keep a refused message (`problem`, `reason`, `body_sha256`, `fields`) once, bounded."""
@@ -180,10 +180,10 @@ def _state(fields: Mapping[str, str]) -> tuple[str, str]:
 
 def counts(connection: Connection) -> dict[str, int]:
     """How many messages were kept, and how many refused, by problem."""
-    kept = connection.execute(select(func.count()).select_from(notification)).scalar_one()
+    saved = connection.execute(select(func.count()).select_from(notification)).scalar_one()
     refused = connection.execute(
         select(notification_case.c.problem, func.sum(notification_case.c.times))
         .group_by(notification_case.c.problem)
         .order_by(notification_case.c.problem)
     )
-    return {"kept": kept, **{row[0]: int(row[1]) for row in refused}}
+    return {"kept": saved, **{row[0]: int(row[1]) for row in refused}}

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from recon.matching.frames.sources import LoadCounts
-from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
+from recon.model.terms import Quarantined, Reject, SourceFile, SourceKind
 from recon.store.database.bulk_rows import add_rows, rows_of
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import LINKS_AT_ONCE, ChainLink, Event, append
@@ -96,14 +96,14 @@ def outstanding(
         (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
     )
     values = {"last_file": last_file, "last_end": last_end}
-    rows = connection.execute(_standing(of_account & or_(_OF_ORDERS, _OF_LINES)), values).mappings()
+    rows = connection.execute(_current(of_account & or_(_OF_ORDERS, _OF_LINES)), values).mappings()
     return tuple(
         Quarantined(**{name: row[name] for name in Quarantined.__dataclass_fields__})
         for row in rows
     )
 
 
-def _standing(which: ColumnElement[bool]) -> Select[Any]:
+def _current(which: ColumnElement[bool]) -> Select[Any]:
     return (
         select(reject, order_file.c.merchant_id.label("merchant_of_inbox"))
         .join(order_file, order_file.c.file_id == reject.c.file_id)
@@ -122,7 +122,7 @@ def _waiting_for(connection: Connection, *, file_id: int) -> Waiting:
     merchant_id = connection.execute(this).scalar_one()
     values = {"last_file": file_id - 1, "last_end": LATEST}
     waiting: dict[str, list[tuple[int, str, str]]] = {}
-    for row in connection.execute(_standing(_OF_ORDERS & (reject.c.order_no != "")), values):
+    for row in connection.execute(_current(_OF_ORDERS & (reject.c.order_no != "")), values):
         is_any = row.merchant_id == "" and row.merchant_of_inbox == merchant_id
         identity = (row.reject_id, "" if is_any else row.merchant_of_inbox, row.account_id)
         waiting.setdefault(row.order_no, []).append(identity)
@@ -417,7 +417,7 @@ class KnownFile:
     read_at: datetime
     refused: str
     """Why nothing of it could be read; "" where it was read."""
-    word: ChainLink | None = None
+    decision: ChainLink | None = None
     """The last event of what people said of it, with `by` and `reason`."""
 
 

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from sqlalchemy import Connection, select
 
 from recon.matching.breaks.result import SECTIONS, Reconciliation
-from recon.model.words import ControlTotal, Verdict
+from recon.model.terms import ControlTotal, Verdict
 from recon.store.database.bulk_rows import read, replace_rows
 from recon.store.database.history import value_of
 from recon.store.database.record import SUMMARY, cells_of
@@ -67,10 +67,10 @@ def save(connection: Connection, run_id: str, *, result: Reconciliation) -> Mapp
         rows={name: result.rows_of(section) for name, section in SECTIONS.items()},
         exposure={str(currency): int(amount) for currency, amount in at_risk.items()},
     )
-    kept = {"document": json.dumps(asdict(summary), sort_keys=True, default=_as_text)}
-    replace_rows(connection, result_summary, run_id, [kept])
+    saved = {"document": json.dumps(asdict(summary), sort_keys=True, default=_as_text)}
+    replace_rows(connection, result_summary, run_id, [saved])
     save_totals(connection, run_id, totals=result.control_totals)
-    return cells_of(SUMMARY, kept)
+    return cells_of(SUMMARY, saved)
 
 
 def _as_text(value: object) -> object:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 from recon.config.rules import Rules, digest_of
 from recon.model.errors import Defect, NightHeldError, StoreError
 from recon.model.nights import Account, Mode, NightRequest, Part
-from recon.model.words import SourceKind, Verdict
+from recon.model.terms import SourceKind, Verdict
 from recon.store.database.history import Event, append, document_of, links_of
 from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
@@ -23,7 +23,7 @@ from recon.store.schema import order_file, rules_version, run
 from recon.store.schema.columns import Owner, in_account, reason_that_fits
 
 
-def keep(connection: Connection, rules: Rules, *, at: datetime) -> None:
+def save(connection: Connection, rules: Rules, *, at: datetime) -> None:
     """Keep the rules unless they are kept already."""
     known = select(rules_version.c.digest).where(rules_version.c.digest == rules.digest)
     if connection.execute(known).scalar_one_or_none() is None:
@@ -60,12 +60,12 @@ def text_of(connection: Connection, digest: str) -> str:
 
 def changed_rules(connection: Connection) -> Iterator[str]:
     """Every set of rules that is not the one whose digest the runs bind, in words."""
-    kept = {each.digest: each.document for each in connection.execute(select(rules_version))}
-    for digest, document in sorted(kept.items()):
+    saved = {each.digest: each.document for each in connection.execute(select(rules_version))}
+    for digest, document in sorted(saved.items()):
         if digest_of_text(document) != digest:
             yield _changed(digest)
-    judged = connection.execute(select(run.c.rules_digest).distinct()).scalars()
-    for digest in sorted({*judged} - {*kept, ""}):
+    evaluated = connection.execute(select(run.c.rules_digest).distinct()).scalars()
+    for digest in sorted({*evaluated} - {*saved, ""}):
         yield f"the rules {digest}, by which runs were judged, were taken away; {_PAST}"
 
 
@@ -400,10 +400,10 @@ def finish(
 
 def last_finished(connection: Connection, owner: Owner) -> dict[date, Run]:
     """The newest finished run of each business date of an account, live before dry, by date."""
-    judged = (*in_account(run, owner), run.c.status == "finished", run.c.verdict != "")
+    evaluated = (*in_account(run, owner), run.c.status == "finished", run.c.verdict != "")
     # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
     order = (run.c.mode == Mode.LIVE, run.c.started_at)
-    return {each.business_date: each for each in select_runs(connection, *judged, order=order)}
+    return {each.business_date: each for each in select_runs(connection, *evaluated, order=order)}
 
 
 def of_night(connection: Connection, request: NightRequest) -> Run | None:
@@ -456,8 +456,8 @@ def finished(connection: Connection) -> list[Run]:
     # A dry run after a live one replaces nothing.
     last = sorted(every, key=lambda one: (one.mode is Mode.LIVE, one.started_at))
     newest = {(*one.account, one.business_date): one.run_id for one in last}
-    kept = {*newest.values()}
-    return [replace(one, replaced=one.run_id not in kept) for one in every]
+    saved = {*newest.values()}
+    return [replace(one, replaced=one.run_id not in saved) for one in every]
 
 
 def newest_of_accounts(connection: Connection) -> list[Run]:

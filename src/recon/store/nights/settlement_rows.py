@@ -36,7 +36,7 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.nights import Account
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.proof.sql_session import SqlSession
 from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.facts_rows import (
@@ -309,23 +309,23 @@ class NightLines:
         *,
         columns: Sequence[str] = (*SETTLEMENT_COLUMNS,),
         entry_types: Collection[str] = (),
-        telling: Collection[str] = (),
+        correcting: Collection[str] = (),
     ) -> Iterator[pa.Table]:
         """Columns of the lines, some rows at a time: the older ones first, then as they came.
 
         Args:
             columns: of SETTLEMENT_COLUMNS.
             entry_types: only lines of these; empty: of all.
-            telling: only lines with a text in one of these columns; empty: all.
+            correcting: only lines with a text in one of these columns; empty: all.
 
         Raises:
             ArchiveError: a file cannot be read, or is not the one whose hash the database has.
         """
-        also = {"merchant_id", "account_id", "settled_on", *telling}
+        also = {"merchant_id", "account_id", "settled_on", *correcting}
         also |= {"entry_type"} if entry_types else set()
         asked = [*dict.fromkeys((*columns, *sorted(also)))]
         older = self.older.select(asked)
-        yield _chosen(older, entry_types=entry_types, telling=telling).select([*columns])
+        yield _chosen(older, entry_types=entry_types, correcting=correcting).select([*columns])
         for file in self.files:
             for table in self._of_file(file, columns=asked):
                 own = pc.and_(
@@ -334,7 +334,9 @@ class NightLines:
                 )
                 recent = pc.greater_equal(table["settled_on"], self.since)
                 lines = table.filter(pc.and_(own, recent))
-                yield _chosen(lines, entry_types=entry_types, telling=telling).select([*columns])
+                yield _chosen(lines, entry_types=entry_types, correcting=correcting).select(
+                    [*columns]
+                )
 
     def _of_file(self, file: StoredFacts, *, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Columns of a file's lines that count, as PLAIN has them, in the order of the file."""
@@ -441,12 +443,14 @@ def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
     return pa.concat_tables([summed, _plain(named)]).combine_chunks()
 
 
-def _chosen(table: pa.Table, *, entry_types: Collection[str], telling: Collection[str]) -> pa.Table:
+def _chosen(
+    table: pa.Table, *, entry_types: Collection[str], correcting: Collection[str]
+) -> pa.Table:
     if entry_types:
         words = pa.array([*entry_types], pa.string())
         table = table.filter(pc.is_in(table["entry_type"], value_set=words))
-    if telling:
-        is_given = (pc.not_equal(table[name], "") for name in telling)
+    if correcting:
+        is_given = (pc.not_equal(table[name], "") for name in correcting)
         table = table.filter(reduce(pc.or_, is_given))
     return table
 

@@ -31,24 +31,37 @@ class Signature:
 
 
 def save(
-    connection: Connection, run_id: str, *, role: str, word: PersonsDecision, workbook_sha256: str
+    connection: Connection,
+    run_id: str,
+    *,
+    role: str,
+    decision: PersonsDecision,
+    workbook_sha256: str,
 ) -> None:
     """Put a name under a workbook, with its event."""
     own = {"run_id": run_id, "role": role}
-    signed = {"signed_by": word.by, "authenticated": word.authenticated, "signed_at": word.at}
+    signed = {
+        "signed_by": decision.by,
+        "authenticated": decision.authenticated,
+        "signed_at": decision.at,
+    }
     values = signed | {"workbook_sha256": workbook_sha256}
-    signing: dict[str, Any] = {"event": "signed", "at": word.at, "details": {"by": word.in_words}}
+    signing: dict[str, Any] = {
+        "event": "signed",
+        "at": decision.at,
+        "details": {"by": decision.as_text},
+    }
     if not record(connection, SIGN_OFF, values, of=own, **signing):
         record(connection, SIGN_OFF, own | values, **signing)
 
 
 def take_back(
-    connection: Connection, run_id: str, *, signature: Signature, word: PersonsDecision
+    connection: Connection, run_id: str, *, signature: Signature, decision: PersonsDecision
 ) -> None:
     """Take a name away from under a workbook; the row stays, with nobody in it."""
-    nobody = {"signed_by": "", "authenticated": False, "signed_at": word.at}
-    own, by = {"run_id": run_id, "role": signature.role}, {"by": word.in_words}
-    record(connection, SIGN_OFF, nobody, of=own, event=TAKEN_BACK, at=word.at, details=by)
+    nobody = {"signed_by": "", "authenticated": False, "signed_at": decision.at}
+    own, by = {"run_id": run_id, "role": signature.role}, {"by": decision.as_text}
+    record(connection, SIGN_OFF, nobody, of=own, event=TAKEN_BACK, at=decision.at, details=by)
 
 
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:

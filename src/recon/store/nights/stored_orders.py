@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
 from recon.model.nights import Account
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from recon.proof.books_bridge import (
     BEFORE_WINDOW,
     KNOWN_BEFORE,
@@ -198,7 +198,7 @@ class StoredOrders:
         )
         taken: dict[str, LoadCounts] = {}
         found = looked[1].rows
-        for file, table, stands in self._standing(looked, columns=NUMBERED):
+        for file, table, is_current in self._current(looked, columns=NUMBERED):
             of_file = found.filter(pc.equal(found["file_id"], file.file_id))
             repeats, replaces = (
                 pc.sum(of_file[name]).as_py() or 0 for name in ("repeats", "replaces")
@@ -206,11 +206,11 @@ class StoredOrders:
             new = table.num_rows - repeats - replaces
             taken[file.name] = LoadCounts(table.num_rows, new, repeats, replaces)
             steps[REPEATS] -= repeats
-            steps[REPLACED] -= int((~stands).sum()) - repeats
+            steps[REPLACED] -= int((~is_current).sum()) - repeats
             for account in others:
                 step = OTHER_ACCOUNTS if account in declared else UNDECLARED
-                steps[step] -= int((stands & facts_rows.is_of(table, [account])).sum())
-            steps[BEFORE_WINDOW] -= int((stands & facts_rows.is_of(table, [own])).sum())
+                steps[step] -= int((is_current & facts_rows.is_of(table, [account])).sum())
+            steps[BEFORE_WINDOW] -= int((is_current & facts_rows.is_of(table, [own])).sum())
         recent = self._rows(spans=[(view.since, None)], columns=NUMBERED)
         before = [(BEFORE_ALL, view.since)]
         older = self._rows(spans=before, numbers=view.older, columns=NUMBERED)
@@ -265,7 +265,7 @@ class StoredOrders:
         looked = facts_rows.answered(asked, ask=ask)
         return [file for file in files if file.file_id in looked.having], looked
 
-    def _standing(
+    def _current(
         self, looked: tuple[Sequence[StoredFacts], Looked], *, columns: Sequence[str]
     ) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
         """Columns of each file that was looked at, and which of its rows stand."""
@@ -291,8 +291,8 @@ class StoredOrders:
         files = self._files(places, spans=spans, behind=behind)
         looked = self._looked(places, files=files, numbers=numbers)
         stored = [name for name in columns or _SCHEMA.names if name != "source"]
-        for file, table, stands in self._standing(looked, columns=stored):
-            rows = stands & facts_rows.is_of(table, places)
+        for file, table, is_current in self._current(looked, columns=stored):
+            rows = is_current & facts_rows.is_of(table, places)
             rows &= np.any([_ordered(table, span) for span in spans], axis=0)
             if numbers is not None:
                 wanted = pa.array(numbers, pa.string())

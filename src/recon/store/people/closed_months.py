@@ -56,7 +56,7 @@ class ClosedMonth:
     """Business date of the newest night that was known."""
 
     @property
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """When it was closed, and by whom."""
         return f"CLOSED on {self.at:%Y-%m-%d %H:%M} UTC by {self.by}"
 
@@ -159,11 +159,11 @@ def note_closed(connection: Connection, closed: ClosedMonth) -> None:
     append(connection, [Event(ENTITY, period, CLOSED, document_of(closed, "at"))], at=closed.at)
 
 
-def note_reopened(connection: Connection, closed: ClosedMonth, *, word: ReopenedMonth) -> None:
+def note_reopened(connection: Connection, closed: ClosedMonth, *, decision: ReopenedMonth) -> None:
     """A closed month is open again; its folder stays."""
-    details = {**document_of(word, "at"), "manifest": closed.manifest}
+    details = {**document_of(decision, "at"), "manifest": closed.manifest}
     period = period_of(closed.account, closed.month)
-    append(connection, [Event(ENTITY, period, REOPENED, details)], at=word.at)
+    append(connection, [Event(ENTITY, period, REOPENED, details)], at=decision.at)
 
 
 def _states(connection: Connection, account: Account, *, months: Iterable[str]) -> list[MonthState]:

@@ -39,7 +39,7 @@ class PersonsDecision:
     at: datetime
 
     @property
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """The name, and whether a code proved it."""
         return self.by if self.authenticated else f"{self.by}{NOT_AUTHENTICATED}"
 
@@ -68,7 +68,7 @@ class CompleteApproval:
     valid_until: datetime
 
 
-def open_words(connection: Connection) -> list[FirstDecision]:
+def open_decisions(connection: Connection) -> list[FirstDecision]:
     """First words for overrides that stand, oldest first; those that ran out are among them."""
     return [*map(_first_of, _rows(connection, FIRST, agreement.c.what != APPROVE))]
 
@@ -78,7 +78,7 @@ def open_approvals(connection: Connection) -> list[FirstDecision]:
     return [*map(_first_of, _rows(connection, FIRST, agreement.c.what == APPROVE))]
 
 
-def open_word(connection: Connection, what: str, *, subject: str) -> FirstDecision | None:
+def open_decision(connection: Connection, what: str, *, subject: str) -> FirstDecision | None:
     """The first word about one thing, if it stands."""
     about = agreement.c.what == what, agreement.c.subject == subject
     return next(map(_first_of, _rows(connection, FIRST, *about)), None)
@@ -140,7 +140,7 @@ def save_first(
     what: str,
     *,
     subject: str,
-    word: PersonsDecision,
+    person: PersonsDecision,
     valid_until: datetime,
     reason: str = "",
     instruction_ids: Sequence[str] = (),
@@ -152,30 +152,30 @@ def save_first(
         "reason": reason,
         "instruction_ids": json.dumps(list(instruction_ids)),
         "state": FIRST,
-        "first_by": word.by,
-        "first_authenticated": word.authenticated,
-        "first_at": word.at,
+        "first_by": person.by,
+        "first_authenticated": person.authenticated,
+        "first_at": person.at,
         "valid_until": valid_until,
         "second_authenticated": False,
     }
-    by = {"by": word.in_words}
-    record(connection, AGREEMENT, values, event=FIRST, at=word.at, details=by)
+    by = {"by": person.as_text}
+    record(connection, AGREEMENT, values, event=FIRST, at=person.at, details=by)
 
 
 def save_second(
-    connection: Connection, first: FirstDecision, *, word: PersonsDecision, reason: str = ""
+    connection: Connection, first: FirstDecision, *, person: PersonsDecision, reason: str = ""
 ) -> None:
     """The second person says the same."""
-    both = {"by": word.in_words, "first": first.by.in_words}
+    both = {"by": person.as_text, "first": first.by.as_text}
     details = {**both, "what": first.what, "reason": reason}
     values = {
         "state": COMPLETE,
-        "second_by": word.by,
-        "second_authenticated": word.authenticated,
-        "second_at": word.at,
+        "second_by": person.by,
+        "second_authenticated": person.authenticated,
+        "second_at": person.at,
     }
     of = _of(first)
-    record(connection, AGREEMENT, values, of=of, event=COMPLETE, at=word.at, details=details)
+    record(connection, AGREEMENT, values, of=of, event=COMPLETE, at=person.at, details=details)
 
 
 def void(connection: Connection, first: FirstDecision, *, why: str, at: datetime) -> None:
@@ -205,7 +205,7 @@ class FirstVerdict:
     given_by: str
 
 
-_SPOKEN = ("instruction_id", "verdict_id")
+_DECIDED = ("instruction_id", "verdict_id")
 
 
 def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstVerdict]:
@@ -217,12 +217,12 @@ def open_verdicts(
     connection: Connection, *which: ColumnElement[bool]
 ) -> dict[str, list[FirstVerdict]]:
     """Instruction id -> as `open_verdicts_of`."""
-    order = (verdict.c[name] for name in _SPOKEN)
+    order = (verdict.c[name] for name in _DECIDED)
     found = defaultdict[str, list[FirstVerdict]](list)
-    for word in read(
+    for statement in read(
         connection, FirstVerdict, verdict, *which, verdict.c.state == OPEN, order=order
     ):
-        found[word.instruction_id].append(word)
+        found[statement.instruction_id].append(statement)
     return found
 
 
@@ -232,45 +232,49 @@ def save_verdict(
     *,
     decision: str,
     evidence: str,
-    word: PersonsDecision,
+    person: PersonsDecision,
     ends: Sequence[FirstVerdict] = (),
 ) -> None:
     """One person's verdict; `ends` are earlier words that it takes the place of."""
-    end_verdicts(connection, ends, word=word)
-    spoken = {
+    end_verdicts(connection, ends, person=person)
+    decided = {
         "instruction_id": instruction_id,
         "verdict": decision,
         "evidence": evidence[:1000],
-        "given_by": word.by,
-        "authenticated": word.authenticated,
-        "given_at": word.at,
+        "given_by": person.by,
+        "authenticated": person.authenticated,
+        "given_at": person.at,
         "state": OPEN,
     }
-    by = {"by": word.in_words}
-    record(connection, VERDICT, spoken, event="proposed", at=word.at, details=by)
+    by = {"by": person.as_text}
+    record(connection, VERDICT, decided, event="proposed", at=person.at, details=by)
 
 
 def end_verdicts(
     connection: Connection,
     ends: Sequence[FirstVerdict],
     *,
-    word: PersonsDecision,
+    person: PersonsDecision,
     event: str = REPLACED,
 ) -> None:
     """Words count no more by that of a person: another takes their place, or it is taken back."""
     for each in ends:
         values = {"state": REPLACED if event == TAKEN_BACK else event}
-        of, by = {name: getattr(each, name) for name in _SPOKEN}, {"by": word.in_words}
-        record(connection, VERDICT, values, of=of, event=event, at=word.at, details=by)
+        of, by = {name: getattr(each, name) for name in _DECIDED}, {"by": person.as_text}
+        record(connection, VERDICT, values, of=of, event=event, at=person.at, details=by)
 
 
 def close_verdicts(
-    connection: Connection, words: Sequence[FirstVerdict], *, decided: str, word: PersonsDecision
+    connection: Connection,
+    statements: Sequence[FirstVerdict],
+    *,
+    decided: str,
+    person: PersonsDecision,
 ) -> None:
     """Two people agreed: nothing that was said of it is open any more."""
-    for each in words:
+    for each in statements:
         event = AGREED if each.verdict == decided else REPLACED
-        end_verdicts(connection, [each], word=word, event=event)
+        end_verdicts(connection, [each], person=person, event=event)
 
 
 def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
@@ -357,7 +361,7 @@ def wrong_codes(
     return list(rows.scalars())
 
 
-def wrong_since_last_word(connection: Connection, person: str) -> dict[str, int]:
+def wrong_since_last_decision(connection: Connection, person: str) -> dict[str, int]:
     """Login -> how many wrong codes came from it since a right one of that person."""
     last = select(func.max(used_code.c.used_at)).where(used_code.c.person == person)
     since = connection.execute(last).scalar_one()

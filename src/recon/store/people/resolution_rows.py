@@ -41,7 +41,7 @@ def stored_answers(connection: Connection, account: Account) -> dict[str, Stored
         .where(*in_account(break_answer, account))
         .order_by(break_answer.c.break_id, break_answer.c.version)
     ).mappings()
-    return {row["break_id"]: _kept(row) for row in rows}
+    return {row["break_id"]: _saved(row) for row in rows}
 
 
 def save(
@@ -125,8 +125,8 @@ def _written_off(
 ) -> list[tuple[str, tuple[str, int]]]:
     """Break, currency and minor units of write-offs whose break is kept, by version."""
     table = break_answer.c
-    kept = table.resolution == WRITE_OFF, table.exposure.is_not(None)
-    query = select(table.break_id, table.currency, table.exposure).where(*kept, *which)
+    saved = table.resolution == WRITE_OFF, table.exposure.is_not(None)
+    query = select(table.break_id, table.currency, table.exposure).where(*saved, *which)
     rows = connection.execute(query.order_by(table.version))
     return [(row.break_id, (row.currency, row.exposure)) for row in rows]
 
@@ -177,7 +177,7 @@ def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> b
     return record(connection, ANSWER, values, of={"answer_id": answer_id, **row}, **agreeing)
 
 
-def _kept(row: Any) -> StoredAnswer:
+def _saved(row: Any) -> StoredAnswer:
     day = row["resolved_on"]
     return StoredAnswer(
         answer=BreakAnswer(

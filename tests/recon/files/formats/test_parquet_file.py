@@ -11,7 +11,7 @@ from recon.config.rules import Rules
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
 
 

@@ -23,7 +23,7 @@ from recon.files.formats.xlsx_book import (
     sheet_texts,
 )
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.kind_cases import SPACE, book_of
 from tests.recon.files.strict_reader import SHEET
 from tests.recon.files.whole_read import read_table

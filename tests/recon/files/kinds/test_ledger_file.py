@@ -11,7 +11,7 @@ from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import EveryColumn
-from recon.files.kinds.archive import keep, private_content
+from recon.files.kinds.archive import private_content, save
 from recon.files.typing.table_schema import schema_of
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -26,7 +26,7 @@ from recon.model.errors import (
     SourceMissingError,
     SourceUnreadableError,
 )
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_books
 
 COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
@@ -155,7 +155,7 @@ def kept(tmp_path: Path, text: str, name: str = "a.csv") -> str:
     path.write_text(text)
     file = read_bytes(path)
     private = private_content(raw_of(file, wanted=EveryColumn()))
-    return keep(path, sha256=file.sha256, private=private, archive=tmp_path / "kept")
+    return save(path, sha256=file.sha256, private=private, archive=tmp_path / "kept")
 
 
 def test_the_same_content_is_kept_once_for_its_owner(tmp_path: Path) -> None:

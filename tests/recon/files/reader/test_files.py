@@ -33,7 +33,7 @@ from recon.files.reader.reader_process import BrokenParcelError
 from recon.files.typing.table_schema import schema_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from tests.recon.files.whole_read import spooled_file
 
 RULES = Rules()

@@ -258,7 +258,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from recon.files.reader.reader_process import FileReader
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.reader import breaking
 
 path = Path(sys.argv[1])

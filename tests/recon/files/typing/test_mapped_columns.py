@@ -10,7 +10,7 @@ from recon.config.rules import Rules
 from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
 
 THEIRS = "Shop;Konto;Bestellung;Geld;Betrag;Stand;Wann"

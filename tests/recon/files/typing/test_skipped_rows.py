@@ -11,7 +11,7 @@ from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.recon.files.whole_read import read_table
 
 Write = Callable[[str | bytes], Path]

@@ -56,7 +56,7 @@ def moved(day: str, *, days: int) -> str:
     return at.isoformat()
 
 
-def judge(paid: list[Paid], came: list[Came], *, first: str, covered: str, today: str) -> None:
+def classify(paid: list[Paid], came: list[Came], *, first: str, covered: str, today: str) -> None:
     """Say of each payout and each entry what became of it."""
     paid.sort(key=lambda one: (one.on, one.batch))
     came.sort(key=lambda one: (one.on, one.amount))
@@ -66,9 +66,9 @@ def judge(paid: list[Paid], came: list[Came], *, first: str, covered: str, today
     for names, entries in named.items():
         if names:
             _by_name([one for one in paid if one.batch in names], entries, first=first)
-    judged = [one for one in paid if one.due >= first]
-    _by_sum(judged, named[()], covered=covered)
-    _by_amount(judged, named[()], covered=covered)
+    classified = [one for one in paid if one.due >= first]
+    _by_sum(classified, named[()], covered=covered)
+    _by_amount(classified, named[()], covered=covered)
     for one in paid:
         if not one.state:
             _left(one, first=first, covered=covered, today=today)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.model.words import ControlTotal
+from recon.model.terms import ControlTotal
 from tests.recon.matching.bank.cases import Case
 
 BOOKS = {"ledger": {"bank": True}}

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.classifying.severity import risk_of_break
 from recon.matching.frames.bank_sources import NightOfBank
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
-from recon.matching.judging.severity import risk_of_break
-from recon.model.words import BreakCode
+from recon.model.terms import BreakCode
 from tests.recon.matching.bank.cases import Case, of_bank, t17
 
 INJECTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str]] = [

@@ -12,7 +12,7 @@ import pytest
 from recon.matching.breaks.result import Reconciliation
 from recon.proof.proven import concluded
 from tests.recon.matching.bank.cases import AS_OF, FIRST, Case
-from tests.recon.matching.bank.second_bank_judge import Came, Paid, judge
+from tests.recon.matching.bank.second_bank_judge import Came, Paid, classify
 
 MONTHS = int(os.environ.get("BANK_SEEDS", "25"))
 """Of each test; campaign `bank-truth` plays more."""
@@ -70,7 +70,7 @@ def test_the_second_judge_comes_to_the_same(covered: str) -> None:
         paid, came = month_of(pick)
         shuffled = (pick.sample(several, len(several)) for several in (paid, came))
         result = engine_of(*shuffled, covered=covered)  # type: ignore[arg-type]  # a pair of lists
-        judge(paid, came, first=FIRST, covered=covered, today=TODAY)
+        classify(paid, came, first=FIRST, covered=covered, today=TODAY)
 
         expected = [(o.batch, o.state, o.code, o.flags, o.effect, o.exposure) for o in paid]
         assert [*_payouts(result)] == expected, number

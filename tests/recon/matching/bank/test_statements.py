@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.bank.statements import JudgedStatements, judge_statements
+from recon.matching.bank.statements import ClassifiedStatements, classify_statements
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     BankSource,
@@ -32,12 +32,12 @@ def rules(**calendar: object) -> Rules:
     return Rules.of({"bank": {"main": bank}, "calendar": calendar}, source="test")
 
 
-def judged(
+def classified(
     *statements: BankStatement,
     amounts: Mapping[int, int] | None = None,
     day: str = "2026-11-30",
     **calendar: object,
-) -> JudgedStatements:
+) -> ClassifiedStatements:
     """These statements, each with one entry of its movement."""
     moved = {n: (one.closing or 0) - (one.opening or 0) for n, one in enumerate(statements)}
     rows = [
@@ -45,12 +45,12 @@ def judged(
         for n, amount in (moved | dict(amounts or {})).items()
     ]
     source = BankSource(frame_of(rows, columns=BANK_ENTRY_COLUMNS), statements)
-    return judge_statements(source, rules=rules(**calendar), day=date.fromisoformat(day))
+    return classify_statements(source, rules=rules(**calendar), day=date.fromisoformat(day))
 
 
 def test_a_chain_covers_to_its_last_day() -> None:
     """In whatever order the statements lie; a weekend leaves no gap."""
-    found = judged(THIRD, FIRST, SECOND)
+    found = classified(THIRD, FIRST, SECOND)
     cover = found.covers["main"]
     assert (cover.first_day, cover.to_day, cover.counted) == ("2026-11-19", "2026-11-23", (1, 2, 0))
     assert found.problems == ()
@@ -66,7 +66,7 @@ def test_a_chain_covers_to_its_last_day() -> None:
 )
 def test_a_gap_ends_the_cover(second: BankStatement, why: str) -> None:
     """A balance, a number or a business day that is missing; what is later does not count."""
-    found = judged(FIRST, second)
+    found = classified(FIRST, second)
     assert found.covers["main"].to_day == "2026-11-19"
     assert found.counted == {0}
     (problem,) = found.problems
@@ -77,13 +77,13 @@ def test_a_bank_holiday_is_no_gap() -> None:
     """Thursday and Monday, and the Friday between them is a holiday of the bank."""
     later = replace(SECOND, from_date="2026-04-07", to_date="2026-04-07")
     first = replace(FIRST, from_date="2026-04-02", to_date="2026-04-02")
-    assert judged(first, later, bank="XECB").problems == ()
-    assert "tells of 2026-04-03" in judged(first, later).problems[0]
+    assert classified(first, later, bank="XECB").problems == ()
+    assert "tells of 2026-04-03" in classified(first, later).problems[0]
 
 
 def test_a_statement_told_again_counts_once() -> None:
     """The same number and content, in one file or in two formats."""
-    found = judged(FIRST, replace(FIRST, source="again.sta", sha256="x"), SECOND)
+    found = classified(FIRST, replace(FIRST, source="again.sta", sha256="x"), SECOND)
     assert found.covers["main"].counted == (0, 2)
     assert found.problems == ()
 
@@ -92,9 +92,9 @@ def test_a_corrected_statement_takes_the_place_of_the_first() -> None:
     """The newest holds; where neither is newer none of them counts."""
     first = replace(FIRST, created="2026-11-19T20:00:00")
     newer = replace(first, created="2026-11-20T09:00:00", closing=300, sha256="n")
-    found = judged(first, newer, SECOND, amounts={0: 199})
+    found = classified(first, newer, SECOND, amounts={0: 199})
     assert found.covers["main"].counted == (1, 2)
-    tie = judged(first, replace(first, closing=299), SECOND)
+    tie = classified(first, replace(first, closing=299), SECOND)
     assert tie.covers["main"].counted == (2,)
     assert "neither counts" in tie.problems[0]
 
@@ -104,7 +104,7 @@ def test_of_two_versions_that_both_add_up_the_newest_holds() -> None:
     old = replace(FIRST, created="2026-11-19T20:00:00", sha256="a")
     new = replace(FIRST, created="2026-11-20T09:00:00", closing=310, sha256="z")
     for versions, holds in (((old, new), 1), ((new, old), 0)):
-        found = judged(*versions, SECOND)
+        found = classified(*versions, SECOND)
         assert found.covers["main"].counted == (holds,)
         assert "closes with 3.10 EUR" in found.problems[0]
 
@@ -125,14 +125,14 @@ def test_what_is_not_ours_or_not_yet_is_refused_with_its_number(
     last = replace(FIRST, **change, sha256="y", opening=300, closing=310)
     before = replace(FIRST, statement_no="6")
     changed = last if "iban" in change or "currency" in change else replace(last, source="c.xml")
-    found = judged(before, changed)
+    found = classified(before, changed)
     assert any(why in one and "nothing of it counts" in one for one in found.problems)
     assert found.counted == {0}
 
 
 def test_without_balances_nothing_is_proven() -> None:
     """The days are covered, and the cover says that nothing proves it."""
-    found = judged(replace(FIRST, opening=None, closing=None))
+    found = classified(replace(FIRST, opening=None, closing=None))
     assert not found.covers["main"].proven
     assert "no balances" in found.problems[0]
 
@@ -144,7 +144,7 @@ def test_pages_and_a_new_year_leave_no_gap() -> None:
     year = replace(
         SECOND, from_date="2027-01-01", to_date="2027-01-04", statement_no="1", opening=310
     )
-    found = judged(last, page, year, day="2027-01-05")
+    found = classified(last, page, year, day="2027-01-05")
     assert (found.problems, found.covers["main"].counted) == ((), (0, 1, 2))
 
 
@@ -153,7 +153,7 @@ def test_a_refused_file_is_told() -> None:
     empty = BankSource(
         frame_of([], columns=BANK_ENTRY_COLUMNS), (), (RefusedBankFile("b.xml", "b.xml is odd"),)
     )
-    found = judge_statements(empty, rules=rules(), day=date(2026, 11, 30))
+    found = classify_statements(empty, rules=rules(), day=date(2026, 11, 30))
     assert found.problems == ("b.xml is odd",)
     assert found.covers["main"].to_day == ""
 
@@ -182,7 +182,7 @@ def test_statements_that_bear_one_number_count_where_their_balances_chain(number
         moved(FIRST, number=number, days=each, opening=at, closing=at + 50)
         for at, each in zip((100, 150, 200), days, strict=True)
     ]
-    found = judged(*chain)
+    found = classified(*chain)
 
     assert found.covers["main"].counted == (0, 1, 2)
     assert found.problems == ()
@@ -192,7 +192,7 @@ def test_number_one_again_in_january_is_another_statement() -> None:
     """One that reaches into the new year is of the year in which it ends."""
     first = moved(FIRST, number="1", days="2025-01-02/2025-12-30", opening=0, closing=100)
     again = moved(FIRST, number="1", days="2025-12-31/2026-01-02", opening=100, closing=200)
-    found = judged(first, again)
+    found = classified(first, again)
 
     assert (found.covers["main"].counted, found.problems) == ((0, 1), ())
 
@@ -202,7 +202,7 @@ def test_of_two_statements_that_contradict_neither_counts() -> None:
     one = moved(FIRST, number="0", days="2026-11-19/2026-11-19", opening=100, closing=150)
     for days, opening in (("2026-11-19/2026-11-19", 90), ("2026-11-20/2026-11-20", 100)):
         other = moved(FIRST, number="0", days=days, opening=opening, closing=160)
-        found = judged(one, other)
+        found = classified(one, other)
 
         assert found.covers["main"].counted == ()
         assert ["neither counts" in each for each in found.problems] == [True]
@@ -211,6 +211,6 @@ def test_of_two_statements_that_contradict_neither_counts() -> None:
 def test_a_day_without_movement_that_is_told_again_counts_once() -> None:
     """Equal balances and days are one statement, although the balances would chain."""
     quiet = moved(FIRST, number="0", days="2026-11-19/2026-11-19", opening=100, closing=100)
-    found = judged(quiet, replace(quiet, source="again.xml", sha256="x"))
+    found = classified(quiet, replace(quiet, source="again.xml", sha256="x"))
 
     assert found.covers["main"].counted == (0,)

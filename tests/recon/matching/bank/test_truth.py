@@ -64,7 +64,7 @@ def read(files: dict[str, str], folder: Path) -> BankSource:
     return together(parts)
 
 
-def judged(
+def classified(
     truth: Truth, bank: BankSource, *, chance: random.Random, books: Books | None = None
 ) -> Reconciliation:
     """What the engine makes of the month; the settlement in any order."""
@@ -98,7 +98,7 @@ def test_every_planted_break_is_found_once_whatever_the_format(seed: int, tmp_pa
     for write in writers:
         folder = tmp_path / write.__name__
         folder.mkdir()
-        result = judged(truth, read(write(truth, chance=chance), folder), chance=chance)
+        result = classified(truth, read(write(truth, chance=chance), folder), chance=chance)
         breaks = result.breaks[result.breaks["effect_bank"].notna()]
         names = ("code", "break_id", "effect_bank")
         found = Counter(zip(*(breaks[name].tolist() for name in names), strict=True))
@@ -119,7 +119,7 @@ def test_what_the_books_lack_of_the_bank_is_found_to_the_unit(first: int, tmp_pa
         chance.shuffle(books.entries)
         folder = tmp_path / str(seed)
         folder.mkdir()
-        result = judged(
+        result = classified(
             truth, read(as_camt(truth, chance=chance), folder), chance=chance, books=books
         )
         legs = result.effects[result.effects["leg"].eq("bank_books")]
@@ -128,8 +128,8 @@ def test_what_the_books_lack_of_the_bank_is_found_to_the_unit(first: int, tmp_pa
         assert not {own for own, _ in books.written_off} & {own for own, _ in found}
         rows = result.breaks.set_index("break_id")
         for own, _ in found:
-            words = {rows.loc[own, "code"], *rows.loc[own, "flags"].split(";")}
-            assert "BANK_NOT_BOOKED" in words
+            labels = {rows.loc[own, "code"], *rows.loc[own, "flags"].split(";")}
+            assert "BANK_NOT_BOOKED" in labels
         codes = result.breaks[result.breaks["effect_bank"].notna()]["code"]
         assert Counter(codes) == Counter(code for code, *_ in truth.key), seed
         totals = [one for one in result.control_totals if one.id == "T19"]

@@ -10,7 +10,7 @@ from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import AgreedWriteOffs
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import ControlTotal, Verdict
+from recon.model.terms import ControlTotal, Verdict
 from tests.proving import reconcile_proven
 
 Money = tuple[str, int]

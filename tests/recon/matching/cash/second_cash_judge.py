@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 Row = Mapping[str, Any]
-Holder = tuple[str, str, str]
+AccountCurrency = tuple[str, str, str]
 """Merchant, account, currency."""
 GROUPED = {"fee": "fees", "reserve": "reserves", "payout": "payout"}
 NOT_BOOKED = {"fees": "FEE_NOT_BOOKED", "reserves": "RESERVE_NOT_BOOKED"}
@@ -24,7 +24,7 @@ SATURDAY = 5
 class Finding:
     """What a group or a listed amount comes to: `state` is matched, pending, unread or a code."""
 
-    holder: Holder
+    account_key: AccountCurrency
     key: str
     state: str
     settled: int
@@ -37,7 +37,7 @@ class Finding:
 class Held:
     """One amount that the gateway holds; a debt and what was paid beyond are below 0."""
 
-    holder: Holder
+    account_key: AccountCurrency
     what: str
     batch: str
     amount: int
@@ -97,8 +97,8 @@ class CashJudge:
     ) -> None:
         self.terms, self.as_of = terms, as_of
         self.unread = [*unread]
-        self.lines: dict[Holder, list[Row]] = defaultdict(list)
-        self.entries: dict[Holder, list[Row]] = defaultdict(list)
+        self.lines: dict[AccountCurrency, list[Row]] = defaultdict(list)
+        self.entries: dict[AccountCurrency, list[Row]] = defaultdict(list)
         for rows, by in ((lines, self.lines), (entries, self.entries)):
             for row in rows:
                 by[row["merchant_id"], row["account_id"], row["currency"]].append(row)
@@ -112,41 +112,44 @@ class CashJudge:
 
     def held(self) -> list[Held]:
         """Everything the gateway holds, in the order of time."""
-        holders = {*self.lines}
+        account_keys = {*self.lines}
         opened = {*self.terms.payable, *self.terms.reserve}
-        holders |= {(*holder[:2], currency) for holder in self.lines for currency in opened}
-        return [row for holder in sorted(holders) for row in self._held(holder)]
+        account_keys |= {
+            (*account_key[:2], currency) for account_key in self.lines for currency in opened
+        }
+        return [row for account_key in sorted(account_keys) for row in self._held(account_key)]
 
     def findings(self) -> list[Finding]:
         """Groups of the books, and what the listed amounts are told as."""
-        holders = sorted({*self.lines, *self.entries})
-        rows = [row for holder in holders for row in self._compared(holder)]
+        account_keys = sorted({*self.lines, *self.entries})
+        rows = [row for account_key in account_keys for row in self._compared(account_key)]
         rows += [each for row in self.held() for each in self._listed(row)]
         return sorted({row for row in rows if row.state != "matched"})
 
-    def _held(self, holder: Holder) -> Iterator[Held]:
-        first = self.terms.payable.get(holder[2], 0)
+    def _held(self, account_key: AccountCurrency) -> Iterator[Held]:
+        first = self.terms.payable.get(account_key[2], 0)
         items = [("", "", first)] if first else []
         debts: list[tuple[str, str, int]] = []
         beyond: list[tuple[str, str, int]] = []
-        for name, rows in _batches(self.lines.get(holder, [])):
+        for name, rows in _batches(self.lines.get(account_key, [])):
             net = sum(row["net"] for row in rows if row["entry_type"] != "payout")
             paid = [row["net"] for row in rows if row["entry_type"] == "payout"]
             left = net - sum(paid)
-            owed = net < 0 and not self._is_mixed(holder, name)
+            owed = net < 0 and not self._is_mixed(account_key, name)
             what = "" if paid or owed else "no_payout"
-            if len(paid) == len(rows) and self._is_mixed(holder, name):
+            if len(paid) == len(rows) and self._is_mixed(account_key, name):
                 what = "other_currency"
             is_half = not paid or len(paid) == len(rows)
             if any(
-                is_half or holder[2] in self._currencies(line) for line in self._lost(holder, name)
+                is_half or account_key[2] in self._currencies(line)
+                for line in self._lost(account_key, name)
             ):
                 what = "unsure"
             if what == "no_payout" and left <= sum(amount for *_, amount in debts):
                 what = ""  # nothing of it is left to pay out
             if what:
                 if left:
-                    yield Held(holder, what, name, left, _day(rows))
+                    yield Held(account_key, what, name, left, _day(rows))
                 continue
             short = _taken(items, -left)
             owes = net < 0 and sum(paid) == 0
@@ -154,15 +157,15 @@ class CashJudge:
             _kept(items, name=name, rows=rows, amount=_taken(beyond, _taken(debts, left)))
         for what, those, sign in (("item", items, 1), ("debt", debts, -1), ("beyond", beyond, -1)):
             for name, day, amount in those:
-                yield Held(holder, what if name else "opening", name, sign * amount, day)
-        yield from self._reserve(holder)
+                yield Held(account_key, what if name else "opening", name, sign * amount, day)
+        yield from self._reserve(account_key)
 
-    def _lost(self, holder: Holder, *names: str) -> list[Row]:
+    def _lost(self, account_key: AccountCurrency, *names: str) -> list[Row]:
         """Lines of the account that nobody can read and that may be of some batches."""
         return [
             line
             for line in self.unread
-            if (line["merchant_id"], line["account_id"]) == holder[:2]
+            if (line["merchant_id"], line["account_id"]) == account_key[:2]
             and line["batch_id"] in {"", *names}
         ]
 
@@ -180,90 +183,94 @@ class CashJudge:
         }
         return mine or {other[2] for other in every if other[:2] == owner}
 
-    def _is_unread(self, holder: Holder, *, key: str, groups: Mapping[str, Group]) -> bool:
+    def _is_unread(
+        self, account_key: AccountCurrency, *, key: str, groups: Mapping[str, Group]
+    ) -> bool:
         """Whether a line that nobody can read may be of a group."""
         kind, _, name = (*key.split(":"), "")[:3]
         by_batch = kind == "payout" or (kind == "fees" and self.terms.fees_per == "batch")
         if by_batch and name not in {"", "unassigned"}:
-            lost = self._lost(holder, name)
+            lost = self._lost(account_key, name)
         else:
             mine = {own for own, each in groups.items() if own.startswith(kind) and each.rows[0]}
             told = {own.split(":")[-1] for own in mine}
             lost = [
                 line
                 for line in self.unread
-                if (line["merchant_id"], line["account_id"]) == holder[:2]
+                if (line["merchant_id"], line["account_id"]) == account_key[:2]
                 and not (by_batch and line["batch_id"] in told)
             ]
-        return any(holder[2] in self._currencies(line) for line in lost)
+        return any(account_key[2] in self._currencies(line) for line in lost)
 
-    def _is_mixed(self, holder: Holder, name: str) -> bool:
+    def _is_mixed(self, account_key: AccountCurrency, name: str) -> bool:
         """Lines without a payout in one currency, a payout without lines in another."""
         kinds = [
             {row["entry_type"] == "payout" for row in rows if row["batch_id"] == name}
             for other, rows in self.lines.items()
-            if other[:2] == holder[:2]
+            if other[:2] == account_key[:2]
         ]
         return {True} in kinds and {False} in kinds
 
     def _is_foreign(self, row: Held) -> bool:
         """Whether it is paid out in another currency, and not with nothing."""
         return any(
-            other[:2] == row.holder[:2]
+            other[:2] == row.account_key[:2]
             and {line["entry_type"] == "payout" for line in lines} == {True}
             and sum(line["net"] for line in lines)
             for other, rows in self.lines.items()
             for lines in [[line for line in rows if line["batch_id"] == row.batch]]
         )
 
-    def _reserve(self, holder: Holder) -> Iterator[Held]:
-        left = self.terms.reserve.get(holder[2], 0) - sum(
-            row["gross"] for row in self.lines.get(holder, []) if row["entry_type"] == "reserve"
+    def _reserve(self, account_key: AccountCurrency) -> Iterator[Held]:
+        left = self.terms.reserve.get(account_key[2], 0) - sum(
+            row["gross"]
+            for row in self.lines.get(account_key, [])
+            if row["entry_type"] == "reserve"
         )
         if left:
-            yield Held(holder, "reserve", "", left)
+            yield Held(account_key, "reserve", "", left)
 
     def _listed(self, row: Held) -> Iterator[Finding]:
-        key = f"{'beyond' if row.what == 'beyond' else 'held'}:{row.holder[2]}:{row.batch}"
+        key = f"{'beyond' if row.what == 'beyond' else 'held'}:{row.account_key[2]}:{row.batch}"
         if row.what == "beyond":
-            yield Finding(row.holder, key, "UNEXPECTED_RECEIPT", row.amount, 0)
+            yield Finding(row.account_key, key, "UNEXPECTED_RECEIPT", row.amount, 0)
         elif row.what == "other_currency":
-            yield Finding(row.holder, key, "CURRENCY_MISMATCH", row.amount, 0)
+            yield Finding(row.account_key, key, "CURRENCY_MISMATCH", row.amount, 0)
         elif row.what == "unsure":
-            yield Finding(row.holder, key, "unread", row.amount, 0)
+            yield Finding(row.account_key, key, "unread", row.amount, 0)
         elif row.what == "no_payout" and self._is_foreign(row):
             return
         elif row.what in {"item", "debt", "no_payout"}:
             waits = self.is_young(row.since, days=self.terms.held_back)
             flags = "no_payout" if row.what == "no_payout" else ""
             yield Finding(
-                row.holder, key, "pending" if waits else "HELD_BACK", row.amount, 0, flags
+                row.account_key, key, "pending" if waits else "HELD_BACK", row.amount, 0, flags
             )
 
-    def _compared(self, holder: Holder) -> Iterator[Finding]:
+    def _compared(self, account_key: AccountCurrency) -> Iterator[Finding]:
         groups: dict[str, Group] = defaultdict(Group)
-        known = {line["batch_id"] for line in self.lines[holder]}
+        known = {line["batch_id"] for line in self.lines[account_key]}
         days = self.terms.to_ledger
-        for line in self.lines[holder]:
+        for line in self.lines[account_key]:
             if line["fee"] and line["entry_type"] != "payout":
                 group = self._group_of_fee(line, known=known)
                 young = self._young(line["settled_on"], group=group)
-                groups[f"fees:{holder[2]}{group}"].add(-line["fee"], side=0, young=young)
+                groups[f"fees:{account_key[2]}{group}"].add(-line["fee"], side=0, young=young)
             if line["entry_type"] == "reserve":
                 young = self.is_young(line["settled_on"], days=days)
-                groups[f"reserves:{holder[2]}"].add(line["gross"], side=0, young=young)
-        for entry in self.entries[holder]:
+                groups[f"reserves:{account_key[2]}"].add(line["gross"], side=0, young=young)
+        for entry in self.entries[account_key]:
             kind = GROUPED.get(entry["entry_type"].removesuffix("_reversal"))
             if kind == "fees":
                 group = self._group_of_fee(entry, known=known)
                 young = self._young(entry["booked_at"], group=group)
-                groups[f"fees:{holder[2]}{group}"].add(signed(entry), side=1, young=young)
+                groups[f"fees:{account_key[2]}{group}"].add(signed(entry), side=1, young=young)
             elif kind == "reserves":
                 young = self.is_young(entry["booked_at"], days=days)
-                groups[f"reserves:{holder[2]}"].add(signed(entry), side=1, young=young)
-        self._pay_outs(holder, groups=groups)
+                groups[f"reserves:{account_key[2]}"].add(signed(entry), side=1, young=young)
+        self._pay_outs(account_key, groups=groups)
         for key, each in groups.items():
-            yield self._judged(holder, key=key, group=each, groups=groups)
+            yield self._classified(account_key, key=key, group=each, groups=groups)
 
     def _group_of_fee(self, row: Row, *, known: set[str]) -> str:
         per, is_line = self.terms.fees_per, "batch_id" in row
@@ -288,15 +295,15 @@ class CashJudge:
             since = last.isoformat()
         return self.is_young(since, days=self.terms.to_ledger)
 
-    def _pay_outs(self, holder: Holder, *, groups: dict[str, Group]) -> None:
-        paid = [line for line in self.lines[holder] if line["entry_type"] == "payout"]
+    def _pay_outs(self, account_key: AccountCurrency, *, groups: dict[str, Group]) -> None:
+        paid = [line for line in self.lines[account_key] if line["entry_type"] == "payout"]
         batches = dict(_batches(paid))
         booked = [
             entry
-            for entry in sorted(self.entries[holder], key=lambda each: each["booked_at"])
+            for entry in sorted(self.entries[account_key], key=lambda each: each["booked_at"])
             if entry["entry_type"].removesuffix("_reversal") == "payout"
         ]
-        known = {line["batch_id"] for line in self.lines[holder]}
+        known = {line["batch_id"] for line in self.lines[account_key]}
         names = {entry["entry_id"]: _named(entry, known=known) for entry in booked}
         booked_names = {*names.values()}
         rest = {name for name, rows in batches.items() if name not in booked_names and _paid(rows)}
@@ -312,42 +319,42 @@ class CashJudge:
             for row in rows:
                 name = names[row["entry_id"]] if side else row["batch_id"]
                 name = "" if is_balance and name in rest else name
-                key = f"payout:{holder[2]}:{name}".rstrip(":")
+                key = f"payout:{account_key[2]}:{name}".rstrip(":")
                 since = row["booked_at"] if side else row["settled_on"]
                 young = self.is_young(since, days=self.terms.to_ledger)
                 amount = signed(row) if side else -row["net"]
                 groups[key].add(amount, side=side, young=young)
 
-    def _judged(
-        self, holder: Holder, *, key: str, group: Group, groups: Mapping[str, Group]
+    def _classified(
+        self, account_key: AccountCurrency, *, key: str, group: Group, groups: Mapping[str, Group]
     ) -> Finding:
         (settled, booked), (young, young_booked) = group.sums, group.young
         effect, flags = settled - booked, ""
         released = key.startswith("reserves") and any(
-            row.what == "reserve" and row.amount < 0 for row in self._reserve(holder)
+            row.what == "reserve" and row.amount < 0 for row in self._reserve(account_key)
         )
         lowest = min(0, young) + min(0, -young_booked)
         highest = max(0, young) + max(0, -young_booked)
-        if self._is_unread(holder, key=key, groups=groups):
+        if self._is_unread(account_key, key=key, groups=groups):
             state = "unread"
         elif released:
             state, flags = "RESERVE_BOOKED_DIFFERS", "over_released"
-        elif not effect or self._is_written_off(holder, key=key, effect=effect):
+        elif not effect or self._is_written_off(account_key, key=key, effect=effect):
             state = "matched"
         elif lowest <= effect <= highest:
             state = "pending"
         else:
             kind, *_ = key.split(":")
             state = _code(kind, settled=group.rows[0], booked=booked)
-        return Finding(holder, key, state, settled, booked, flags)
+        return Finding(account_key, key, state, settled, booked, flags)
 
-    def _is_written_off(self, holder: Holder, *, key: str, effect: int) -> bool:
+    def _is_written_off(self, account_key: AccountCurrency, *, key: str, effect: int) -> bool:
         names = {key, *(key.split(":")[2:] if key.startswith("payout") else ())}
         return any(
             entry["entry_type"] in {"write_off", "adjustment"}
             and names & {entry["order_no"], entry["reference_no"]}
             and abs(entry["amount"]) == abs(effect)
-            for entry in self.entries[holder]
+            for entry in self.entries[account_key]
         )
 
 

@@ -249,7 +249,7 @@ def test_a_late_line_says_how_many_lines_cost_otherwise_by_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "labels"),
     [
         ({"volumes_from": None}, "volumes_from: all has tiers by month and needs this day"),
         ({"tiers": [{"up_to_lines": 5}, {"up_to_minor_units": 9}, {}]}, "the last has none"),
@@ -260,7 +260,7 @@ def test_a_late_line_says_how_many_lines_cost_otherwise_by_it() -> None:
         ({"tiers_by": "line", "volume_of": ["all"]}, "need tiers_by month or month_before"),
     ],
 )
-def test_a_contract_that_cannot_be_counted_is_refused(more: dict[str, Any], words: str) -> None:
+def test_a_contract_that_cannot_be_counted_is_refused(more: dict[str, Any], labels: str) -> None:
     """Each mistake by its key."""
     line = {**BASE, **SHAPES["amount"][0], **more}
     tables: dict[str, Any] = {"rounding": "down", "volumes_from": date(2026, 9, 1)}
@@ -269,7 +269,7 @@ def test_a_contract_that_cannot_be_counted_is_refused(more: dict[str, Any], word
         line.pop("volumes_from")
     with pytest.raises(Exception, match=r"fees\.toml") as refused:
         contract_of({**tables, "lines": [line]}, source="fees.toml")
-    assert words in str(refused.value)
+    assert labels in str(refused.value)
 
 
 def test_a_contract_without_months_has_the_digest_that_it_always_had() -> None:

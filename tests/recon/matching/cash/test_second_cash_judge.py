@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.proving import failed
 from tests.recon.matching.cash.second_cash_judge import CashJudge, Finding, Held, Row, Terms
 from tests.recon.matching.conftest import AS_OF, OF_GROUPS
@@ -65,9 +65,9 @@ class Month:
             self.lines.append({**cells, **payout})
         if paid and pick.random() < 0.75:
             named = pick.choice(("order_no", "reference_no", "reference_no", "transaction_id"))
-            words = {named: batch} if named != "transaction_id" else {}
-            words = words if pick.random() < 0.8 else {"reference_no": "B9"}
-            self._entry("payout", paid + pick.choice((0, 0, 0, 0, 10)), owner=owner, **words)
+            labels = {named: batch} if named != "transaction_id" else {}
+            labels = labels if pick.random() < 0.8 else {"reference_no": "B9"}
+            self._entry("payout", paid + pick.choice((0, 0, 0, 0, 10)), owner=owner, **labels)
 
     def _line(self, cells: Row) -> int:
         pick = self.pick
@@ -89,13 +89,13 @@ class Month:
             self._entry("reserve", wrong - gross, owner=owner)
         return gross - fee
 
-    def _entry(self, kind: str, amount: int, *, owner: Row, **words: str) -> None:
+    def _entry(self, kind: str, amount: int, *, owner: Row, **labels: str) -> None:
         if amount:
             kind += "" if amount > 0 else "_reversal"
             at = self.pick.choice(BOOKED)
             money = {"entry_type": kind, "amount": abs(amount), "booked_at": at}
             own = {"entry_id": f"{self.merchant}-{len(self.entries)}"}
-            self.entries.append({**BLANK, **owner, **words, **money, **own})
+            self.entries.append({**BLANK, **owner, **labels, **money, **own})
 
     def write_off(self, findings: list[Finding]) -> None:
         """Entries that name broken groups, some of another amount than these differ by."""
@@ -107,13 +107,13 @@ class Month:
             fits = kind in GROUPS and broken.state != "pending" and not broken.flags
             if fits and self.pick.random() < 0.1:
                 owner = dict(
-                    zip(("merchant_id", "account_id", "currency"), broken.holder, strict=True)
+                    zip(("merchant_id", "account_id", "currency"), broken.account_key, strict=True)
                 )
                 amount = abs(broken.settled - broken.booked) + self.pick.choice((0, 0, 0, 1))
                 kind = self.pick.choice(("write_off", "adjustment"))
                 field = self.pick.choice(("order_no", "reference_no"))
-                words = {field: self.pick.choice(names)}
-                self._entry(kind, amount, owner=owner, **words)
+                labels = {field: self.pick.choice(names)}
+                self._entry(kind, amount, owner=owner, **labels)
 
 
 @pytest.mark.parametrize("fees_per", ["balance", "payment", "batch", "day", "month"])
@@ -140,9 +140,9 @@ def test_the_second_judge_comes_to_the_same(new_case: Callable[[], Any], fees_pe
         case.reject(kind=SourceKind.SETTLEMENT, column="net", **{"order_no": "", **cells})
     result = case.ruled(ledger={"fees_per": fees_per}, settlement={"EUR": opening}).proven()
     assert failed(result) == []
-    judge = CashJudge(lines, entries=entries, terms=terms, as_of=AS_OF, unread=unread)
-    assert Counter(_listed(result)) == Counter(judge.held())
-    findings = judge.findings()
+    classify = CashJudge(lines, entries=entries, terms=terms, as_of=AS_OF, unread=unread)
+    assert Counter(_listed(result)) == Counter(classify.held())
+    findings = classify.findings()
     assert {row.state for row in findings} > {
         "pending",
         "unread",
@@ -157,20 +157,20 @@ def _shown(row: Finding) -> tuple[Any, ...]:
     is_group = row.key.split(":")[0] in GROUPS
     exposed = abs(row.settled) if row.state not in {"pending", "unread"} else 0
     sums = (row.settled, row.booked) if is_group else (exposed, 0)
-    return (*row.holder, row.key, row.state, *sums, row.flags)
+    return (*row.account_key, row.key, row.state, *sums, row.flags)
 
 
 def _listed(result: Any) -> Iterator[Held]:
     reserves: Counter[tuple[str, str, str]] = Counter()
     for row in result.held.to_dict("records"):
-        holder = row["merchant_id"], row["account_id"], row["currency"]
+        account_key = row["merchant_id"], row["account_id"], row["currency"]
         if row["what"] == "reserve":
-            reserves[holder] += row["amount"]
+            reserves[account_key] += row["amount"]
         else:
-            yield Held(holder, row["what"], row["batch_id"], row["amount"])
-    for holder, amount in reserves.items():
+            yield Held(account_key, row["what"], row["batch_id"], row["amount"])
+    for account_key, amount in reserves.items():
         if amount:
-            yield Held(holder, "reserve", "", amount)
+            yield Held(account_key, "reserve", "", amount)
 
 
 def _rows_of(result: Any, *, findings: list[Finding]) -> Iterator[tuple[Any, ...]]:
@@ -188,10 +188,10 @@ def _rows_of(result: Any, *, findings: list[Finding]) -> Iterator[tuple[Any, ...
         sums = [0 if pd.isna(amount) else int(amount) for amount in sums]
         if key.split(":")[0] in {"held", "beyond"}:
             sums = [row.get("exposure", 0), 0]
-        holder = row["merchant_id"], row["account_id"], row["currency"]
-        yield (*holder, key, row.get("code", "pending"), *sums, row["flags"])
+        account_key = row["merchant_id"], row["account_id"], row["currency"]
+        yield (*account_key, key, row.get("code", "pending"), *sums, row["flags"])
 
 
 def _id(row: Finding, *, number: int) -> str:
-    text = "\x1f".join((*row.holder[:2], row.key, str(number)))
+    text = "\x1f".join((*row.account_key[:2], row.key, str(number)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

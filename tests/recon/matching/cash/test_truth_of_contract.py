@@ -52,7 +52,7 @@ def sources_of(truth: Truth) -> tuple[Sources, Rules]:
     return sources, rules
 
 
-def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
+def classified(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
     """What the engine says of the truth's files."""
     sources, rules = sources_of(truth)
     charged = charged_fees(sources, contract=rules.fee_contract)
@@ -68,7 +68,7 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
     """
     for seed in range(SEEDS):
         truth = truth_of(name, seed=seed)
-        result, charged = judged(truth)
+        result, charged = classified(truth)
         variances = result.breaks[result.breaks["code"] == "FEE_VARIANCE"]
         found = dict(zip(variances["order_no"], variances["exposure"].map(int), strict=True))
         assert found == {order: abs(left) for order, left in truth.differs.items()}, seed
@@ -81,7 +81,7 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
         assert len(lines) < len(truth.rows["settlement"])
         parts = int(charged.by_line["charged"].sum() + charged.outside["charged"].sum())
         assert charged.totals == (("EUR", parts),) == (("EUR", sum(row["fee"] for row in lines)),)
-        assert not any("name no payment" in words for words in result.not_covered)
+        assert not any("name no payment" in labels for labels in result.not_covered)
         unknown = [one for one in result.not_covered if "the settlement does not tell" in one]
         assert bool(unknown) == bool(truth.unknown), seed
 
@@ -97,7 +97,7 @@ def test_too_much_on_one_line_never_makes_up_for_too_little_on_another() -> None
     add_order(truth, "SO-1", 10_000, refunded=True)
     add_line(truth, "SO-1", "capture", 10_000, FIRST, fee=27)
     add_line(truth, "SO-1", "refund", -10_000, FIRST, fee=15)
-    result, charged = judged(truth)
+    result, charged = classified(truth)
     variances = result.breaks[result.breaks["code"] == "FEE_VARIANCE"]
     assert variances["exposure"].tolist() == [7]
     assert charged.claims["claimed"].tolist() == [7]

@@ -19,7 +19,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.model.money import format_minor_units
-from recon.model.words import Reject, SourceKind
+from recon.model.terms import Reject, SourceKind
 from tests.proving import reconcile_proven
 from tests.recon.files.whole_read import read_table
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
@@ -85,10 +85,10 @@ def month_of(
         {"ledger": {"fees_per": truth.fees_per}, "payment_status": STATES}, source="the truth"
     )
     frames: dict[str, Any] = {}
-    for kind, word in KINDS.items():
+    for kind, label in KINDS.items():
         rows = texts(chance.sample(truth.rows[kind], len(truth.rows[kind])), kind=kind)
         path = write(rows, folder / kind)
-        read = read_table(path, kind=word, rules=rules)
+        read = read_table(path, kind=label, rules=rules)
         assert not read.rejects, read.rejects[0]
         frames[kind] = read.frame
     rejects = tuple(
@@ -104,7 +104,7 @@ def month_of(
     return Sources(**frames, instructions=None, rejects=rejects), rules
 
 
-def judged(truth: Truth, write: Any, *, chance: random.Random, folder: Path) -> Reconciliation:
+def classified(truth: Truth, write: Any, *, chance: random.Random, folder: Path) -> Reconciliation:
     """What the engine makes of the month."""
     sources, rules = month_of(truth, write, chance=chance, folder=folder)
     return reconcile_proven(sources, rules=rules, as_of=AS_OF)
@@ -127,7 +127,7 @@ def test_every_planted_break_is_found_once_whatever_the_format(seed: int, tmp_pa
     for write in FORMATS:
         folder = tmp_path / write.__name__
         folder.mkdir()
-        result = judged(truth, write, chance=chance, folder=folder)
+        result = classified(truth, write, chance=chance, folder=folder)
         assert found(result) == Counter(truth.key), (write.__name__, truth.told)
         assert [total for total in result.control_totals if not total.passed] == []
         assert {"T11", "T18", "T19"} <= {total.id for total in result.control_totals}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
-from recon.model.words import SourceKind
+from recon.model.terms import SourceKind
 from tests.proving import failed
 
 OLD = {"settled_on": "2026-10-05"}
@@ -196,11 +196,11 @@ def test_an_order_names_no_group_of_fees(case: Any, name: str, *, closes: bool) 
     assert ("LEDGER_AMOUNT_MISMATCH" not in _codes(result)) == closes
 
 
-@pytest.mark.parametrize("word", ["2026-13", "0000-10", "9999-12", "２０２６-10"])  # noqa: RUF001
-def test_a_reference_that_is_no_month_is_none(case: Any, word: str) -> None:
+@pytest.mark.parametrize("label", ["2026-13", "0000-10", "9999-12", "２０２６-10"])  # noqa: RUF001
+def test_a_reference_that_is_no_month_is_none(case: Any, label: str) -> None:
     """A fee whose reference only looks like a month is of the month that it is booked in."""
     _differing(case).ruled(ledger={"fees_per": "month"})
-    result = case.entry("fee", amount=300, reference_no=word).proven()
+    result = case.entry("fee", amount=300, reference_no=label).proven()
     assert _codes(result) == []
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from recon.matching.causes import reasons
-from recon.matching.causes.reasons import SENTENCES, Sentence, in_words
-from recon.model.words import BreakCode
+from recon.matching.causes.reasons import SENTENCES, Sentence, as_text
+from recon.model.terms import BreakCode
 from tests.injected.word_groups import BANK_CODES, CASH_CODES
 from tests.recon.matching.reason_claims import false_claims, is_claimed
 from tests.recon.matching.reason_sets import a_thousand
@@ -17,28 +17,28 @@ from tests.recon.matching.written_cases import INJECTED, Written
 pytestmark = pytest.mark.xdist_group("reasons of breaks")
 """They share what takes longer to make than to look at."""
 
-Told = tuple[pd.DataFrame, set[int]]
+Formatter = tuple[pd.DataFrame, set[int]]
 
 
 @pytest.fixture(scope="module")
 def told(
     make_case: Callable[[], Any], breaks_together: Callable[[dict[str, Any]], pd.DataFrame]
-) -> Iterator[Told]:
+) -> Iterator[Formatter]:
     """The breaks of all planted sets, merchant = name; and which sentences were told."""
     chosen: set[int] = set()
 
     def noted(sentence: Sentence, **told: Any) -> str:
         chosen.add(id(sentence))
-        return in_words(sentence, **told)
+        return as_text(sentence, **told)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reasons, "in_words", noted)
+        patch.setattr(reasons, "as_text", noted)
         cases = {planted.name: planted.build(make_case()) for planted in INJECTED}
         yield breaks_together(cases), chosen
 
 
 @pytest.mark.parametrize("planted", INJECTED, ids=lambda planted: planted.name)
-def test_the_sentence_says_what_was_planted(told: Told, planted: Written) -> None:
+def test_the_sentence_says_what_was_planted(told: Formatter, planted: Written) -> None:
     """Of rows whose every amount is another one, the sentence names the right ones."""
     breaks, _ = told
     mine = breaks[breaks["merchant_id"].eq(planted.name)]
@@ -46,7 +46,7 @@ def test_the_sentence_says_what_was_planted(told: Told, planted: Written) -> Non
     assert mine.loc[mine["code"].eq(planted.comes_to), "reason"].tolist()[:1] == [planted.said]
 
 
-def test_every_sentence_of_every_code_is_planted(told: Told) -> None:
+def test_every_sentence_of_every_code_is_planted(told: Formatter) -> None:
     """A sentence that no planted truth brings about is checked by nobody."""
     _, chosen = told
     every = [(code, one) for code, several in SENTENCES.items() for one in several]

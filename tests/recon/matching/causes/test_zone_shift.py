@@ -12,7 +12,7 @@ from recon.proof.engine import reconcile
 from tests.injected import Injected, zone_shifted
 
 END = "which moves records at the end of a business date to another one: is its time zone right?"
-TOLD = {
+NOTIFIED = {
     ("ledger", 8.0): f"The times of the ledger in account 1 are 8 hours ahead of those "
     f"of the gateway, {END}",
     ("ledger", 1.0): f"The times of the ledger in account 1 are 1 hour ahead of those "
@@ -33,7 +33,7 @@ def causes(files: Injected, *, sources: Sources | None = None) -> dict[str, int]
     return {str(cause): int(count) for cause, count in counts.items()}
 
 
-@pytest.mark.parametrize(("source", "hours"), TOLD)
+@pytest.mark.parametrize(("source", "hours"), NOTIFIED)
 def test_a_shift_is_one_cause_of_all_its_breaks(source: str, hours: float) -> None:
     """Whichever source is off, in whichever direction: one line over every planted break."""
     files = zone_shifted(source, hours=hours)
@@ -43,7 +43,7 @@ def test_a_shift_is_one_cause_of_all_its_breaks(source: str, hours: float) -> No
     effects = [breaks[name].fillna(0).astype(int) for name in ("effect_orders", "effect_ledger")]
     found = sorted(zip(breaks["code"], breaks["order_no"], *effects, strict=True))
     assert found == sorted(zip(*files.key.to_dict("list").values(), strict=True))
-    assert {*breaks["cause"]} == {TOLD[source, hours]}
+    assert {*breaks["cause"]} == {NOTIFIED[source, hours]}
 
 
 def without(frame: pd.DataFrame, *, lost: Callable[[datetime], bool], by: str) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def test_records_lost_at_noon_are_no_shift() -> None:
         ),
     )
 
-    assert causes(files, sources=lost) == {TOLD["ledger", 8.0]: len(files.key), "": 8}
+    assert causes(files, sources=lost) == {NOTIFIED["ledger", 8.0]: len(files.key), "": 8}
 
 
 def test_a_delay_is_no_shift() -> None:
@@ -86,11 +86,11 @@ def test_an_end_of_a_date_with_both_sides_is_no_shift() -> None:
         ),
     )
 
-    assert causes(files, sources=lost) == {TOLD["ledger", 8.0]: len(files.key), "": 3}
+    assert causes(files, sources=lost) == {NOTIFIED["ledger", 8.0]: len(files.key), "": 3}
 
 
 @pytest.mark.parametrize(
-    ("left", "told"), [(3, TOLD["ledger", 1.0]), (2, "")], ids=["three", "two"]
+    ("left", "told"), [(3, NOTIFIED["ledger", 1.0]), (2, "")], ids=["three", "two"]
 )
 def test_three_breaks_are_a_cause_and_two_are_looked_at_one_by_one(left: int, told: str) -> None:
     """Of the eight that a shift of an hour keeps apart some are there and the others are not."""

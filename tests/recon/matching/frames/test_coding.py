@@ -11,7 +11,7 @@ from recon.matching.frames import coding
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import coded
 
-WORDS = st.sampled_from(["", "EUR", "SEK", "capture", "refund", "é"])
+LABELS = st.sampled_from(["", "EUR", "SEK", "capture", "refund", "é"])
 
 
 @pytest.fixture(autouse=True)
@@ -20,31 +20,34 @@ def _any_number_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coding, "FEW_ROWS", 1)
 
 
-def column(words: list[str | None]) -> "pd.Series[str]":
+def column(labels: list[str | None]) -> "pd.Series[str]":
     """Words as a column in two pieces."""
-    half = len(words) // 2
-    pieces = [pa.array(words[:half], pa.large_string()), pa.array(words[half:], pa.large_string())]
+    half = len(labels) // 2
+    pieces = [
+        pa.array(labels[:half], pa.large_string()),
+        pa.array(labels[half:], pa.large_string()),
+    ]
     return pd.Series(pd.array(pa.chunked_array(pieces, pa.large_string()), dtype="str"))
 
 
 @settings(max_examples=80)
-@given(st.lists(st.lists(WORDS | st.none(), min_size=1, max_size=8), min_size=2, max_size=3))
+@given(st.lists(st.lists(LABELS | st.none(), min_size=1, max_size=8), min_size=2, max_size=3))
 def test_columns_share_the_numbers_of_first_appearance(columns: list[list[str | None]]) -> None:
     """Of few words or of many, asked once or again: a blank of any kind is the word without any."""
-    series = [column(words) for words in columns]
-    said = [["" if word is None else word for word in words] for words in columns]
-    expected = [*dict.fromkeys(word for words in said for word in words)]
+    series = [column(labels) for labels in columns]
+    said = [["" if label is None else label for label in labels] for labels in columns]
+    expected = [*dict.fromkeys(label for labels in said for label in labels)]
 
     for _ in range(2):
-        codes, words = coded(series)
-        assert words.to_pylist() == expected
+        codes, labels = coded(series)
+        assert labels.to_pylist() == expected
         assert [[expected[code] for code in part] for part in codes] == said
 
 
 def said_by(columns: list["pd.Series[str]"]) -> list[list[str]]:
     """The way back: what each column said."""
-    codes, words = coded(columns)
-    texts = np.array(words.to_pylist(), dtype=object)
+    codes, labels = coded(columns)
+    texts = np.array(labels.to_pylist(), dtype=object)
     return [texts[code].tolist() if len(code) else [] for code in codes]
 
 
@@ -59,4 +62,4 @@ def test_columns_that_lie_in_one_place_are_numbered_once(pieces: int) -> None:
     columns = [column, others[0], column, *others[1:]]
 
     assert said_by(columns) == [each.tolist() for each in columns]
-    assert len(coded(columns).words) == 101
+    assert len(coded(columns).labels) == 101

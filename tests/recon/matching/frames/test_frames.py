@@ -17,11 +17,11 @@ from recon.matching.frames.sorting import in_order
 from tests.arrow_memory import counted
 
 BY = ["merchant_id", "account_id", "order_no", "transaction_id", "currency"]
-WORDS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
+LABELS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
 
 
 @settings(max_examples=80)
-@given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS, WORDS), max_size=12))
+@given(st.lists(st.tuples(LABELS, LABELS, LABELS, LABELS, LABELS), max_size=12))
 def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[str, ...]]) -> None:
     """Accounts, names and ties of any letters; rows that are equal in all keep their order."""
     frame = pd.DataFrame(rows, columns=BY, dtype="str").assign(at=range(len(rows)))

@@ -7,7 +7,7 @@ import pandas as pd
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.matching.sides.settlement_side import (
-    STANDS_FOR,
+    REPRESENTS,
     first_days_reported,
     is_summed,
     lines_of_rows,
@@ -42,7 +42,7 @@ def lines_of(*rows: dict[str, Any]) -> pd.DataFrame:
 
 def amounts(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     """Batch, type, what it comes to, and how many lines that is."""
-    names = ("batch_id", "entry_type", "gross", "fee", "net", STANDS_FOR)
+    names = ("batch_id", "entry_type", "gross", "fee", "net", REPRESENTS)
     return sorted(frame[[*names]].itertuples(index=False, name=None))
 
 

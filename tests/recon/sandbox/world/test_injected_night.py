@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.model.words import BreakCode, Flag
+from recon.model.terms import BreakCode, Flag
 from recon.sandbox.options import CLOCK_START, SandboxOptions
 from recon.sandbox.population import populate
 from recon.sandbox.terms import load_terms
@@ -60,11 +60,11 @@ def written(night: SampleNight) -> dict[str, str]:
 
 def test_every_code_is_planted_or_has_a_reason(night: SampleNight) -> None:
     """No break code is left out of the sample without a word about why."""
-    found = [story.expected.finding for story in night.stories if story.expected]
-    planted = {finding for finding in found if isinstance(finding, BreakCode)}
+    found = [scenario.expected.finding for scenario in night.scenarios if scenario.expected]
+    injected = {finding for finding in found if isinstance(finding, BreakCode)}
 
-    assert planted | set(NOT_SHOWN) == set(BreakCode)
-    assert planted & set(NOT_SHOWN) == set()
+    assert injected | set(NOT_SHOWN) == set(BreakCode)
+    assert injected & set(NOT_SHOWN) == set()
 
 
 def test_repeats_come_in_another_file(night: SampleNight) -> None:
@@ -110,5 +110,5 @@ def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
     ]
     month = bank_month(lines, day=date(2026, 11, 20), seed=1)
 
-    of_payouts = {each.finding for each in month.planted if each.about.startswith("SET-")}
+    of_payouts = {each.finding for each in month.injected if each.about.startswith("SET-")}
     assert of_payouts >= {Flag.EXCHANGED, BreakCode.BANK_FX_DIFFERENCE}

@@ -11,7 +11,7 @@ from recon.steps.approvals.returned_answers import import_resolutions
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
 from recon.store.people import resolution_rows
-from reports.handed import form, returned_answers, workbooks
+from reports.workbook_io import form, returned_answers, workbooks
 from tests.recon.steps.approvals.test_returned_answers import wrong_amounts
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture, run_folder
 

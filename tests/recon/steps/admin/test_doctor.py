@@ -16,7 +16,7 @@ import pytest
 from recon.config.settings import load_settings
 from recon.desk.held_keys import SANDBOX_KEYS, make_keys
 from recon.model.errors import ConfigurationError
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.admin import doctor
 from recon.steps.admin.doctor import Check, LookedAt, checks, desk, refuse_plain_key, sign_key
 from recon.steps.money.approve import Narrowing, approve, waiting

@@ -8,7 +8,7 @@ from sqlalchemy import Executable, select
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.admin import housekeeping as keeping
 from recon.steps.admin.housekeeping import Spared
 from recon.store.database import history
@@ -213,7 +213,7 @@ def test_a_workbook_goes_when_it_was_replaced_and_never_signed(settled: Any) -> 
         first = runs.finished(connection)[0]
         word = PersonsDecision(by="Anna", authenticated=True, at=environment.clock())
         sign_off_rows.save(
-            connection, first.run_id, role="reviewer", word=word, workbook_sha256="0"
+            connection, first.run_id, role="reviewer", decision=word, workbook_sha256="0"
         )
     deleted(settled)
 

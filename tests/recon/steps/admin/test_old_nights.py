@@ -14,7 +14,7 @@ from sqlalchemy import delete, insert, select, update
 from recon.archive.step_folder import MANIFEST, SeenFile, look_through
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ArchiveError, NightLetGoError
-from recon.model.words import InstructionState, Verdict
+from recon.model.terms import InstructionState, Verdict
 from recon.steps.admin import housekeeping as keeping
 from recon.steps.admin import verify
 from recon.steps.admin.housekeeping import NIGHTS, Spared, _Nights
@@ -202,7 +202,9 @@ def signed(merchant: Merchant, folder: Path) -> None:
         sealed = write_signature(
             run, signatures=names, answers={}, copy=unchanged, environment=environment
         )
-        sign_off_rows.save(connection, run.run_id, role="reviewer", word=word, workbook_sha256="0")
+        sign_off_rows.save(
+            connection, run.run_id, role="reviewer", decision=word, workbook_sha256="0"
+        )
         bind(connection, run, sealed=[sealed], environment=environment)
 
 

@@ -22,7 +22,7 @@ from recon.steps.money.gate import gate_of
 from recon.steps.night.report import rebuild
 from recon.store.nights import runs
 from recon.store.schema import agreement, sign_off, verdict
-from reports.handed import reading, workbooks
+from reports.workbook_io import reading, workbooks
 from tests.recon.steps.conftest import (
     BUSINESS_DATE,
     UNREAD,

@@ -59,8 +59,11 @@ def test_what_was_sent_cannot_be_withdrawn(merchant: Any) -> None:
     merchant.night()
     with merchant.environment() as environment:
         ((_, (doubtful,)),) = people.status(environment)
-        for instruction_id, words in ((doubtful.instruction_id, "in doubt"), ("none", "no instr")):
-            with pytest.raises(UsageError, match=words):
+        for instruction_id, decisions in (
+            (doubtful.instruction_id, "in doubt"),
+            ("none", "no instr"),
+        ):
+            with pytest.raises(UsageError, match=decisions):
                 people.withdraw(instruction_id, by="Ada", reason="x", environment=environment)
 
     assert merchant.instruction_states() == {"in_doubt": 1}
@@ -76,7 +79,7 @@ def test_a_withdrawal_needs_a_name_and_a_reason(merchant: Any, by: str, reason: 
 def _standing(merchant: Any) -> str:
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
-        return people.standing_of(run, environment=environment)
+        return people.status_of(run, environment=environment)
 
 
 def test_a_dead_night_is_told_from_a_working_one(merchant: Any) -> None:

@@ -8,14 +8,14 @@ from pydantic import SecretStr
 from sqlalchemy import text
 
 from recon.model.errors import UsageError
-from recon.notifications.receiver import Receiver
 from recon.steps.approvals import people
 from recon.steps.approvals.verdicts import DoubtDecision, resolve
 from recon.steps.runtime.identity import identify
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
-from tests.recon.notifications.told import PAYMENT, form
+from recon.webhooks.receiver import Receiver
 from tests.recon.steps.test_instruction_files import PAYOUT, SECRETS, drop_instructions, two_approve
+from tests.recon.webhooks.told import PAYMENT, form
 
 PAYOUT_MESSAGE = {
     "merchant_id": "100042",

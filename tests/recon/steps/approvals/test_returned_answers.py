@@ -14,13 +14,13 @@ from recon.steps.admin.verify import Verification, verify
 from recon.steps.approvals import people
 from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
 from recon.steps.approvals.sign_off import Night
-from recon.steps.approvals.taken_back import words_taken_back
+from recon.steps.approvals.taken_back import decisions_taken_back
 from recon.steps.night.report import rebuild, rebuild_answered
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
 from recon.store.people import resolution_rows
-from reports.handed import form, reading, workbooks
 from reports.reading.workbook_check import run_of
+from reports.workbook_io import form, reading, workbooks
 from tests.recon.steps.conftest import archive_of
 from tests.recon.steps.signing import sign_seen
 
@@ -329,7 +329,7 @@ def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Pat
         sign("approver", "kim")
     with desk.environment() as environment:
         lee = identify("lee", code=None, environment=environment)
-        words_taken_back(run_id, person=lee)
+        decisions_taken_back(run_id, person=lee)
     desk.now += timedelta(minutes=1)
     assert sign("approver", "kim").unsigned_days > 0
     assert sign("reviewer", "lee").unsigned_days == 0
@@ -386,7 +386,7 @@ def test_a_signed_workbook_that_was_answered_in_its_place_is_told(
         done = take(desk, back.save())
         told = rebuild_answered(done, environment=environment, workbooks=workbooks())
         assert "is not the file that Lee Fox signed any more" in told
-        words_taken_back(run_id, person=lee)
+        decisions_taken_back(run_id, person=lee)
         told = rebuild_answered(done, environment=environment, workbooks=workbooks())
         assert "-v2.xlsx: sign it" in told
 

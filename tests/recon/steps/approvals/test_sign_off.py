@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import OutputError, UsageError
-from recon.model.words import DIGITS_READ
+from recon.model.terms import DIGITS_READ
 from recon.steps.approvals.sign_off import Night, file_to_sign, nights
 from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
@@ -15,7 +15,7 @@ from recon.steps.night.whole_night import finish
 from recon.steps.runtime.identity import identify
 from recon.store.database.history import links_of
 from recon.store.nights import runs
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("signatures")

@@ -6,9 +6,9 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.admin.verify import verify
-from recon.steps.approvals.taken_back import words_taken_back
+from recon.steps.approvals.taken_back import decisions_taken_back
 from recon.steps.approvals.verdicts import release, resolve
 from recon.steps.money.gate import gate_of
 from recon.steps.runtime.environment import Environment
@@ -192,7 +192,7 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
     lift("ben", run_id, merchant)
     with merchant.environment() as environment:
         person = identify("ben", code=None, environment=environment)
-        words_taken_back(run_id, person=person)
+        decisions_taken_back(run_id, person=person)
         with environment.store.reading() as connection:
             assert list(changed(connection, AGREEMENT)) == []
     assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
@@ -201,7 +201,7 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
         with environment.store.reading() as connection:
             assert list(changed(connection, AGREEMENT)) == []
         with pytest.raises(UsageError, match="nobody takes it back alone"):
-            words_taken_back(run_id, person=person)
+            decisions_taken_back(run_id, person=person)
 
 
 def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:

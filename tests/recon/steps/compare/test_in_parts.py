@@ -16,7 +16,7 @@ from recon.config.cluster import ClusterSettings
 from recon.matching.frames.sources import Sources, frame_of
 from recon.model.errors import ArchiveError
 from recon.model.nights import Mode
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof.night_tables import FRAMES
 from recon.steps.compare import in_parts
 from recon.steps.compare import reconcile as reconciling
@@ -165,7 +165,7 @@ def test_other_processes_do_the_parts_to_the_byte(merchant: Merchant, in_three: 
 def killed_once(part: PartOfNight, *, mark: str) -> PartDone:
     """Ends its process over the second part, the first time; then it is done as ever."""
     path = Path(mark)
-    if part.stretch.number == 2 and not path.exists():
+    if part.row_range.number == 2 and not path.exists():
         do_part(part)
         path.write_text(str(os.getpid()))
         os.kill(os.getpid(), signal.SIGKILL)

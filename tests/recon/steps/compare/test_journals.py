@@ -254,7 +254,7 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
         handed = export_of_night(run_id, wanted=HandOut(tmp_path / "out"), environment=environment)
 
     assert handed.paths == ()
-    assert handed.kept_back == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}
+    assert handed.held_back_journals == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}
 
 
 def test_only_the_newest_night_hands_journals_out(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof import books_bridge
 from recon.steps.compare import reconcile, sealed_inputs
 from recon.store.nights import runs
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.recon.steps.compare.written_night import newest
 
 HEADER = (

@@ -24,13 +24,13 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.figures import NightFigures
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof import engine
 from recon.steps.compare import result_files
 from recon.steps.compare.carried import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.proving import failed, losing_a_break
 
 ORDERS = """\

@@ -7,7 +7,7 @@ from sqlalchemy import delete
 from recon.files.formats.json_text import read_json_object
 from recon.model.errors import ArchiveBrokenError, InputsGoneError
 from recon.model.nights import Mode
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.compare import rebuild
 from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
 from recon.steps.compare.result_files import SUMMARY

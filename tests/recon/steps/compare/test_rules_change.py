@@ -9,7 +9,7 @@ import pytest
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.matching.breaks.result import Reconciliation
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
 from recon.steps.compare import in_parts
@@ -209,7 +209,7 @@ def test_a_verdict_is_made_worse_and_never_better(verdict: Verdict) -> None:
 
 def judged_as(verdict: Verdict) -> Reconciliation:
     """A result with this verdict."""
-    return replace(judged(), verdict=verdict)
+    return replace(classified(), verdict=verdict)
 
 
 CENT_MORE, LATER = {"cents": 1}, datetime(2026, 11, 10, 13, tzinfo=UTC)
@@ -243,14 +243,14 @@ RULE_MOVED = {**CENT_MORE, "rules": {"tolerance": {"EUR": {"absolute_minor_units
 )
 def test_what_moved_a_set_is_named(first: Any, second: Any, state: str, why: set[str]) -> None:
     """The side that moved, the rules, or time alone: what was within its grace is late."""
-    changes, alike = compared(judged(**first), judged(**second))
+    changes, alike = compared(classified(**first), classified(**second))
 
     told = {one.why.partition(": ")[0] for one in changes if state in {"", one.before}}
     assert told == why
     assert len(changes) + alike >= 60
 
 
-def judged(
+def classified(
     *, cents: int = 0, rules: Any = None, as_of: datetime = datetime(2026, 11, 21, tzinfo=UTC)
 ) -> Reconciliation:
     """Some orders with breaks among them, the gateway so many cents above what was planted."""
@@ -262,7 +262,7 @@ def judged(
 
 def test_breaks_of_no_order_are_told_apart_by_what_they_are_of() -> None:
     """One of two batches is no longer wrong: the other one stays, and one change is named."""
-    result = judged()
+    result = classified()
     one = result.breaks.iloc[[0]].assign(order_no="", transaction_id="", break_id="b1", about="S1")
     two = one.assign(break_id="b2", about="S2")
     both = replace(result, breaks=pd.concat([result.breaks, one, two]))

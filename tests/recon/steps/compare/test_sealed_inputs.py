@@ -9,7 +9,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Manifest, sealed_step
 from recon.model.errors import ArchiveBrokenError, ReconError, StoreError, UsageError
 from recon.model.nights import Mode, StepSummary
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.stored_sources import stored_sources

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.figures import NightFigures
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import in_file
 from recon.steps.admin.verify import verify_night
 from recon.steps.compare.sheets_proven import FOREIGN
 from recon.steps.night.report import Workbooks
 from recon.store.nights import results
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.recon.steps.conftest import (
     ACCOUNT,
     MERCHANT,

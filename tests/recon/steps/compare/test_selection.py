@@ -13,13 +13,13 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.instructions.queries import KeyAnswers
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Sources, frame_of
+from recon.model.terms import KeyAnswer, SourceFile, SourceKind
 from recon.model.uptime import NEVER_READ
-from recon.model.words import KeyAnswer, SourceFile, SourceKind
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.sealed_inputs import seal_inputs, write_compared
 from recon.steps.compare.selection import RunReading
-from recon.steps.compare.stored_sources import rows_of_stretch, sources_of_night, stretches
+from recon.steps.compare.stored_sources import row_ranges, rows_of_range, sources_of_night
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import stored_answers
 from recon.steps.runtime.environment import Environment
@@ -217,7 +217,7 @@ def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
     rows = reply_rows(run, KeyAnswers(said, (*payments,)), asked=Moment(AT, NEVER_READ, 0))
-    stored_answers.keep(run, rows, environment=environment)
+    stored_answers.save(run, rows, environment=environment)
 
 
 BYTES_A_LINE = 340
@@ -342,7 +342,7 @@ def selected(merchant: Merchant) -> Sources:
     with merchant.environment() as environment:
         written = write_compared(newest_run(merchant), environment=environment)
         sources, _ = sources_of_night(written.night)
-        cut = stretches(written.night, orders_per_part=2)
-        parts = [rows_of_stretch(written.night, each) for each in cut]
+        cut = row_ranges(written.night, orders_per_part=2)
+        parts = [rows_of_range(written.night, each) for each in cut]
     assert sum(len(part.orders) for part in parts) == len(sources.orders)
     return sources

@@ -1,6 +1,6 @@
 from typing import Any
 
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 
 OTHER = "100042002"
 

@@ -12,10 +12,10 @@ from recon.archive.schemas import ANSWERS
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
-from recon.model.words import DOUBTFUL_STATES, Verdict
+from recon.model.terms import DOUBTFUL_STATES, Verdict
 from recon.steps.compare import sealed_inputs
 from recon.steps.compare.stored_sources import (
-    HandedNight,
+    NightJob,
     opened_night,
     sources_of_night,
     stored_sources,
@@ -34,7 +34,7 @@ def files() -> Injected:
     return planted(size=60, broken=12, seed=5, settled=False)
 
 
-def read(part: HandedNight) -> None:
+def read(part: NightJob) -> None:
     """Read all of it, as another process does."""
     sources_of_night(opened_night(part, variables={}))
 

@@ -1,4 +1,4 @@
-"""What a night compared, read in stretches, is what it compared: every row once, no more held."""
+"""What a night compared, read in row_ranges, is what it compared: every row once, no more held."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.compare.stored_sources import (
-    Stretch,
+    RowRange,
     opened_night,
-    rows_of_stretch,
+    row_ranges,
+    rows_of_range,
     small_of_night,
     sources_of_night,
-    stretches,
 )
 from recon.steps.runtime.night_folder import SealedNight, sealed_night
 from recon.store.nights import runs
@@ -38,7 +38,7 @@ from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, seale
 FRAMES = ("orders", "gateway", "ledger", "universe", "settlement")
 PLACE = ["merchant_id", "account_id"]
 BYTES_A_ROW = 40
-"""Of Arrow, of what each row more of a night may take where stretches are of one size: marks and
+"""Of Arrow, of what each row more of a night may take where row_ranges are of one size: marks and
 compressed bytes. A row itself takes more than ten times as much."""
 
 
@@ -51,10 +51,10 @@ def newest(merchant: Merchant) -> SealedNight:
 
 def in_parts(
     night: SealedNight, *, orders_per_part: int
-) -> tuple[Sequence[Stretch], list[Sources]]:
-    """A night cut into stretches, and the rows of each."""
-    cut = stretches(night, orders_per_part=orders_per_part)
-    return cut, [rows_of_stretch(night, each) for each in cut]
+) -> tuple[Sequence[RowRange], list[Sources]]:
+    """A night cut into row_ranges, and the rows of each."""
+    cut = row_ranges(night, orders_per_part=orders_per_part)
+    return cut, [rows_of_range(night, each) for each in cut]
 
 
 def assert_whole(night: SealedNight, *, orders_per_part: int) -> int:
@@ -79,7 +79,7 @@ def assert_whole(night: SealedNight, *, orders_per_part: int) -> int:
 
 
 def assert_others(night: SealedNight) -> None:
-    """What does not lie in stretches is read as it is of the whole night, and no row of these."""
+    """What does not lie in row_ranges is read as it is of the whole night, and no row of these."""
     (whole, before), (small, previous) = sources_of_night(night), small_of_night(night)
     for each in fields(Sources):
         own, expected = getattr(small, each.name), getattr(whole, each.name)
@@ -206,27 +206,30 @@ def test_a_night_without_a_row_is_one_stretch(tmp_path: Path) -> None:
     """It has no end, so nothing is left beside it."""
     night = sealed(tmp_path, tables={})
 
-    assert stretches(night, orders_per_part=10) == (Stretch(1, "", ""),)
-    assert not len(rows_of_stretch(night, Stretch(1, "", "")).orders)
+    assert row_ranges(night, orders_per_part=10) == (RowRange(1, "", ""),)
+    assert not len(rows_of_range(night, RowRange(1, "", "")).orders)
 
 
 def test_a_file_that_was_changed_is_refused_however_often_it_was_read(tmp_path: Path) -> None:
     """Changed before the first stretch or between two, it is named; so is one that is gone."""
-    night, whole = sealed(tmp_path, tables={"orders": many("orders", rows=100)}), Stretch(1, "", "")
-    rows_of_stretch(night, whole)
+    night, whole = (
+        sealed(tmp_path, tables={"orders": many("orders", rows=100)}),
+        RowRange(1, "", ""),
+    )
+    rows_of_range(night, whole)
     file = tmp_path / "night" / "inputs" / "orders.parquet"
     content = file.read_bytes()
     file.write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
     with pytest.raises(ArchiveBrokenError, match=r"inputs/orders.parquet is not the file that was"):
-        rows_of_stretch(night, whole)
+        rows_of_range(night, whole)
 
     file.write_bytes(content[:-1])
     with pytest.raises(ArchiveBrokenError, match=r"has [0-9]+ bytes, and was sealed with"):
-        rows_of_stretch(night, whole)
+        rows_of_range(night, whole)
 
     file.unlink()
     with pytest.raises(ArchiveBrokenError, match=r"orders.parquet is gone from the archive"):
-        rows_of_stretch(night, whole)
+        rows_of_range(night, whole)
 
 
 def test_what_is_held_grows_with_the_stretch_and_not_with_the_night(
@@ -239,13 +242,13 @@ def test_what_is_held_grows_with_the_stretch_and_not_with_the_night(
 
 
 def peak_of(folder: Path, *, rows: int) -> int:
-    """What Arrow holds at most while a night is read in stretches of 10,000 orders."""
+    """What Arrow holds at most while a night is read in row_ranges of 10,000 orders."""
     names = ("orders", "answers", "ledger", "universe", "settlement", "tariffs")
     tables: Mapping[str, pa.Table] = {name: many(name, rows=rows) for name in names}
     night = sealed(folder, tables=tables)
 
     def read() -> None:
-        for each in stretches(night, orders_per_part=10_000):
-            assert len(rows_of_stretch(night, each).orders) == 10_000
+        for each in row_ranges(night, orders_per_part=10_000):
+            assert len(rows_of_range(night, each).orders) == 10_000
 
     return peak_bytes(read)

@@ -10,12 +10,12 @@ from recon.cli import main
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.model.errors import UsageError
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.approvals.returned_answers import import_resolutions
 from recon.steps.compare import what_if as module
 from recon.steps.compare.what_if import Progress, WhatIf, moved, what_if
 from recon.steps.runtime.identity import identify
-from reports.handed import form, workbooks
+from reports.workbook_io import form, workbooks
 from tests.proving import losing_a_break
 
 ACCOUNT = ("100042", "100042001")

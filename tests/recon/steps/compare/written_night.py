@@ -10,7 +10,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.night_tables import absent_of, compared_tables, input_tables
-from recon.steps.compare.stored_sources import HandedNight
+from recon.steps.compare.stored_sources import NightJob
 from recon.steps.runtime.night_folder import COMPARED, INPUTS
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -21,7 +21,7 @@ AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 
 def written(
     folder: Path, *, sources: Sources, rules: Rules, previous: Previous | None = None
-) -> HandedNight:
+) -> NightJob:
     """Sources as a night writes them, and what another process is told of them."""
     storage = LocalStorage(folder)
     empty = {"predecessor": "", "rules_digest": rules.digest, "product_version": "0"}
@@ -42,7 +42,7 @@ def written(
         steps.append(write_step(storage, night="nights/R", about=about, parts=rows_of(tables)))
     places = tuple((sealed.folder, sealed.sha256) for sealed in steps)
     archive = ArchiveSettings(path=str(folder))
-    return HandedNight("R", AS_OF, json.dumps(rules.document), archive, places)
+    return NightJob("R", AS_OF, json.dumps(rules.document), archive, places)
 
 
 def newest(merchant: Merchant) -> Run:

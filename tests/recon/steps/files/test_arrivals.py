@@ -21,12 +21,12 @@ from recon.files.inbox.fetching import RemoteFile
 from recon.files.reader import Bounds, FileReader, bounds_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.proof.night_tables import frame_of_table
 from recon.steps.admin.doctor import LEDGER_ROWS_MAX, Check, checks
 from recon.steps.files import arrivals, file_decisions
 from recon.steps.files.ingest import ingest
-from recon.steps.files.keep_ledger import keep_ledger
+from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime.identity import speaker
 from recon.steps.runtime.stored_books import StoredBooks
 from recon.store.nights import facts_rows, order_rows, runs
@@ -419,7 +419,7 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
         with environment.store.writing() as connection:
             runs.start(connection, request, run_id="r1", as_of=now, now=now)
             run = runs.get(connection, "r1")
-        told = keep_ledger(run, environment=changed)
+        told = store_ledger(run, environment=changed)
         with environment.store.reading() as connection:
             found = StoredBooks(connection, run, changed)
             source = found.source

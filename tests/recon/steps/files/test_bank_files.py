@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.bank.statements import judge_statements
+from recon.matching.bank.statements import classify_statements
 from recon.model.errors import SourceMissingError
 from recon.steps.files.bank_files import read_bank_files
 from tests.recon.files.bank_documents import CSV, IBAN, MT940, ROUTINE, camt, entry
@@ -32,7 +32,7 @@ def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
     (tmp_path / "b.sta").write_text(MT940)
     paths = [tmp_path / "a.xml", tmp_path / "b.sta"]
     source = read_bank_files(paths, rules=RULES).source
-    judged = judge_statements(source, rules=RULES, day=date(2026, 11, 30))
+    judged = classify_statements(source, rules=RULES, day=date(2026, 11, 30))
     assert len(judged.counted) == 1
     assert judged.problems == ()
 
@@ -58,6 +58,6 @@ def test_a_statement_told_again_by_a_table_is_the_same_or_neither_counts(
         ]
         paths[-1].write_text(CSV + "".join(rows))
     source = read_bank_files(paths, rules=RULES).source
-    judged = judge_statements(source, rules=RULES, day=date(2026, 11, 30))
+    judged = classify_statements(source, rules=RULES, day=date(2026, 11, 30))
     assert len(judged.counted) == counted
     assert any("neither counts" in one for one in judged.problems) == (not counted)

@@ -11,7 +11,7 @@ import pytest
 
 from recon.files.inbox.arrived_files import inbox as waiting_in
 from recon.files.kinds.bank_file import ENDINGS
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.admin.doctor import checks
 from recon.steps.admin.housekeeping import housekeeping
 from recon.steps.compare.rebuild import rebuild_night

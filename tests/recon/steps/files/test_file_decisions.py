@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from recon.model.errors import UsageError
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.acts import DismissFile, Place, say
 from recon.steps.admin.verify import verify
 from recon.steps.files import file_decisions
@@ -17,7 +17,7 @@ from recon.steps.files.file_decisions import AGAIN, DISMISSED, FileDecision, Kno
 from recon.steps.runtime.identity import speaker
 from recon.store.database import history
 from recon.store.nights import order_rows, runs
-from reports.handed import drawings
+from reports.workbook_io import drawings
 from tests.recon.steps.conftest import SECRETS, UNREAD
 
 pytestmark = pytest.mark.xdist_group("a stray file")
@@ -110,7 +110,7 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None
 
     assert verdict is not Verdict.INCOMPLETE
     assert "notes.csv was not read: somebody let it go" in _ingested(merchant)
-    word = _files(merchant)["notes.csv"].word
+    word = _files(merchant)["notes.csv"].decision
     assert word is not None
     assert (word.data["by"], word.data["reason"]) == ("Ann", "a colleague's note")
     with merchant.environment() as environment, environment.store.reading() as connection:
@@ -154,7 +154,7 @@ def test_a_word_that_does_not_fit_changes_nothing(
     merchant = begun(tampered)
     with pytest.raises(UsageError, match=words):
         _echo(merchant, what, name, reason=reason)
-    assert all(one.word is None for one in _files(merchant).values())
+    assert all(one.decision is None for one in _files(merchant).values())
 
 
 def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merchant: Any) -> None:
@@ -172,10 +172,10 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
         ):
             with pytest.raises(UsageError, match=why):
                 say(word, who=(name, code), place=here)
-        assert all(one.word is None for one in _files(paying_merchant).values())
+        assert all(one.decision is None for one in _files(paying_merchant).values())
         right = SecretStr(pyotp.TOTP(SECRETS["anna"]).at(int(paying_merchant.now.timestamp())))
         say(word, who=("Anna", right), place=here)
-    noted = _files(paying_merchant)["notes.csv"].word
+    noted = _files(paying_merchant)["notes.csv"].decision
     assert noted is not None
     assert noted.data["by"] == "anna"
 
@@ -190,7 +190,9 @@ def _forge(merchant: Any, file: KnownFile, *, said: str, reason: str) -> None:
             file_id = order_rows.insert_file(connection, run, source=nothing, at=run.as_of)
         about = (file.source.sha256, "/".join(PLACE), file.source.name)
         word = FileDecision(f"file-{file_id}", said, "Ann", reason, *about)
-        file_decisions.say(connection, word, at=environment.clock(), identity=file.source.sha256)
+        file_decisions.record_decision(
+            connection, word, at=environment.clock(), identity=file.source.sha256
+        )
 
 
 @pytest.mark.parametrize("event", [AGAIN, DISMISSED])

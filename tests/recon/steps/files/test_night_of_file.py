@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.model.nights import Mode
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 
 FRIDAY, MONDAY, TUESDAY = "2026-11-20", "2026-11-23", "2026-11-24"
 

@@ -6,11 +6,11 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from recon.model.errors import UsageError
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.files.order_files import dismiss_row, outstanding_rows
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 
 HEADER = (
     "merchant_id,account_id,order_no,currency,amount,status,ordered_at,refund_amount,action,"

@@ -10,7 +10,7 @@ import pytest
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import ConfigurationError, SourceMissingError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.compare.rebuild import opening_of, rebuild_night
 from recon.steps.files import ingest as steps
 from recon.steps.files.ingest import ingest

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.model.figures import NightFigures
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.steps.files.arrived_rows import short_of
 from recon.steps.night.report import Workbooks
 

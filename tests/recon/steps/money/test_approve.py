@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from recon.model.errors import UsageError
 from recon.steps.admin import verify
-from recon.steps.approvals.taken_back import words_taken_back
+from recon.steps.approvals.taken_back import decisions_taken_back
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
@@ -157,7 +157,7 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, as
     digest = waiting(environment).wanted.digest
     say(environment, asked, "anna")
     asked.now += timedelta(minutes=1)
-    words_taken_back(digest, person=person("anna", environment, asked))
+    decisions_taken_back(digest, person=person("anna", environment, asked))
     with environment.store.writing() as connection:
         connection.execute(update(agreement).values(state="first"))
     say(environment, asked, "dan")
@@ -209,7 +209,7 @@ def test_a_code_counts_once(environment: Environment, asked: Any) -> None:
 
 def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
     assert (
-        person("cara", environment, asked).word.in_words == "Cara Lim (identity not authenticated)"
+        person("cara", environment, asked).word.as_text == "Cara Lim (identity not authenticated)"
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import text
 
 from recon.instructions.eligibility import ShownPayment
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 from recon.steps.money.settle import larger_of, payments_by_order
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 

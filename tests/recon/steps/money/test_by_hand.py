@@ -11,7 +11,7 @@ import pytest
 from recon.config.settings import Settings
 from recon.instructions.instruction import Instruction
 from recon.model.errors import FolderError, NightHeldError, UsageError
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.approvals import people
 from recon.steps.money.approve import approve, lapse, waiting
 from recon.steps.money.by_hand import HandRequest, carry_out

@@ -5,14 +5,14 @@ from sqlalchemy import update
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.steps.approvals.people import status
 from recon.steps.approvals.verdicts import resolve
 from recon.steps.money.by_hand import HandRequest, carry_out
 from recon.steps.runtime.identity import identify
 from recon.store.schema import instruction
-from tests.recon.notifications.told import REFUND
 from tests.recon.steps.approvals.test_reported_messages import receive
+from tests.recon.webhooks.told import REFUND
 
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
 

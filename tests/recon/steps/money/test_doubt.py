@@ -6,11 +6,11 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
-from recon.notifications.receiver import Receiver
 from recon.steps.approvals.people import status
 from recon.store.money.journal import StoredJournal
-from tests.recon.notifications.told import PAYMENT, REFUND, form
+from recon.webhooks.receiver import Receiver
 from tests.recon.steps.approvals.test_verdicts import PEOPLE, say
+from tests.recon.webhooks.told import PAYMENT, REFUND, form
 
 
 def test_a_dry_run_ends_no_doubt(merchant: Any) -> None:

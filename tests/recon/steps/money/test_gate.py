@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import delete
 
-from recon.desk.held_keys import Memory, Spoken
+from recon.desk.held_keys import LastSignature, Memory
 from recon.model.nights import Mode
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
@@ -91,7 +91,7 @@ def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
 ) -> None:
     with merchant.environment() as environment:
         published = merchant.folder / "published"
-        Memory(published).keep(name_of(environment.store), Spoken(3, "signed"))
+        Memory(published).save(name_of(environment.store), LastSignature(3, "signed"))
         desk = replace(environment.desk, published=published)
         with night.hold(merchant.request, environment=environment) as run_id:
             with environment.store.reading() as connection:

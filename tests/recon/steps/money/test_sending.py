@@ -7,9 +7,9 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
-from recon.model.words import ControlTotal, InstructionKind
+from recon.model.terms import ControlTotal, InstructionKind
 from recon.steps.approvals import people
-from recon.steps.money.gate import allow_sending, judge, sending_stopped, stop_sending, tied
+from recon.steps.money.gate import allow_sending, evaluate, sending_stopped, stop_sending, tied
 from recon.steps.runtime.identity import identify
 from recon.store.database.night_lock import account_lock
 from recon.store.money.journal import StoredJournal
@@ -218,7 +218,7 @@ def test_the_gate_closes_for_all_or_holds_what_gives_money(
 ) -> None:
     proofs = {"totals": [TIES], "chain_problem": "", "unproven_nights": {}} | proofs
     totals = proofs.pop("totals")
-    gate = tied(judge(**proofs), totals=totals)
+    gate = tied(evaluate(**proofs), totals=totals)
 
     for kind in InstructionKind:
         gives = kind in {InstructionKind.REFUND, InstructionKind.PAYOUT}

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from recon.model.errors import UsageError
-from recon.model.words import ACCRUAL, REVERSAL
+from recon.model.terms import ACCRUAL, REVERSAL
 from recon.steps.month import books as month_books
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.book_formats import BookLine
-from recon.steps.month.books import Handed, HandOut, export_month, journals_out
+from recon.steps.month.books import HandedOver, HandOut, export_month, journals_out
 from recon.steps.month.close import PreparedClose, prepared_close
 from recon.steps.runtime.environment import Environment
 from recon.store.people import closed_months
@@ -105,7 +105,7 @@ def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
 
 def exported(
     merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
-) -> Handed:
+) -> HandedOver:
     """`recon journals --period 2026-11`."""
     wanted = HandOut(out, kind, again)
     with merchant.environment() as environment:
@@ -142,7 +142,7 @@ def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
         expected[line.account, line.currency] += line.debit - line.credit
     assert sums(path) == expected
     assert len(path.read_text().splitlines()) == len(sealed) + 1 == 7
-    assert (handed.journals, handed.handed_before, handed.kept_back) == (3, 0, {})
+    assert (handed.journals, handed.handed_before, handed.held_back_journals) == (3, 0, {})
     assert (twice.paths, twice.journals, twice.handed_before) == ((), 0, 3)
     night = handed_out(over, newest(over).run_id, out=tmp_path / "night")
     assert (night.journals, night.handed_before) == (0, 1)
@@ -168,7 +168,7 @@ def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_pa
     handed = exported(over, tmp_path / "out")
 
     assert handed.journals == 2
-    assert [*handed.kept_back.values()] == [month_books.MOVED_ON]
+    assert [*handed.held_back_journals.values()] == [month_books.MOVED_ON]
 
 
 def test_what_a_person_wrote_off_since_the_close_is_kept_back(
@@ -181,7 +181,9 @@ def test_what_a_person_wrote_off_since_the_close_is_kept_back(
 
     handed = exported(over, tmp_path / "out")
 
-    assert handed.kept_back == {result.journals["journal_id"].iloc[0]: month_books.WRITTEN_OFF}
+    assert handed.held_back_journals == {
+        result.journals["journal_id"].iloc[0]: month_books.WRITTEN_OFF
+    }
     assert handed.journals == 2
 
 
@@ -210,7 +212,7 @@ def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
     """A format that cannot hold one currency does not keep the others back; each leaves once."""
     out = tmp_path / "out"
 
-    def of(*currencies: str) -> Handed:
+    def of(*currencies: str) -> HandedOver:
         wanted = HandOut(out, currencies=currencies)
         with over.environment() as environment:
             return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
@@ -258,8 +260,8 @@ def test_an_accrual_of_an_earlier_close_is_kept_back(
 
     handed = exported(over, tmp_path / "out")
 
-    assert (handed.journals, {*handed.kept_back}) == (0, {*ACCRUED})
-    assert "close 1 handed it out" in handed.kept_back[ACCRUED[0]]
+    assert (handed.journals, {*handed.held_back_journals}) == (0, {*ACCRUED})
+    assert "close 1 handed it out" in handed.held_back_journals[ACCRUED[0]]
     (path,) = exported(over, tmp_path / "out", again=ACCRUED).paths
     assert "9.99" in path.read_text()
 
@@ -307,7 +309,7 @@ def test_a_journal_is_listed_with_the_days_of_its_file(
     with over.environment() as environment:
         (listed,) = [out for out in journals_out(environment) if out.kind == "permanent"]
 
-    assert handed.kept_back == {}
+    assert handed.held_back_journals == {}
     assert listed.day == f"{early} and {LAST}"
 
 

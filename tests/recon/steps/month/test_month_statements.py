@@ -61,7 +61,7 @@ def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
 
     assert [*month.rules.values()] == ["2026-11-20", LATER]
     assert month.troubles == []
-    standing = {str(night.business_date): night.standing for night in month.nights}
+    standing = {str(night.business_date): night.status for night in month.nights}
     assert standing["2026-11-19"] == "before the first night"
     assert "the cluster was down" in standing["2026-11-23"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.month.books import WRITTEN_OFF, Handed, HandOut, export_of_night
+from recon.steps.month.books import WRITTEN_OFF, HandedOver, HandOut, export_of_night
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
 from tests.recon.steps.conftest import Merchant
@@ -37,7 +37,7 @@ def play_over(merchant: Merchant) -> None:
     merchant.night(date=AFTER)
 
 
-def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> Handed:
+def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> HandedOver:
     """`recon journals NIGHT`."""
     with merchant.environment() as environment:
         wanted = HandOut(out, is_of_night=is_of_night)
@@ -68,17 +68,17 @@ def test_what_may_be_of_an_ended_month_waits_for_its_close(
 
     handed = of_night(merchant, tmp_path / "night")
 
-    assert (handed.paths, handed.journals, handed.kept_back) == ((), 0, {name: UNCLOSED})
+    assert (handed.paths, handed.journals, handed.held_back_journals) == ((), 0, {name: UNCLOSED})
     close_with(monkeypatch, fees=1234)
     close(merchant)
     signed = of_night(merchant, tmp_path / "night")
-    assert [*signed.kept_back] == [name]
-    assert "two people signed it with its day in 2026-11" in signed.kept_back[name]
+    assert [*signed.held_back_journals] == [name]
+    assert "two people signed it with its day in 2026-11" in signed.held_back_journals[name]
     (path,) = exported(merchant, tmp_path / "month").paths
     assert name in path.read_text()
     assert days_of(path) == [LAST] * 4 + [AFTER] * 2
     last = of_night(merchant, tmp_path / "night")
-    assert (last.journals, last.handed_before, last.kept_back) == (0, 1, {})
+    assert (last.journals, last.handed_before, last.held_back_journals) == (0, 1, {})
 
 
 def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
@@ -87,7 +87,7 @@ def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
     """Where nobody will close the month, or the books of it take no entry any more."""
     handed = of_night(begun(play_over), tmp_path / "night", is_of_night=True)
 
-    assert (handed.journals, handed.kept_back) == (1, {})
+    assert (handed.journals, handed.held_back_journals) == (1, {})
     assert days_of(*handed.paths) == [AFTER] * 2
 
 
@@ -99,7 +99,9 @@ def test_a_break_that_is_written_off_waits_for_no_close(
     result, _, _ = proposed(merchant, newest(merchant).run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=newest(merchant).run_id)
 
-    assert of_night(merchant, tmp_path / "night").kept_back == {only_journal(merchant): WRITTEN_OFF}
+    assert of_night(merchant, tmp_path / "night").held_back_journals == {
+        only_journal(merchant): WRITTEN_OFF
+    }
 
 
 def test_a_month_without_a_live_night_is_waited_for_by_nothing(

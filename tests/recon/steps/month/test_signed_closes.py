@@ -38,8 +38,8 @@ from recon.steps.runtime.identity import identify
 from recon.steps.runtime.night_folder import storage_at
 from recon.store.people import closed_months
 from recon.store.people.closed_months import MonthState
-from reports.handed import drawings
 from reports.month_workbook import close_workbook
+from reports.workbook_io import drawings
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, UNREAD, Merchant
 from tests.recon.steps.month.test_month_closes import NOVEMBER, play
@@ -483,7 +483,7 @@ def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bo
     with ended.environment() as environment, environment.store.writing() as connection:
         if is_open:
             word = closed_months.ReopenedMonth("both", closed.at, "to see")
-            closed_months.note_reopened(connection, closed, word=word)
+            closed_months.note_reopened(connection, closed, decision=word)
         closed_months.note_closed(connection, replace(closed, month="2026-12"))
     ended.wait(hours=31 * 24)
 
@@ -498,7 +498,7 @@ def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> 
     closed = state(ended).closes[-1]
     word = closed_months.ReopenedMonth("nobody", closed.at, REASON)
     with ended.environment() as environment, environment.store.writing() as connection:
-        closed_months.note_reopened(connection, closed, word=word)
+        closed_months.note_reopened(connection, closed, decision=word)
 
     assert "a month was reopened" in problems(ended)
 

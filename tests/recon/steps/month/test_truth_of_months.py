@@ -27,7 +27,7 @@ from recon.steps.month.statement import (
     MonthNight,
     MonthStatement,
     blocks_of,
-    entry_words,
+    entry_label,
 )
 from tests.recon.steps.month.month_folders import (
     CLEARING,
@@ -942,4 +942,4 @@ def test_every_word_has_its_label(unchanged: MonthStatement) -> None:
     assert shown["transit", "moved"] <= {*TRANSIT}
     assert shown["books", "listed"] <= {*DIFFERENCES}
     assert {*unchanged.straddling["what"]} <= {*STRADDLES}
-    assert entry_words("capture_reversal") == "Capture reversal"
+    assert entry_label("capture_reversal") == "Capture reversal"

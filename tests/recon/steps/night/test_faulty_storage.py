@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from recon.archive.storage import WAITED_SECONDS_MAX, Patience, s3_storage
+from recon.archive.storage import WAITED_SECONDS_MAX, RetryDeadline, s3_storage
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
 from recon.model.step_progress import heard_by
@@ -45,11 +45,11 @@ def night(
     """Steps of a night with so much patience, without its pauses; what was heard of its waits."""
     heard: list[str] = []
     elapsed = iter(range(1_000_000))
-    patience = Patience(
+    patience = RetryDeadline(
         pause=lambda _: None, elapsed=lambda: next(elapsed) * 0.001, seconds=seconds
     )
     with merchant.environment() as opened, heard_by(lambda way: heard.append(str(way))):
-        environment = replace(opened, archive_patience=patience)
+        environment = replace(opened, archive_deadline=patience)
         with whole_night.hold(merchant.request, environment=environment) as run_id:
             whole_night.walk(
                 steps,
@@ -121,8 +121,8 @@ def test_over_https_checksums_that_a_storage_does_not_understand_can_be_left_out
             secret_key_env="S3_SECRET",
             checksums=checksums,
         )
-        patience = Patience(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
-        storage = s3_storage(settings, keys=KEYS, patience=patience)
+        patience = RetryDeadline(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
+        storage = s3_storage(settings, keys=KEYS, deadline=patience)
         with storage.writing("a.parquet") as file:
             file.write(b"PAR1")
         assert storage.read("a.parquet") == b"PAR1"

@@ -15,7 +15,7 @@ from recon.archive.storage import LocalStorage
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError, NightHeldError, OutputError, UsageError
 from recon.model.nights import Mode, Part, StepSummary
-from recon.model.words import Verdict
+from recon.model.terms import Verdict
 from recon.steps.night import whole_night
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks

@@ -26,7 +26,7 @@ from recon.model.errors import (
 )
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.step_progress import StepProgress, heard_by
-from recon.model.words import SourceKind, Verdict
+from recon.model.terms import SourceKind, Verdict
 from recon.proof.books_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, books_of, bridge_of
 from recon.proof.night_tables import compared_tables, input_tables
 from recon.steps.admin.doctor import checks
@@ -236,7 +236,7 @@ def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> lis
     complaints: list[str] = []
     with (
         merchant.environment() as environment,
-        notices.telling(environment, say=complaints.append) as ended,
+        notices.notifying(environment, echo=complaints.append) as ended,
         night.hold(replace(merchant.request, **changed), environment=environment) as ended.run_id,
         environment.store.writing() as connection,
     ):
@@ -247,7 +247,7 @@ def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> lis
 def _unreported(merchant: Any) -> dict[str, str]:
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
-        return notices.untold(run, environment=environment)
+        return notices.unreported(run, environment=environment)
 
 
 def _run_id(merchant: Any) -> str:
@@ -278,7 +278,7 @@ def test_people_are_told_of_a_night_with_its_workbook(merchant: Any, hook: Webho
     assert told["attachments"][0]["filename"].endswith("2026-11-20.xlsx")
     assert _unreported(merchant) == {}
     with merchant.environment() as environment:
-        assert notices.tell(_run_id(merchant), environment=environment) == ()
+        assert notices.notify(_run_id(merchant), environment=environment) == ()
     assert len(hook.bodies) == 1
 
 
@@ -490,7 +490,7 @@ def after(environment: Any, *, write: Any = write_index, **changes: Any) -> list
     account = next(iter(environment.settings.accounts)).split("/")
     request = replace(NightRequest(*account, date(2026, 11, 20), Mode.LIVE), **changes)
     said: list[str] = []
-    index_after(request, environment=environment, write=write, say=said.append)
+    index_after(request, environment=environment, write=write, echo=said.append)
     return said
 
 

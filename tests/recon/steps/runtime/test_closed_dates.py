@@ -107,7 +107,7 @@ def test_an_open_month_refuses_nothing(closed: Merchant) -> None:
     with closed.environment() as environment, environment.store.reading() as connection:
         for account, day in ((closes.OWN, date(2026, 12, 1)), (("1", "2"), date(2026, 11, 20))):
             night = NightRequest(*account, day, Mode.LIVE)
-            refuse_closed(connection, night, kept="")
+            refuse_closed(connection, night, saved="")
         assert closed_months.state_of(connection, closes.OWN, month="2026-11").is_closed
 
 

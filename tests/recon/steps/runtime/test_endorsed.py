@@ -19,21 +19,21 @@ from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, make_keys
 from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
-from recon.model.words import InstructionState
+from recon.model.terms import InstructionState
 from recon.steps.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
 from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.approvals.returned_answers import Form
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.runtime.desk import go_on_restored, lost_word, name_of, refuse_open_files
+from recon.steps.runtime.desk import go_on_restored, lost_endorsement, name_of, refuse_open_files
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import (
     WRONG_CODES_MAX,
     Person,
+    endorsements_for_signer,
     identify,
-    waiting_words,
-    words_for_signer,
+    waiting_decisions,
 )
 from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
@@ -45,7 +45,7 @@ from recon.store.nights import runs
 from recon.store.people import decision_rows
 from recon.store.people.decision_rows import RELEASE, PersonsDecision
 from recon.store.schema import endorsement, instruction, used_code, wrong_code
-from reports.handed import drawings
+from reports.workbook_io import drawings
 from tests.recon.steps.conftest import UNREAD
 from tests.recon.steps.runtime.test_identity import code_of, declare
 
@@ -134,7 +134,7 @@ def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> 
         yes(environment, "jo", "kim")
         with environment.store.reading() as connection:
             (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
-        words = words_for_signer(environment)([item.instruction_id])
+        words = endorsements_for_signer(environment)([item.instruction_id])
     assert SANDBOX_KEYS.public is not None
     found = [opened(Signed(**one), key=SANDBOX_KEYS.public) for one in words.endorsements]
     terms = words.seen[item.instruction_id]
@@ -180,10 +180,10 @@ def test_a_forged_release_holds_on(merchant: Any) -> None:
         with environment.store.writing() as connection:
             until = environment.clock()
             about = {"subject": "r1", "reason": "for me"}
-            decision_rows.save_first(connection, RELEASE, **about, word=word, valid_until=until)
-            first = decision_rows.open_word(connection, RELEASE, subject="r1")
+            decision_rows.save_first(connection, RELEASE, **about, person=word, valid_until=until)
+            first = decision_rows.open_decision(connection, RELEASE, subject="r1")
             assert first is not None
-            decision_rows.save_second(connection, first, word=replace(word, by="Kim Bell"))
+            decision_rows.save_second(connection, first, person=replace(word, by="Kim Bell"))
             words = endorsement_rows.Endorsed(environment.desk)
             assert decision_rows.released(connection) == {"r1"}
             assert "for nobody" in words.release_problem(connection, "r1")
@@ -201,7 +201,7 @@ def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
                 connection, stop=False, by=BOTH, reason="fine", at=environment.clock()
             )
         assert sending_stopped(environment) is None
-        assert waiting_words(environment) == []
+        assert waiting_decisions(environment) == []
     merchant.move_money()
 
     assert merchant.effects() == []
@@ -444,7 +444,7 @@ def test_a_database_without_any_word_is_missed(
         assert go_on_restored(environment) == 1
         assert go_on_restored(environment) == 0
         with environment.store.reading() as connection:
-            assert list(Endorsed(environment.desk).words(connection)) == []
+            assert list(Endorsed(environment.desk).statements(connection)) == []
 
 
 def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
@@ -507,7 +507,7 @@ def test_a_night_misses_a_word_that_is_gone_with_its_links(
     forget_no(merchant)
     (merchant.folder / "reports" / "history-head.jsonl").unlink()
     with merchant.environment() as environment:
-        told = lost_word(environment.desk, store=environment.store)
+        told = lost_endorsement(environment.desk, store=environment.store)
     assert "signed word 3, and the database lacks it" in told
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
@@ -531,7 +531,7 @@ def test_words_of_another_database_count_in_none(
         merchant.as_owner("UPDATE history SET hash = 'x' WHERE sequence = 1")
         with environment.store.reading() as connection:
             words = Endorsed(environment.desk)
-            assert list(words.words(connection)) == []
+            assert list(words.statements(connection)) == []
             assert "it was said in another database" in next(words.broken(connection))
 
 

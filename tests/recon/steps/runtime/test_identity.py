@@ -24,7 +24,7 @@ from recon.steps.runtime.identity import (
     WRONG_CODES_MAX,
     agreed,
     identify,
-    waiting_words,
+    waiting_decisions,
     waits_until,
 )
 
@@ -55,7 +55,7 @@ def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
         code = code_of(merchant, seconds=seconds)
         person = identify("anna", code=code, environment=environment)
 
-    assert person.word.authenticated
+    assert person.decision.authenticated
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(
         with pytest.raises(UsageError, match="used before"):
             identify("anna", code=shown, environment=environment)
 
-    assert person.word.authenticated
+    assert person.decision.authenticated
     assert person.before.startswith("1 wrong codes were given in your name")
-    assert abs(person.word.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
+    assert abs(person.decision.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
 
 
 def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
@@ -111,7 +111,7 @@ def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
     with merchant.environment() as environment:
         person = identify("anna", code=code_of(merchant), environment=environment)
 
-    assert person.word.authenticated
+    assert person.decision.authenticated
 
 
 def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
@@ -225,9 +225,9 @@ def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any
     left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
     (merchant.folder / "config" / "approvers.toml").write_text(left)
     with merchant.environment() as later:
-        assert waiting_words(later) == []
+        assert waiting_decisions(later) == []
         assert say("ben", later) == ""
-        assert [word.by.by for word in waiting_words(later)] == ["Ben Roy"]
+        assert [word.by.by for word in waiting_decisions(later)] == ["Ben Roy"]
 
 
 def test_the_second_word_is_about_the_same_thing(environment: Environment) -> None:
@@ -242,7 +242,7 @@ def test_who_cannot_be_the_second(environment: Environment, first: str, second: 
 
     with pytest.raises(UsageError, match=r"second person must say|approver"):
         say(second, environment)
-    assert len(waiting_words(environment)) == 1
+    assert len(waiting_decisions(environment)) == 1
 
 
 @pytest.mark.parametrize(("first", "second"), [("cara", "dan"), ("dan", "cara")])
@@ -263,9 +263,9 @@ def test_a_first_word_ends_with_the_next_business_day(
     say("cara", environment)
     merchant.wait(hours=24 * 4)
 
-    assert waiting_words(environment) == []
+    assert waiting_decisions(environment) == []
     assert say("ben", environment) == ""
-    assert [one.by.by for one in waiting_words(environment)] == ["Ben Roy"]
+    assert [one.by.by for one in waiting_decisions(environment)] == ["Ben Roy"]
 
 
 @pytest.mark.parametrize("reason", ["", "short", "x" * 301])
@@ -273,7 +273,7 @@ def test_an_override_says_why(environment: Environment, reason: str) -> None:
     """Without a sentence that can be understood later nothing is noted."""
     with pytest.raises(UsageError, match="--reason"):
         say("cara", environment, reason=reason)
-    assert waiting_words(environment) == []
+    assert waiting_decisions(environment) == []
 
 
 def test_towards_a_live_gateway_a_word_needs_a_code(merchant: Any) -> None:

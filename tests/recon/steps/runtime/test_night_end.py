@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.nights import Mode, StepSummary
-from recon.model.words import End, Verdict
+from recon.model.terms import End, Verdict
 from recon.steps.approvals import people
 from recon.steps.money.gate import stop_sending
 from recon.steps.night import whole_night as night
@@ -32,7 +32,7 @@ from recon.steps.runtime.environment import (
 from recon.steps.runtime.night_end import NightEnd, end_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Stop
-from reports.handed import workbooks
+from reports.workbook_io import workbooks
 from tests.recon.sandbox.conftest import Caller
 
 BATCH_ROWS = 50
@@ -300,7 +300,7 @@ ENDS_WITHIN_SECONDS = 40
 """Ten where nothing else runs; less than the gateway's silence wherever it runs."""
 
 
-TOLD = [signal.SIGTERM, signal.SIGINT] if os.environ.get("CHAOS") else [signal.SIGTERM]
+NOTIFIED = [signal.SIGTERM, signal.SIGINT] if os.environ.get("CHAOS") else [signal.SIGTERM]
 """Both in campaign `chaos`; a night of its own process is slow."""
 
 
@@ -332,7 +332,7 @@ def test_listeners_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("told", NOTIFIED)
 def test_a_night_that_is_told_to_end_marks_its_batch(merchant: Any, told: signal.Signals) -> None:
     """A gateway that is silent for a minute: the batch is in doubt, the run stopped long before."""
     (merchant.folder / "config" / "gateway.toml").write_text(

@@ -17,9 +17,9 @@ from recon.steps.runtime.predecessor import (
     MISSING,
     NO_BUSINESS_DAY,
     STILL_OPEN,
+    missed_without_a_run,
     missing_days,
     previous_night,
-    standing_without_a_night,
     stated_of_predecessor,
 )
 from recon.store.database.engine import Store, open_store
@@ -151,7 +151,7 @@ def test_a_day_without_a_night_says_why(store: Store) -> None:
     def standings(**account: object) -> list[str]:
         now = datetime(2026, 11, 24, 2, tzinfo=UTC)
         given = {"nights": nights, "rules": Rules(), "now": now} | account
-        return [standing_without_a_night(date.fromisoformat(day), **given) for day in days]  # type: ignore[arg-type]  # one of two mappings by name
+        return [missed_without_a_run(date.fromisoformat(day), **given) for day in days]  # type: ignore[arg-type]  # one of two mappings by name
 
     skipped = "skipped: the machine was away"
     assert standings() == [BEFORE_OPENING, skipped, skipped, NO_BUSINESS_DAY, MISSING]

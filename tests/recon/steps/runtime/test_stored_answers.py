@@ -18,8 +18,8 @@ from recon.archive.step_folder import find_sealed
 from recon.instructions.queries import KeyAnswers
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.errors import ArchiveBrokenError, ArchiveError
+from recon.model.terms import GatewayState, KeyAnswer, SourceFile, SourceKind
 from recon.model.uptime import NEVER_READ
-from recon.model.words import GatewayState, KeyAnswer, SourceFile, SourceKind
 from recon.proof.books_bridge import sums_by_type
 from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.money.gate import gate_of
@@ -85,7 +85,7 @@ class Asking:
         """Keep answers."""
         got, asked = KeyAnswers(said, payments), Moment(AT, NEVER_READ, ASKED_AFTER)
         rows = reply_rows(self.run, got, asked=asked, phase=phase, account_id=account)
-        stored_answers.keep(self.run, rows, environment=self.environment)
+        stored_answers.save(self.run, rows, environment=self.environment)
 
     def seal(self) -> None:
         """End the query."""

@@ -18,7 +18,7 @@ from recon.store.database.history import (
     NOTHING,
     Event,
     Head,
-    keep_verified,
+    save_verified,
     verified,
 )
 from recon.store.database.outside_heads import HeadFile, NotedHead, OutsideHeads, problem_of
@@ -136,8 +136,8 @@ HEAD = Head(7, "ab" * 32)
 
 
 def test_a_verified_head_is_read_as_it_was_kept(tmp_path: Path) -> None:
-    keep_verified(tmp_path, Head(3, "cd" * 32))
-    keep_verified(tmp_path, HEAD)
+    save_verified(tmp_path, Head(3, "cd" * 32))
+    save_verified(tmp_path, HEAD)
 
     assert verified(tmp_path) == HEAD
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_read_means_a_whole_walk(tmp_path: Path, text: str
 
 def test_a_folder_that_is_not_there_costs_only_work(tmp_path: Path) -> None:
     """Where nothing can be kept, the next night walks the whole chain."""
-    keep_verified(tmp_path / "gone", HEAD)
+    save_verified(tmp_path / "gone", HEAD)
 
     assert verified(tmp_path / "gone") == NOTHING
 
@@ -163,7 +163,7 @@ def test_a_link_that_somebody_planted_leads_it_nowhere(tmp_path: Path) -> None:
     for name in (FILE_NAME, f"{FILE_NAME}.{os.getpid()}"):
         (tmp_path / name).symlink_to(victim)
 
-    keep_verified(tmp_path, HEAD)
+    save_verified(tmp_path, HEAD)
 
     assert (verified(tmp_path), victim.read_text()) == (HEAD, "mine")
 
@@ -181,7 +181,7 @@ def files_end_at(size: int) -> Iterator[None]:
 
 def newest_note(file: HeadFile) -> NotedHead | None:
     """The newest note that binds; None when there never was one."""
-    return next(reversed(file.standing().notes), None)
+    return next(reversed(file.current().notes), None)
 
 
 def _same(head: Head) -> Head:
@@ -263,7 +263,7 @@ def test_what_somebody_put_in_its_place_is_neither_read_nor_written(
     side.path.symlink_to(victim) if kind == "link" else os.mkfifo(side.path)
 
     with pytest.raises(OutputError, match=r"cannot be read"):
-        side.standing()
+        side.current()
     with pytest.raises(OutputError, match=r"cannot be written"):
         side.note(partial(_same, Head(3, "hash-3")), of="run-1", at=AT)
 
@@ -308,7 +308,7 @@ def test_what_restricts_is_noted_pending_and_then_for_good(
 
     lines = noted.path.read_text().splitlines()
     assert ['"pending":true' in line for line in lines] == [True, False]
-    assert [one.head for one in noted.standing().notes] == [head]
+    assert [one.head for one in noted.current().notes] == [head]
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_transaction_that_did_not_happen_binds_nobody(store: Store, noted: Hea
     noted.note(lambda: history.Head(1, "ab" * 32), of="instruction withdrawn", at=AT, pending=True)
 
     assert problem_of(noted, accounts=[ACCOUNT], reading=store.reading) == ""
-    assert noted.standing().unresolved
+    assert noted.current().unresolved
 
 
 def test_an_error_within_the_transaction_notes_nothing(store: Store, noted: HeadFile) -> None:

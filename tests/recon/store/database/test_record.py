@@ -12,7 +12,7 @@ from recon.instructions.instruction import Instruction, terms_of
 from recon.model.errors import StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.resolutions import BreakAnswer, Import
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.store.database.engine import Store
 from recon.store.database.history import REPORTED, append
 from recon.store.database.record import (
@@ -65,14 +65,14 @@ def speak(store: Store, run: Run) -> None:
         )
         for by in ("Jo Ahn", "Kim Bell"):
             decision_rows.save_verdict(
-                connection, "i001", decision="applied", evidence="bank", word=word(by)
+                connection, "i001", decision="applied", evidence="bank", person=word(by)
             )
-        open_words = decision_rows.open_verdicts_of(connection, "i001")
+        open_decisions = decision_rows.open_verdicts_of(connection, "i001")
         decision_rows.end_verdicts(
-            connection, open_words[:1], word=word("Jo Ahn"), event=TAKEN_BACK
+            connection, open_decisions[:1], person=word("Jo Ahn"), event=TAKEN_BACK
         )
         decision_rows.close_verdicts(
-            connection, open_words[1:], decided="applied", word=word("Kim Bell")
+            connection, open_decisions[1:], decided="applied", person=word("Kim Bell")
         )
         approve(connection)
         sign(connection)
@@ -81,31 +81,33 @@ def speak(store: Store, run: Run) -> None:
 
 def approve(connection: Any) -> None:
     for ends in (True, False):
-        first_word: dict[str, Any] = {"word": word("Jo Ahn"), "valid_until": UNTIL}
+        first: dict[str, Any] = {"person": word("Jo Ahn"), "valid_until": UNTIL}
         decision_rows.save_first(
-            connection, APPROVE, subject="d1", instruction_ids=["i001"], **first_word
+            connection, APPROVE, subject="d1", instruction_ids=["i001"], **first
         )
-        listed = decision_rows.open_word(connection, APPROVE, subject="d1")
+        listed = decision_rows.open_decision(connection, APPROVE, subject="d1")
         asked = {"subject": "stop-7", "reason": "it was a drill"}
-        decision_rows.save_first(connection, "allow sending", **first_word, **asked)
-        first = decision_rows.open_word(connection, "allow sending", subject="stop-7")
+        decision_rows.save_first(connection, "allow sending", **first, **asked)
+        first = decision_rows.open_decision(connection, "allow sending", subject="stop-7")
         assert listed is not None
         assert first is not None
         if ends:
             decision_rows.void(connection, listed, why="the list changed", at=AT)
             decision_rows.void(connection, first, why="it ran out", at=AT)
         else:
-            decision_rows.save_second(connection, listed, word=word("Kim Bell", 5))
-            decision_rows.save_second(connection, first, reason="so it was", word=word("Kim Bell"))
+            decision_rows.save_second(connection, listed, person=word("Kim Bell", 5))
+            decision_rows.save_second(
+                connection, first, reason="so it was", person=word("Kim Bell")
+            )
 
 
 def sign(connection: Any) -> None:
     for role, by in (("reviewer", "Jo Ahn"), ("approver", "Kim Bell")):
-        sign_off_rows.save(connection, "r1", role=role, word=word(by), workbook_sha256="ab")
+        sign_off_rows.save(connection, "r1", role=role, decision=word(by), workbook_sha256="ab")
     name = sign_off_rows.signatures(connection, "r1")["reviewer"]
-    sign_off_rows.take_back(connection, "r1", signature=name, word=word("Jo Ahn", 1))
+    sign_off_rows.take_back(connection, "r1", signature=name, decision=word("Jo Ahn", 1))
     sign_off_rows.save(
-        connection, "r1", role="reviewer", word=word("Jo Ahn", 2), workbook_sha256="ab"
+        connection, "r1", role="reviewer", decision=word("Jo Ahn", 2), workbook_sha256="ab"
     )
     for version in (1, 2):
         answer = BreakAnswer(resolution="write_off", owner="Kim Bell", comment=f"asked {version}")

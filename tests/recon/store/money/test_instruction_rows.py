@@ -12,7 +12,7 @@ from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.instruction import Instruction, Intention
 from recon.instructions.planning import Plan
 from recon.model.errors import GateClosedError
-from recon.model.words import (
+from recon.model.terms import (
     GatewayState,
     InstructionKind,
     InstructionState,
@@ -277,7 +277,7 @@ def said(store: Store, *people: str, subject: str = "r1") -> None:
                 nonce="00" * 16,
                 database=named_database(connection, chance="", at=NOW),
             )
-            save(connection, endorse(word, key=SANDBOX_KEYS.private), word=word, at=NOW)
+            save(connection, endorse(word, key=SANDBOX_KEYS.private), statement=word, at=NOW)
 
 
 def problem(store: Store) -> str:
@@ -324,10 +324,10 @@ def test_words_are_opened_once(store: Store) -> None:
     words = Endorsed(SANDBOX_KEYS)
     said(store, "jo")
     with store.reading() as connection:
-        assert [one.person for one in words.words(connection)] == ["jo"]
+        assert [one.person for one in words.statements(connection)] == ["jo"]
     said(store, "kim")
     with store.reading() as connection:
-        assert [one.person for one in words.words(connection)] == ["jo", "kim"]
+        assert [one.person for one in words.statements(connection)] == ["jo", "kim"]
         assert list(words.broken(connection)) == []
         assert words.taken_away(connection) == ""
 
@@ -362,7 +362,7 @@ def test_without_a_key_nothing_is_opened(store: Store) -> None:
     said(store, "jo")
     with store.reading() as connection:
         words = Endorsed(NO_KEYS)
-        assert words.words(connection) == []
+        assert words.statements(connection) == []
 
 
 def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
@@ -371,5 +371,5 @@ def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
     key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
     with store.reading() as connection:
         words = Endorsed(HeldKeys(key, None, must_be_proven=True))
-        assert words.words(connection) == []
+        assert words.statements(connection) == []
         assert words.taken_away(connection) == ""

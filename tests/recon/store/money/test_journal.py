@@ -12,7 +12,7 @@ from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import GatewayState, InstructionKind, InstructionState
+from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
@@ -147,24 +147,24 @@ def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="while batch b1 was under way"):
-        ready.journal.keep_reply("b1", RawReply(200, {}, b"DONE", AT), kept=b"DONE")
+        ready.journal.save_reply("b1", RawReply(200, {}, b"DONE", AT), saved=b"DONE")
     with pytest.raises(NightHeldError):
         ready.journal.release("b1", reason="held up", at=AT)
     with store.reading() as connection:
-        kept = connection.execute(select(batch.c.state, batch.c.reply)).one()
+        saved = connection.execute(select(batch.c.state, batch.c.reply)).one()
     assert states_of(store) == ["in_doubt", "in_doubt"]
-    assert tuple(kept) == ("closed", b"DONE")
+    assert tuple(saved) == ("closed", b"DONE")
 
 
 def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run, ready: Ready) -> None:
     """What is judged after a crash is what came: status, head, body and instant."""
     reply = RawReply(429, {"retry-after": "30"}, b"slow down", AT)
     ready.claim()
-    ready.journal.keep_reply("b1", reply, kept=reply.body)
+    ready.journal.save_reply("b1", reply, saved=reply.body)
     with store.reading() as connection:
-        (kept,) = instruction_rows.open_batches(connection, run)
+        (saved,) = instruction_rows.open_batches(connection, run)
 
-    assert kept == OpenBatch("b1", ready.request.body_sha256, reply)
+    assert saved == OpenBatch("b1", ready.request.body_sha256, reply)
 
 
 def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(
@@ -340,7 +340,7 @@ def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
     journal = StoredJournal(store, run, run_id=run.run_id)
     journal.claim("b1", [eligible], request=request_of([eligible], sha="0" * 64), at=AT)
     reply = RawReply(200, {}, b"to DE89370400440532013000", AT)
-    journal.keep_reply("b1", reply, kept=b"to ...")
+    journal.save_reply("b1", reply, saved=b"to ...")
     journal.record("b1", reply_of(outcome), at=AT)
 
 

@@ -46,7 +46,7 @@ def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, ord
 
 
 @pytest.mark.parametrize(
-    ("commit", "mode", "away", "sent", "state", "kept"),
+    ("commit", "mode", "away", "sent", "state", "saved"),
     [
         (CLAIM, "before", BACK, 0, "approved", [NOT_SENT]),
         (CLAIM, "before", AWAY, 0, "approved", [NOT_SENT]),
@@ -73,7 +73,7 @@ def test_a_connection_that_ends_in_a_commit(
     away: bool,
     sent: int,
     state: str,
-    kept: list[str],
+    saved: list[str],
 ) -> None:
     """Sent only under a claim that is there; an answer is in the database or in a file."""
     orders = eligible_captures(store, run, orders=2)
@@ -89,8 +89,8 @@ def test_a_connection_that_ends_in_a_commit(
 
     assert len(gateway.reached) == sent
     assert states_of(store) == [state, state]
-    assert [spilled.kind for _, spilled in spill.stored_files()] == kept
-    assert ended == ("stopped" if away or kept else "sent")
+    assert [spilled.kind for _, spilled in spill.stored_files()] == saved
+    assert ended == ("stopped" if away or saved else "sent")
 
 
 def test_the_sentence_names_the_file(

@@ -43,24 +43,24 @@ ANSWER = Spilled(
 
 
 def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
-    kept = Spill([tmp_path / "spill"])
-    path = kept.keep(ANSWER)
+    saved = Spill([tmp_path / "spill"])
+    path = saved.save(ANSWER)
 
-    assert list(kept.stored_files()) == [(path, ANSWER)]
+    assert list(saved.stored_files()) == [(path, ANSWER)]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
     """The largest answer has its room on the disk before anything is sent; it is used up by it."""
-    kept = Spill([tmp_path])
-    kept.reserve()
+    saved = Spill([tmp_path])
+    saved.reserve()
     room = next(tmp_path.glob(f"{RESERVE}*"))
     taken = room.stat().st_blocks * 512
-    kept.keep(replace(ANSWER, reply=b"x" * 2_000_000))
+    saved.save(replace(ANSWER, reply=b"x" * 2_000_000))
 
     assert taken >= SPILL_BYTES_MAX
     assert not room.exists()
-    assert len(next(kept.stored_files())[1].reply) == 2_000_000
+    assert len(next(saved.stored_files())[1].reply) == 2_000_000
 
 
 def test_no_room_is_said_before_anything_is_sent(
@@ -77,23 +77,23 @@ def test_no_room_is_said_before_anything_is_sent(
 
 def test_the_second_place_is_used_when_the_first_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("not a folder")
-    kept = Spill([tmp_path / "reports" / "spill", tmp_path / "db.spill"])
+    saved = Spill([tmp_path / "reports" / "spill", tmp_path / "db.spill"])
 
-    assert kept.keep(ANSWER).parent == tmp_path / "db.spill"
+    assert saved.save(ANSWER).parent == tmp_path / "db.spill"
 
 
 def test_an_answer_that_no_place_takes_is_told(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("not a folder")
 
     with pytest.raises(OutputError, match="rows will count as in doubt"):
-        Spill([tmp_path / "reports" / "spill"]).keep(ANSWER)
+        Spill([tmp_path / "reports" / "spill"]).save(ANSWER)
 
 
 @pytest.mark.parametrize("change", ["status", "reply", "sha256", "cut", "none", "list"])
 def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
     """One changed byte anywhere: the file is no answer any more, and nobody guesses."""
-    kept = Spill([tmp_path])
-    path = kept.keep(ANSWER)
+    saved = Spill([tmp_path])
+    path = saved.save(ANSWER)
     told = json.loads(path.read_bytes())
     if change in told:
         told[change] = 201 if change == "status" else "eA=="
@@ -101,12 +101,12 @@ def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
     path.write_text(text.get(change, json.dumps(told)))
 
     with pytest.raises(SpillError, match="not what was written"):
-        list(kept.stored_files())
+        list(saved.stored_files())
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    kept = Spill([tmp_path])
-    path = kept.keep(ANSWER)
+    saved = Spill([tmp_path])
+    path = saved.save(ANSWER)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
 
@@ -115,10 +115,10 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:
-    kept = Spill([tmp_path])
-    remove(kept.keep(ANSWER))
-    kept.reserve()
-    kept.free()
+    saved = Spill([tmp_path])
+    remove(saved.save(ANSWER))
+    saved.reserve()
+    saved.free()
 
     assert list(tmp_path.iterdir()) == []
 
@@ -128,12 +128,12 @@ def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
     one, other = (Spill([tmp_path], account=name) for name in ("100042/1", "100042/2"))
     one.reserve()
     other.reserve()
-    kept = one.keep(ANSWER)
+    saved = one.save(ANSWER)
     one.free()
     rooms = [path for path in tmp_path.iterdir() if path.name.startswith(RESERVE)]
 
     assert [path.stat().st_size for path in rooms] == [SPILL_BYTES_MAX]
-    assert [path for path, _ in other.stored_files()] == [kept]
+    assert [path for path, _ in other.stored_files()] == [saved]
 
 
 SHA256 = "b" * 64
@@ -148,7 +148,7 @@ def journal(store: Store, run: Run) -> StoredJournal:
 
 
 def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
-    standing = journal.standing("b1")
+    standing = journal.status("b1")
     assert standing is not None
     return Spilled(
         kind=kind,
@@ -169,10 +169,10 @@ def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal
             put_reply(connection, _spilled(journal), at=AT)
     with store.reading() as connection:
         names = ("state", "reply", "replied_at", "reply_headers")
-        kept = connection.execute(select(*(batch.c[name] for name in names))).one()
+        saved = connection.execute(select(*(batch.c[name] for name in names))).one()
         events = [event.event for event in history.links_of(connection, ["b1"])]
 
-    assert tuple(kept) == ("replied", b"DONE", AT, '{"retry-after": "9"}')
+    assert tuple(saved) == ("replied", b"DONE", AT, '{"retry-after": "9"}')
     assert events == ["claimed", "reply from file"]
 
 

@@ -10,7 +10,7 @@ from recon.matching.frames.sources import (
     LoadCounts,
     frame_of,
 )
-from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
+from recon.model.terms import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.money import sending_rows
 from recon.store.nights import answer_parts, facts_rows, input_rows
@@ -20,7 +20,7 @@ from recon.store.nights.input_rows import Inputs, StoredInputs
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 from tests.recon.store.scripted import CAPTURE, planned
-from tests.recon.store.stored_files import keep
+from tests.recon.store.stored_files import save
 
 INPUTS = Inputs(
     rules_digest="a" * 64,
@@ -42,9 +42,9 @@ def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
         second = input_rows.load(connection, run.run_id)
         missing = input_rows.load(connection, "another")
 
-    kept = {each.name: getattr(INPUTS, each.name) for each in fields(StoredInputs)}
-    assert first == StoredInputs(**kept)
-    assert second == StoredInputs(**kept | {"last_file": 4})
+    saved = {each.name: getattr(INPUTS, each.name) for each in fields(StoredInputs)}
+    assert first == StoredInputs(**saved)
+    assert second == StoredInputs(**saved | {"last_file": 4})
     assert missing is None
 
 
@@ -139,8 +139,8 @@ def test_files_whose_codes_the_rules_took_otherwise_are_named(store: Store, run:
     silent = replace(PART, run_id="r0", path="silent")
     _save(store, shown, known, silent, replace(shown, run_id=run.run_id))
     with store.reading() as connection:
-        parts = answer_parts.judged_otherwise(connection, run, codes=["4000", "4001"], until=9)
-        none = answer_parts.judged_otherwise(connection, run, codes=["4000"], until=0)
+        parts = answer_parts.read_otherwise(connection, run, codes=["4000", "4001"], until=9)
+        none = answer_parts.read_otherwise(connection, run, codes=["4000"], until=0)
 
     assert [part.path for part in parts] == [shown.path]
     assert none == []
@@ -160,7 +160,7 @@ def _file(store: Store, run: Run, storages: StorageOf) -> None:
         [{**order, "order_no": key} for key in ("A", "B", "B")], columns=ORDER_COLUMNS
     )
     source = SourceFile(SourceKind.ORDERS, "orders.csv", "sha", 9, 3, 3, 0, 0)
-    keep(store, run, orders, source=source, storages=storages)
+    save(store, run, orders, source=source, storages=storages)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.proof import books_bridge
 from recon.steps.files.arrived_rows import EVER, orders_lack_since
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
@@ -24,7 +24,7 @@ from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import InView, StoredOrders, hashes_of
-from tests.recon.store.stored_files import keep, sender_of
+from tests.recon.store.stored_files import save, sender_of
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
@@ -53,7 +53,7 @@ class Shop:
         frame, good, bad = frame_of(rows, columns=ORDER_COLUMNS), len(rows), len(rejects)
         sha256 = hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
         source = SourceFile(SourceKind.ORDERS, name, sha256, 1, good + bad, good, bad, 0)
-        keep(self.store, self.run, frame, source=source, rejects=rejects, storages=self.storages)
+        save(self.store, self.run, frame, source=source, rejects=rejects, storages=self.storages)
         return sha256
 
     def current(self) -> list[tuple[str, int, str]]:
@@ -179,7 +179,7 @@ def test_each_row_leaves_by_one_step(shop: Shop) -> None:
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 TONIGHT = date(2026, 11, 20)
 SFTP = "sftp://shop"
-Told = tuple[int, str, bool]
+Formatter = tuple[int, str, bool]
 """Day of November, name, whether it could be read."""
 
 
@@ -219,7 +219,7 @@ def covered(day: int) -> datetime:
     ],
 )
 def test_payments_may_lack_their_order_since_the_last_complete_file(
-    told: Sequence[Told], since: datetime | None, store: Store, run: Run
+    told: Sequence[Formatter], since: datetime | None, store: Store, run: Run
 ) -> None:
     """Of the sender whose file is refused tonight, or of all where none has come."""
     with store.writing() as connection:
@@ -342,7 +342,7 @@ def test_every_question_is_answered_as_the_rule_says(
     for number, (name, rows) in enumerate(files):
         frame = frame_of([_cells(row) for row in rows], columns=ORDER_COLUMNS)
         source = SourceFile(SourceKind.ORDERS, name, f"{number}", 1, len(rows), len(rows), 0, 0)
-        keep(store, run, frame.iloc[:5], frame.iloc[5:], source=source, storages=storages)
+        save(store, run, frame.iloc[:5], frame.iloc[5:], source=source, storages=storages)
     after = [_standing(files[: number + 1]) for number in range(FILES)]
     mine = [row for row in after[-1] if row.account == run.account_id]
     days = [DAY_0 + timedelta(days=day) for day in range(FILES + 3)]

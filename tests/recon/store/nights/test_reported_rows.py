@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from recon.model.words import SourceFile, SourceKind
+from recon.model.terms import SourceFile, SourceKind
 from recon.store.database import history
 from recon.store.database.engine import Store, Turn
 from recon.store.nights import notification_rows, order_rows
@@ -13,9 +13,9 @@ from recon.store.nights.notification_rows import (
     GatewayMessage,
     counts,
     evidence_of,
-    keep,
-    keep_case,
     order_nos_reported,
+    save,
+    save_case,
     signed_states,
 )
 from recon.store.nights.order_rows import ACTIONS, all_changed_actions, changed_actions
@@ -126,8 +126,8 @@ def told(
 def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Store) -> None:
     with store.writing() as connection:
         for place, number, minutes in ((PLACE, 1, 2), (PLACE, 2, 1), (PLACE, 3, 0)):
-            keep(connection, place, message=told(number, at=NOW + timedelta(minutes=minutes)))
-        keep(connection, ("m", "b"), message=told(1))
+            save(connection, place, message=told(number, at=NOW + timedelta(minutes=minutes)))
+        save(connection, ("m", "b"), message=told(1))
         found = evidence_of(connection, PLACE, transaction_ids=["t1", "t2"])
 
     assert [(one.transaction_id, one.amount, one.sha256) for one in found] == [
@@ -141,10 +141,10 @@ def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Stor
 def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
     """A failed or unknown status proves nothing; what was taken on needs no status."""
     with store.writing() as connection:
-        keep(connection, PLACE, message=told(1, status="0"))
-        keep(connection, PLACE, message=told(2, status="77"))
-        keep(connection, PLACE, message=told(3, status=""))
-        keep(connection, PLACE, message=told(4, kind="refund accepted", status=""))
+        save(connection, PLACE, message=told(1, status="0"))
+        save(connection, PLACE, message=told(2, status="77"))
+        save(connection, PLACE, message=told(3, status=""))
+        save(connection, PLACE, message=told(4, kind="refund accepted", status=""))
         wanted = ["t1", "t2", "t3", "t4"]
         found = evidence_of(connection, PLACE, transaction_ids=wanted)
 
@@ -154,8 +154,8 @@ def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
 def test_orders_told_lately_are_asked_for(store: Store) -> None:
     """What was told before the window does not keep an order in the night's questions."""
     with store.writing() as connection:
-        keep(connection, PLACE, message=told(1, at=NOW - timedelta(days=2)))
-        keep(connection, PLACE, message=told(2))
+        save(connection, PLACE, message=told(1, at=NOW - timedelta(days=2)))
+        save(connection, PLACE, message=told(2))
         found = order_nos_reported(connection, PLACE, since=NOW - timedelta(days=1))
 
     assert found == {"o2"}
@@ -167,7 +167,7 @@ def test_cases_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
     with store.writing() as connection:
         for number in (1, 2, 3, 1):
             case = {"problem": "forged", "reason": "r", "body_sha256": str(number), "fields": {}}
-            keep_case(connection, PLACE, case=case, at=NOW)
+            save_case(connection, PLACE, case=case, at=NOW)
         assert counts(connection) == {"kept": 0, "forged": 3}
 
 
@@ -178,7 +178,7 @@ def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:
     with store.writing() as connection:
         for kind in ("payment", "refund result"):
             one = replace(told(1, kind=kind), fields=fields)
-            keep(connection, PLACE, message=one)
+            save(connection, PLACE, message=one)
         found = signed_states(connection, PLACE, transaction_id="t1")
         others = signed_states(connection, PLACE, transaction_id="t2")
 
@@ -196,7 +196,7 @@ def test_signed_states_that_contradict_each_other_are_no_evidence(store: Store) 
         ):
             one = told(number, kind="payment", sha256=str(number))
             one = replace(one, transaction_id="t1", fields=fields | changed)
-            keep(connection, PLACE, message=one)
+            save(connection, PLACE, message=one)
         found = signed_states(connection, PLACE, transaction_id="t1")
 
     assert [(state.fields["amount"], state.fields["order_status"]) for state in found] == [

@@ -13,7 +13,7 @@ import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.model.nights import Account
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import bank_rows, settlement_rows
 from recon.store.nights.facts_rows import StorageOf
@@ -286,7 +286,7 @@ def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settl
         lines = settlements.lines(since="2026-11-01", asked=AskedFor.of(["A"], ["T"]))
         paid = lines.batches(columns=["settled_on"], entry_types=["payout"])
         days = pa.concat_tables(paid)["settled_on"].to_pylist()
-        telling = lines.batches(columns=["order_no", "source"], telling=["brand", "region"])
+        telling = lines.batches(columns=["order_no", "source"], correcting=["brand", "region"])
         told = pa.concat_tables(telling).to_pylist()
 
     assert days == ["2026-01-01", "2026-11-20"]

@@ -26,11 +26,11 @@ def test_a_reason_that_fits_is_kept_as_it_is() -> None:
 def test_no_command_is_cut_in_two(before: int) -> None:
     """Wherever the end falls, a command stands whole or not at all, and what is left out shows."""
     sentence = f"{('ab ' * REASON_CHARACTERS)[:before].strip()} {COMMAND}"
-    kept = reason_that_fits(sentence)
-    assert len(kept) <= REASON_CHARACTERS
-    assert kept.count("`") in {0, 2}
-    assert (kept == sentence) == (len(sentence) <= REASON_CHARACTERS)
-    assert kept == sentence or kept.endswith(LEFT_OUT)
+    saved = reason_that_fits(sentence)
+    assert len(saved) <= REASON_CHARACTERS
+    assert saved.count("`") in {0, 2}
+    assert (saved == sentence) == (len(sentence) <= REASON_CHARACTERS)
+    assert saved == sentence or saved.endswith(LEFT_OUT)
 
 
 @dataclass(frozen=True)

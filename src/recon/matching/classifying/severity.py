@@ -14,7 +14,7 @@ from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.sets.residuals import charged_by_lines, ints
 from recon.model.business_date import AHEAD_MAX, BusinessCalendar, Grace
 from recon.model.money import exponent
-from recon.model.words import BreakCode, Flag, Severity
+from recon.model.terms import BreakCode, Flag, Severity
 
 MINUTE_MICROSECONDS = 60_000_000
 """No business date ends within a minute."""
@@ -152,7 +152,7 @@ LEVELS = tuple(Severity)
 def owed_to(code: BreakCode, *, effect_orders: int) -> str:
     """`shopper`, `merchant` or `none`, by the sign of gateway minus order.
 
-    A result knows no other word; for people see `owed_in_words`.
+    A result knows no other word; for people see `owed_text`.
     """
     owed = CODES[code].owed_to
     if owed == "shopper":
@@ -162,7 +162,7 @@ def owed_to(code: BreakCode, *, effect_orders: int) -> str:
     return "shopper" if effect_orders > 0 else "merchant"
 
 
-def owed_in_words(row: Mapping[Any, Any]) -> str:
+def owed_text(row: Mapping[Any, Any]) -> str:
     """Who people read is owed.
 
     What a payout brought too much is the gateway's and not `none`.
@@ -226,7 +226,7 @@ def severity_of(
 
 def graver(severity: str, other: str) -> str:
     """The worse of two severities."""
-    return max(severity, other, key=lambda word: LEVELS.index(Severity(word)))
+    return max(severity, other, key=lambda label: LEVELS.index(Severity(label)))
 
 
 def urgency(row: Mapping[Any, Any]) -> tuple[int, bool, str, int, int, str]:

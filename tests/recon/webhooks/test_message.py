@@ -6,7 +6,7 @@ from pydantic import SecretStr
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import GatewayInterface, OurAccount
 from recon.model.errors import SourceUnreadableError
-from recon.notifications.receiver import (
+from recon.webhooks.receiver import (
     FORM_BYTES_MAX,
     PAIRS_MAX,
     MessageRefusal,
@@ -15,7 +15,7 @@ from recon.notifications.receiver import (
     read_message,
     stored_fields,
 )
-from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
+from tests.recon.webhooks.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
 INTERFACE = GatewayInterface.of(
     **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
@@ -126,8 +126,8 @@ def test_nothing_personal_is_kept() -> None:
     """Names outside the list, and a card number inside a listed field, are dropped."""
     hidden = {"order_no": "4111111111111111"}
 
-    kept = stored_fields({**PAYMENT, **PERSONAL, **hidden})
+    saved = stored_fields({**PAYMENT, **PERSONAL, **hidden})
 
-    assert set(kept) & set(PERSONAL) == set()
-    assert "4111111111111111" not in str(kept)
-    assert kept["result_code"] == "0000"
+    assert set(saved) & set(PERSONAL) == set()
+    assert "4111111111111111" not in str(saved)
+    assert saved["result_code"] == "0000"

@@ -52,19 +52,19 @@ class Drawn:
         return self.path
 
 
-def totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> "SheetTotals":
-    """What a workbook's sheets come to, as read back; `beside`: files that have no name yet."""
+def totals(path: Path, *, companions: Mapping[str, Path] | None = None) -> "SheetTotals":
+    """What a workbook's sheets come to, as read back; `companions`: files that have no name yet."""
     from reports.reading.workbook_check import sheet_totals
 
-    return sheet_totals(path, beside=beside)
+    return sheet_totals(path, companions=companions)
 
 
 def reading() -> "Reading":
     """How workbooks are held against the database."""
     from recon.steps.admin.verify import Reading
-    from reports.reading.workbook_check import beside_problems
+    from reports.reading.workbook_check import companion_problems
 
-    return Reading(beside_problems, returned_run, returned_differences)
+    return Reading(companion_problems, returned_run, returned_differences)
 
 
 def form() -> "Form":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import ConfigurationError
-from recon.telling.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
+from recon.notify.messenger import ATTACHMENT_BYTES_MAX, Message, check_address, deliver
 from tests.recon.listeners import Webhook, mailbox, webhook
 
 MESSAGE = Message("RECONCILED: 1/2", "All is well.")

@@ -33,8 +33,8 @@ class PacedLines:
     The first line of a stage comes when it has worked for so long: `begin` says when it began.
     """
 
-    def __init__(self, say: Callable[[str], None], *, elapsed: Callable[[], timedelta]) -> None:
-        self._echo = say
+    def __init__(self, echo: Callable[[str], None], *, elapsed: Callable[[], timedelta]) -> None:
+        self._echo = echo
         self._elapsed = elapsed
         self._stage = ""
         self._stated_at = elapsed()

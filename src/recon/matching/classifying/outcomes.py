@@ -10,18 +10,14 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
-from recon.matching.frames.arrays import Arrays, Column
-from recon.matching.frames.coding import combined
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
-from recon.matching.judging.facts import (
+from recon.matching.classifying.facts import (
     PAYOUT_FACTS,
     beyond_doubt,
     our_moves,
     plain_facts,
     unverified_reasons,
 )
-from recon.matching.judging.severity import (
+from recon.matching.classifying.severity import (
     CLOCKS,
     DAY_MICROSECONDS,
     business_days,
@@ -30,7 +26,7 @@ from recon.matching.judging.severity import (
     with_unproven,
     without_ahead,
 )
-from recon.matching.judging.table import (
+from recon.matching.classifying.table import (
     LEGS,
     Judgement,
     Judgements,
@@ -42,13 +38,17 @@ from recon.matching.judging.table import (
     rows_of,
     where_holds,
 )
+from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
+from recon.matching.frames.arrays import Arrays, Column
+from recon.matching.frames.coding import combined
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import Legs, Ours, bits, legs
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.business_date import midnight
 from recon.model.errors import Defect
-from recon.model.words import BreakCode, Flag, GatewayState, SetState
+from recon.model.terms import BreakCode, Flag, GatewayState, SetState
 
 PATTERN: Mapping[str, type] = {
     "order_state": int,
@@ -172,7 +172,7 @@ _MATCHED = [(each.rule, condition_of(each.holds, facts=FACTS)) for each in TABLE
 _BOTH_LEGS = frozenset(code for code, row in TABLE.codes.items() if row.both_legs)
 
 
-def judge(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
+def classify(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
     """What the sets of each pattern come to.
 
     Args:
@@ -243,8 +243,8 @@ class MovedSets(NamedTuple):
     """Sets with several candidates."""
 
 
-def wrong_accounts(sets: Arrays, *, judged: Bools) -> MovedSets:
-    """Pair up one-sided sets over the accounts of a merchant; `judged` sets may take part."""
+def wrong_accounts(sets: Arrays, *, classified: Bools) -> MovedSets:
+    """Pair up one-sided sets over the accounts of a merchant; `classified` sets may take part."""
     size = len(sets)
     moved = MovedSets(
         np.full(size, NO_PRIMARY, dtype=np.intp),
@@ -264,7 +264,9 @@ def wrong_accounts(sets: Arrays, *, judged: Bools) -> MovedSets:
     agree = [~there | (amount == of_one) for there, amount in sides.values()]
     count = np.sum([*has.values()], axis=0)
     strays = (sets["gateway_state"] != NUMBER["none"]) & ~has["gateway"]
-    partial = (count > 0) & (count < len(sides)) & ~strays & np.logical_and.reduce(agree) & judged
+    partial = (
+        (count > 0) & (count < len(sides)) & ~strays & np.logical_and.reduce(agree) & classified
+    )
     partial = np.asarray(partial & (sets["order_no"] != ""), dtype=np.bool_)
     by = ["merchant_id", "order_no", "currency"]
     rows = pd.DataFrame(
@@ -345,7 +347,7 @@ ACCOUNT = ["merchant_id", "account_id", "currency"]
 class Outcomes:
     """What every set came to."""
 
-    judged: Judgements
+    classified: Judgements
     host: Rows
     """The set whose break explains this one (another account), else -1."""
     due_at: Ints
@@ -362,7 +364,7 @@ class Outcomes:
 
     def states(self) -> Column:
         """The state of each set; a set explained elsewhere has its host's."""
-        own = self.judged.of_each("state")
+        own = self.classified.of_each("state")
         own[self.host >= 0] = SetState.BREAK.value
         return own
 
@@ -386,7 +388,7 @@ def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
     """
     own = joined.sets
     own.columns |= without_ahead(own, as_of=as_of)
-    moved = wrong_accounts(own, judged=unverified_reasons(own) == 0)
+    moved = wrong_accounts(own, classified=unverified_reasons(own) == 0)
     own.columns |= {"wrong_account": moved.wrong, "account_ambiguous": moved.ambiguous}
     sets = brought_together(own, host=moved.host)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
@@ -406,7 +408,7 @@ def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
     return SetFacts(sets, moved.host, ours, due, facts)
 
 
-def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
+def classify_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     """Judge every set; a second time without rounding where the night's budget is spent."""
     known = facts_of_sets(joined, rules=rules, as_of=as_of)
     sets = known.sets
@@ -422,32 +424,34 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
     nothing = np.zeros(len(sets), dtype=np.bool_)
     free = compared(nothing)
     if not budgets:
-        return _judged(free, known=known, candidates=nothing)
+        return _classified(free, known=known, candidates=nothing)
     hard = compared(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
     differs &= np.isin(sets["currency"], [*budgets])
-    outcomes = _judged(free, known=known, candidates=differs)
+    outcomes = _classified(free, known=known, candidates=differs)
     strict = _over_budget(sets, outcomes=outcomes, budgets=budgets)
     if strict.any():
-        return _judged(compared(strict), known=known, candidates=differs)
+        return _classified(compared(strict), known=known, candidates=differs)
     return outcomes
 
 
-def _judged(both: Legs, *, known: SetFacts, candidates: Bools) -> Outcomes:
+def _classified(both: Legs, *, known: SetFacts, candidates: Bools) -> Outcomes:
     facts = {**known.facts, **both.facts}
     numbers, patterns = distinct_patterns({name: facts[name] for name in PATTERN})
-    judged = Judgements(numbers, judge(patterns))
-    due_at = _due_at(judged, due=known.due)
-    return Outcomes(judged, known.host, due_at, known.sets, known.ours, both.rounded, candidates)
+    classified = Judgements(numbers, classify(patterns))
+    due_at = _due_at(classified, due=known.due)
+    return Outcomes(
+        classified, known.host, due_at, known.sets, known.ours, both.rounded, candidates
+    )
 
 
-def _due_at(judged: Judgements, *, due: dict[str, Ints]) -> Ints:
+def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
     """The first of the instants a pending set waits for."""
-    ends = np.full(len(judged.patterns), NO_INSTANT, dtype=np.int64)
+    ends = np.full(len(classified.patterns), NO_INSTANT, dtype=np.int64)
     for clock, end in due.items():
-        waiting = np.array([clock in each.clocks for each in judged.judgements], np.bool_)
+        waiting = np.array([clock in each.clocks for each in classified.judgements], np.bool_)
         if waiting.any():
-            rows = waiting[judged.patterns]
+            rows = waiting[classified.patterns]
             sooner = rows & ((ends == NO_INSTANT) | (end < ends))
             ends[sooner] = end[sooner]
     return ends
@@ -456,9 +460,10 @@ def _due_at(judged: Judgements, *, due: dict[str, Ints]) -> Ints:
 def _over_budget(sets: Arrays, *, outcomes: Outcomes, budgets: Mapping[str, int]) -> Bools:
     """Sets of an account and currency whose rounding sums to more than its night budget."""
     flagged = [
-        Flag.ROUNDING in j.flags and j.state == SetState.MATCHED for j in outcomes.judged.judgements
+        Flag.ROUNDING in j.flags and j.state == SetState.MATCHED
+        for j in outcomes.classified.judgements
     ]
-    matched = np.array(flagged, dtype=np.bool_)[outcomes.judged.patterns]
+    matched = np.array(flagged, dtype=np.bool_)[outcomes.classified.patterns]
     groups, places = combined([sets[name] for name in ACCOUNT])
     spent = total(np.where(matched, outcomes.rounded, 0), groups=groups, size=len(places))
     over = [
@@ -468,7 +473,7 @@ def _over_budget(sets: Arrays, *, outcomes: Outcomes, budgets: Mapping[str, int]
     return np.array(over, dtype=np.bool_)[groups]
 
 
-_PAIR = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded")]
+_PAIR = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]
 
 
 def set_flags(
@@ -486,7 +491,7 @@ def set_flags(
         Flag.REFUND_FROM_SETTLEMENT: sets["refund_settled"],
         Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, rules=rules),
     }
-    return outcomes.judged.flags(marks)
+    return outcomes.classified.flags(marks)
 
 
 def _reference_conflict(sets: Arrays) -> Bools:

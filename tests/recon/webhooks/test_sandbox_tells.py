@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import uvicorn
 
-from recon.notifications.receiver import Receiver, create_app, listening
 from recon.sandbox import SandboxOptions, serving
 from recon.store.database.engine import Store
-from tests.recon.notifications.test_receiver import receiver as declared_receiver
-from tests.recon.notifications.test_receiver import rows
-from tests.recon.notifications.test_receiver import store as empty_store
+from recon.webhooks.receiver import Receiver, create_app, listening
 from tests.recon.sandbox.conftest import Caller
 from tests.recon.sandbox.test_notifications import told
+from tests.recon.webhooks.test_receiver import receiver as declared_receiver
+from tests.recon.webhooks.test_receiver import rows
+from tests.recon.webhooks.test_receiver import store as empty_store
 
 store, receiver = empty_store, declared_receiver
 
@@ -53,8 +53,8 @@ def test_what_the_sandbox_tells_becomes_evidence(port: int, store: Store) -> Non
         gateway.row("refund", paid | {"refund_amount": "1.00", "refund_reference": "ours-1"})
         gateway.pass_days(2)
         assert {one["state"] for one in told(gateway)} == {"acknowledged"}
-    kept = {row["kind"]: row for row in rows(store, "notification")}
-    assert set(kept) == {"payment", "refund received", "refund accepted", "refund result"}
-    assert (kept["payment"]["order_no"], kept["payment"]["times"]) == ("n-1", 2)
-    assert kept["refund result"]["transaction_id"] == paid["transaction_id"]
+    saved = {row["kind"]: row for row in rows(store, "notification")}
+    assert set(saved) == {"payment", "refund received", "refund accepted", "refund result"}
+    assert (saved["payment"]["order_no"], saved["payment"]["times"]) == ("n-1", 2)
+    assert saved["refund result"]["transaction_id"] == paid["transaction_id"]
     assert rows(store, "notification_case") == []

@@ -2,7 +2,7 @@
 
 import re
 
-from recon.model.words import (
+from recon.model.terms import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
     REJECTED_STATES,

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import ConfigurationError
-from recon.notifications.receiver import FORM_BYTES_MAX, listening
-from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
+from recon.webhooks.receiver import FORM_BYTES_MAX, listening
+from tests.recon.webhooks.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"
 IDLE_SECONDS_MAX = 15
@@ -98,14 +98,14 @@ def _end_of(one: socket.socket) -> bytes:
 def test_a_connection_that_is_kept_open_is_used_and_closed_in_time(port: int) -> None:
     """One connection carries many messages; when it says no more it is closed in seconds."""
     with ExitStack() as stack:
-        kept = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(20)]
-        for connection in kept:
+        saved = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(20)]
+        for connection in saved:
             stack.callback(connection.close)
             for _ in range(3):
                 connection.request("POST", ADDRESS, form(PAYMENT), FORM)
                 assert connection.getresponse().read() == b"success"
         began = time.monotonic()
-        sockets = [connection.sock for connection in kept]
-        assert [each is not None and _end_of(each) for each in sockets] == [b""] * len(kept)
+        sockets = [connection.sock for connection in saved]
+        assert [each is not None and _end_of(each) for each in sockets] == [b""] * len(saved)
         assert time.monotonic() - began < IDLE_SECONDS_MAX
         assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT))[0] == 200

@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recon.model.step_progress import StepProgress, heard_by
+from recon.notify.night_log import PacedLines, since_start
 from recon.privacy.shown_text import for_people, printable
-from recon.telling.night_log import PacedLines, since_start
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from recon.steps.admin.doctor import Check
 
-Tell = Callable[[str], None]
+Echo = Callable[[str], None]
 NO_TERMINALS = frozenset({"", "dumb"})
 """Kinds of terminal (TERM) that cannot draw a bar."""
 
 
-def speak_any_name() -> None:
+def print_any_name() -> None:
     """Let no name of a file end a command: what a terminal cannot take is written by its number."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def say(sentence: str) -> None:
+def echo(sentence: str) -> None:
     """A result, on its lines; what a terminal would obey is written by its number, digits stay."""
     typer.echo("\n".join(map(printable, sentence.split("\n"))))
 
@@ -48,17 +48,17 @@ def echo_error(sentence: str) -> None:
 
 
 @contextmanager
-def telling(
+def progress_of(
     steps: Sequence[str], *, elapsed: Callable[[], timedelta] = since_start
-) -> Iterator[Tell]:
+) -> Iterator[Echo]:
     """Tell the progress of work in these steps: a bar on a terminal, otherwise plain lines.
 
     What is yielded takes the sentence of each step that is done. Lines that cannot be written (a
     full disk, a closed stderr) never end the work: how many were lost is a result at its end.
     """
     drawing = _drawn if _is_terminal() else _written
-    with drawing(steps, elapsed=elapsed) as tell:
-        yield tell
+    with drawing(steps, elapsed=elapsed) as report:
+        yield report
 
 
 def _is_terminal() -> bool:
@@ -67,28 +67,28 @@ def _is_terminal() -> bool:
 
 
 @contextmanager
-def _written(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Tell]:
+def _written(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Echo]:
     lost: list[str] = []
 
-    def notify_or_lose(sentence: str) -> None:
-        _notify_or_lose(sentence, lost=lost)
+    def echo_or_lose(sentence: str) -> None:
+        _echo_or_lose(sentence, lost=lost)
 
-    lines = PacedLines(notify_or_lose, elapsed=elapsed)
+    lines = PacedLines(echo_or_lose, elapsed=elapsed)
     waiting = iter(steps)
     lines.begin(next(waiting, ""))
 
-    def tell(sentence: str) -> None:
-        notify_or_lose(sentence)
+    def report(sentence: str) -> None:
+        echo_or_lose(sentence)
         lines.begin(next(waiting, ""))
 
     with heard_by(lines):
-        yield tell
+        yield report
     if lost:
-        say(f"{len(lost)} lines of progress are lost: stderr could not be written.")
+        echo(f"{len(lost)} lines of progress are lost: stderr could not be written.")
 
 
 @contextmanager
-def _drawn(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Tell]:
+def _drawn(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Echo]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -105,12 +105,12 @@ def _drawn(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterato
     with bars:
         bar = _Bar(bars, steps)
 
-        def tell(sentence: str) -> None:
+        def report(sentence: str) -> None:
             console.print(for_people(sentence))
             bar.next_step()
 
         with heard_by(bar.show):
-            yield tell
+            yield report
 
 
 class _Bar:
@@ -140,7 +140,7 @@ class _Bar:
             )
 
 
-def _notify_or_lose(sentence: str, *, lost: list[str]) -> None:
+def _echo_or_lose(sentence: str, *, lost: list[str]) -> None:
     if sys.stderr is None or lost:
         lost.append(sentence)
         return
@@ -162,12 +162,12 @@ def show(rows: Sequence[Mapping[str, Any]], *, columns: Sequence[str]) -> None:
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        say("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())
 
 
 def show_json(document: Any) -> None:
     """Print one JSON document; dates and amounts as text."""
-    say(json.dumps(document, indent=2, default=str))
+    echo(json.dumps(document, indent=2, default=str))
 
 
 def show_checks(checks: "Iterable[Check]", *, wrong: str, as_json: bool, exit_code: int) -> None:
@@ -181,7 +181,7 @@ def show_checks(checks: "Iterable[Check]", *, wrong: str, as_json: bool, exit_co
         rows.append({"name": check.name, "ok": check.ok, "sentence": check.sentence})
         if not as_json:
             sentence = check.sentence.replace("\n", "\n      ")
-            say(f"{'ok' if check.ok else wrong:{len(wrong)}} {check.name}: {sentence}")
+            echo(f"{'ok' if check.ok else wrong:{len(wrong)}} {check.name}: {sentence}")
     if as_json:
         show_json(rows)
     if not all(row["ok"] for row in rows):

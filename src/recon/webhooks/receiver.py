@@ -32,12 +32,12 @@ from recon.gateway_client import OurAccount, UnsignedError
 from recon.instructions.account import MESSAGES, GatewayAccount, gateway_account
 from recon.model.errors import AmountError, ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.money import parse_minor_units
-from recon.model.words import Clock
+from recon.model.terms import Clock
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_servers import Bodies, server_config
 from recon.store.database.engine import Store, open_store
 from recon.store.database.migrate import check_revision
-from recon.store.nights.notification_rows import GatewayMessage, Kept, keep, keep_case
+from recon.store.nights.notification_rows import GatewayMessage, Saved, save, save_case
 
 CODE = r"[A-Za-z0-9._ -]{1,40}"
 ID = r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,63}"
@@ -148,21 +148,21 @@ def read_message(
         pairs: Names and values as sent.
         account: That the address names.
     """
-    kept = stored_fields(pairs)
+    saved = stored_fields(pairs)
     given = pairs.get("encryption_data", "")
     for name in ("merchant_id", "account_id"):
         if pairs.get(name, "") != getattr(account, name):
             reason = f"its {name} is not the one of the address it was sent to"
-            return MessageRefusal("other account", reason, kept)
+            return MessageRefusal("other account", reason, saved)
     if not given:
-        return MessageRefusal("forged", "it carries no signature", kept)
+        return MessageRefusal("forged", "it carries no signature", saved)
     if not account.is_signed(given, MESSAGES, fields=pairs):
-        return MessageRefusal("forged", "its signature is not ours", kept)
-    if not any(kept.get(name) for name in SUBJECT_FIELDS):
+        return MessageRefusal("forged", "its signature is not ours", saved)
+    if not any(saved.get(name) for name in SUBJECT_FIELDS):
         return MessageRefusal(
-            "malformed", "it names no order, transaction, payout or contract", kept
+            "malformed", "it names no order, transaction, payout or contract", saved
         )
-    return _message(kept)
+    return _message(saved)
 
 
 def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
@@ -182,30 +182,30 @@ def _is_no_card(value: str) -> bool:
     return not holds_card(value)
 
 
-def _message(kept: Mapping[str, str]) -> VerifiedMessage:
-    kind = TYPE_WORDS.get(kept.get("webhooks_type", "").upper(), "") or _kind_of(kept)
-    name = next((name for name in OWN_AMOUNTS if name in kept), "amount")
-    currency = kept.get(name.replace("amount", "currency"), "") or kept.get("currency", "")
+def _message(saved: Mapping[str, str]) -> VerifiedMessage:
+    kind = TYPE_WORDS.get(saved.get("webhooks_type", "").upper(), "") or _kind_of(saved)
+    name = next((name for name in OWN_AMOUNTS if name in saved), "amount")
+    currency = saved.get(name.replace("amount", "currency"), "") or saved.get("currency", "")
     # The payment's own status says nothing of a refund of it.
     fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
     return VerifiedMessage(
         kind=kind,
-        fields=kept,
+        fields=saved,
         currency=currency,
-        amount=_minor_units(kept.get(name, ""), currency=currency),
-        status=next((kept[name] for name in fields if name in kept), "")[:20],
+        amount=_minor_units(saved.get(name, ""), currency=currency),
+        status=next((saved[name] for name in fields if name in saved), "")[:20],
     )
 
 
-def _kind_of(kept: Mapping[str, str]) -> str:
+def _kind_of(saved: Mapping[str, str]) -> str:
     """The kind of a message that names no type, or one we do not know."""
-    if "webhooks_type" in kept:
+    if "webhooks_type" in saved:
         return OTHER
-    if "request_id" in kept:
+    if "request_id" in saved:
         return "payout"
-    if "recurring_status" in kept:
+    if "recurring_status" in saved:
         return "subscription"
-    return "refund result" if "refund_status" in kept else "payment"
+    return "refund result" if "refund_status" in saved else "payment"
 
 
 def _minor_units(text: str, *, currency: str) -> int | None:
@@ -274,21 +274,21 @@ class Receiver:
             return Acknowledgement(UNAVAILABLE, "it could not be checked; send it again later")
         for _ in range(STORE_TRIES_MAX):
             try:
-                return self._keep(read, body=body, account=declared)
+                return self._save(read, body=body, account=declared)
             except StoreError:
                 continue
         # Not acknowledged: the gateway repeats it.
         return Acknowledgement(UNAVAILABLE, "it could not be kept; send it again later")
 
-    def _keep(
+    def _save(
         self, read: VerifiedMessage | MessageRefusal, *, body: bytes, account: GatewayAccount
     ) -> Acknowledgement:
         with self._store.writing() as connection:
             now = self._clock()
-            kept = None
+            saved = None
             if isinstance(read, VerifiedMessage):
-                kept = keep(connection, account, message=_reported(read, at=now))
-                if kept is Kept.ALONE:
+                saved = save(connection, account, message=_reported(read, at=now))
+                if saved is Saved.ALONE:
                     return Acknowledgement(ACKNOWLEDGED, "success")
                 read = MessageRefusal("contradiction", CONTRADICTION, read.fields)
             case = {
@@ -297,8 +297,8 @@ class Receiver:
                 "body_sha256": hashlib.sha256(body).hexdigest(),
                 "fields": read.fields,
             }
-            keep_case(connection, account, case=case, at=now)
-        if kept is Kept.BESIDE_OTHERS:
+            save_case(connection, account, case=case, at=now)
+        if saved is Saved.CONTRADICTS_OTHERS:
             return Acknowledgement(ACKNOWLEDGED, "success")
         return Acknowledgement(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
 

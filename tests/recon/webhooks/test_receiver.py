@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import select
 
 from recon.config.settings import load_settings
-from recon.notifications.receiver import Receiver
 from recon.store.database.engine import Store, open_store
 from recon.store.nights.notification_rows import VARIANTS_MAX
 from recon.store.schema import notification
-from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
+from recon.webhooks.receiver import Receiver
+from tests.recon.webhooks.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, form
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -70,8 +70,8 @@ def test_the_same_message_again_is_acknowledged_and_kept_once(
     """The gateway repeats until it is acknowledged; one row counts."""
     assert [status(receiver, form(PAYMENT)) for _ in range(3)] == [200, 200, 200]
 
-    (kept,) = rows(store, "notification")
-    assert (kept["order_no"], kept["amount"], kept["times"]) == ("web-1", 1000, 3)
+    (saved,) = rows(store, "notification")
+    assert (saved["order_no"], saved["amount"], saved["times"]) == ("web-1", 1000, 3)
 
 
 def test_stages_of_one_refund_are_messages_of_their_own(receiver: Receiver, store: Store) -> None:
@@ -89,11 +89,11 @@ def test_a_message_that_contradicts_is_kept_beside_the_other_and_a_case(
     bodies = [form(REFUND), form(REFUND | {"refund_amount": "9.99"})]
 
     assert [status(receiver, body) for body in bodies * 2] == [200, 200, 200, 200]
-    kept = {row["amount"]: row["times"] for row in rows(store, "notification")}
+    saved = {row["amount"]: row["times"] for row in rows(store, "notification")}
     told = {
         json.loads(case["fields"])["refund_amount"] for case in rows(store, "notification_case")
     }
-    assert kept == {250: 2, 999: 2}
+    assert saved == {250: 2, 999: 2}
     assert told == {"2.50", "9.99"}
     assert {case["problem"] for case in rows(store, "notification_case")} == {"contradiction"}
 
@@ -167,8 +167,8 @@ def test_many_at_once_are_kept_once(receiver: Receiver, store: Store) -> None:
         answers = list(pool.map(lambda _: status(receiver, form(PAYMENT)), range(24)))
 
     assert set(answers) == {200}
-    (kept,) = rows(store, "notification")
-    assert kept["times"] == 24
+    (saved,) = rows(store, "notification")
+    assert saved["times"] == 24
 
 
 def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Store) -> None:

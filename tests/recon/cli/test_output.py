@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from recon.cli.speaking import echo_error, say
+from recon.cli.output import echo, echo_error
 
 
 def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[str]) -> None:
     """A script reads stdout; what went wrong is on stderr."""
-    say("RECONCILED")
+    echo("RECONCILED")
     echo_error("The inbox is not there")
 
     assert capsys.readouterr() == ("RECONCILED\n", "The inbox is not there\n")
@@ -18,7 +18,7 @@ def test_a_result_sends_no_control_character_to_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What somebody typed as a reason stays text when it is shown; lines and digits stay whole."""
-    say("by \x1b[31mevil (\x1b]0;pwn\x07 \u202e)\n4111111111111111")
+    echo("by \x1b[31mevil (\x1b]0;pwn\x07 \u202e)\n4111111111111111")
 
     assert capsys.readouterr().out == (
         "by \\u001b[31mevil (\\u001b]0;pwn\\u0007 \\u202e)\n4111111111111111\n"
@@ -29,11 +29,11 @@ def test_a_result_sends_no_control_character_to_a_terminal(
 def test_a_log_that_cannot_be_written_ends_no_work(stderr: str) -> None:
     """A full disk or a closed stderr costs lines, not the night, and how many is told."""
     program = (
-        "from recon.cli.speaking import say, telling\n"
-        "with telling(['ingest', 'settle']) as tell:\n"
-        "    tell('one')\n"
-        "    tell('two')\n"
-        "    say('settled')\n"
+        "from recon.cli.output import echo, progress_of\n"
+        "with progress_of(['ingest', 'settle']) as report:\n"
+        "    report('one')\n"
+        "    report('two')\n"
+        "    echo('settled')\n"
     )
     ended = subprocess.run(
         ["sh", "-c", f'exec "$0" -c "$1" {stderr}', sys.executable, program],

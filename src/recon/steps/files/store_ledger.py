@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
-from recon.files.kinds.archive import keep
+from recon.files.kinds.archive import save
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.terms import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of, table_of_parts
 from recon.steps.files.arrivals import still_written
 from recon.steps.files.file_decisions import guarded
@@ -38,7 +38,7 @@ class _Books(NamedTuple):
     """Why they were not archived, or ""."""
 
 
-def keep_ledger(run: Run, *, environment: Environment) -> str:
+def store_ledger(run: Run, *, environment: Environment) -> str:
     """Read the account's ledger into the run; what is to be told of it, in sentences.
 
     Books that cannot be read are noted as one rejected row, and the night goes on without them.
@@ -84,7 +84,7 @@ def _read(
         private, content = "", ledger.content
         if archive is not None and content:  # what a query gave is kept by its hash
             how = {"sha256": ledger.source_file.sha256, "private": ledger.private}
-            private = keep(Path(EXTRACT_NAME), **how, archive=archive, content=content)
+            private = save(Path(EXTRACT_NAME), **how, archive=archive, content=content)
         entries = table_of(ledger.entries, name=LEDGER)
         return _Books(entries, ledger.rejects, ledger.source_file, private)
     growing = still_written([source.path], account=account, environment=environment)
@@ -99,7 +99,7 @@ def _read(
         entries = table_of_parts(read.parts(), name=LEDGER)
     if archive is not None:
         sha256 = facts.source_file.sha256
-        private = keep(source.path, sha256=sha256, private=facts.private, archive=archive)
+        private = save(source.path, sha256=sha256, private=facts.private, archive=archive)
     return _Books(entries, facts.rejects, facts.source_file, private)
 
 

@@ -27,7 +27,7 @@ from recon.gateway_client.interface import (
 from recon.gateway_client.messages import text_problem
 from recon.model.errors import AmountError, EndorsementError, UsageError
 from recon.model.money import Money, exponent
-from recon.model.words import InstructionKind
+from recon.model.terms import InstructionKind
 from recon.signer.configured import ANY, COUNTS_AS, RuleBounds, SignerFile, SignerSettings
 from recon.signer.signed_book import SignedBook, SignedRow
 
@@ -50,7 +50,7 @@ class AskedRow(BaseModel):
     """What people saw of it, where that was before its payment was filled in; {}: the same."""
 
 
-class AskedWord(BaseModel):
+class AskedEndorsement(BaseModel):
     """An endorsement of the desk."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +69,7 @@ class Grounds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rows: tuple[AskedRow, ...] = Field(default=(), max_length=ROWS_MAX)
-    endorsements: tuple[AskedWord, ...] = Field(default=(), max_length=WORDS_MAX)
+    endorsements: tuple[AskedEndorsement, ...] = Field(default=(), max_length=WORDS_MAX)
 
 
 class Asked(BaseModel):
@@ -263,7 +263,7 @@ class Answer:
     """0-based position of a row -> why it is not signed."""
 
 
-class Judge:
+class Signing:
     """Says yes or no to requests, and writes down each yes before it is given."""
 
     def __init__(
@@ -337,7 +337,7 @@ class Judge:
         self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
     ) -> dict[int, str]:
         """Why neither people nor a limit let rows pass; {} once all of them stand in the book."""
-        words, account = self._words(asked), asked.account
+        endorsements, account = self._endorsements(asked), asked.account
         refused: dict[int, str] = {}
         with self._book.turn():
             at = self._clock()
@@ -347,7 +347,7 @@ class Judge:
                 signed = _row_of(wire, row=row, kind=kind, account=account)
                 if self._book.knows(signed):
                     continue
-                if why := self._not_endorsed(row, words=words, at=at):
+                if why := self._not_endorsed(row, endorsements=endorsements, at=at):
                     by_rule = limits.taken(signed, currency=str(row.terms.get("currency", "")))
                     if isinstance(by_rule, str):
                         refused[position] = f"{why}, and {by_rule}"
@@ -386,20 +386,22 @@ class Judge:
                 refused[position] = why
         return refused
 
-    def _words(self, asked: Asked) -> list[Endorsement]:
+    def _endorsements(self, asked: Asked) -> list[Endorsement]:
         """What the desk endorsed; what it did not sign is nobody's word."""
         key = self._settings.desk_key
         if key is None:
             return []
         held = []
-        for word in asked.grounds.endorsements:
+        for endorsement in asked.grounds.endorsements:
             try:
-                held.append(opened(word.signed, key=key))
+                held.append(opened(endorsement.signed, key=key))
             except EndorsementError:
                 continue
         return held
 
-    def _not_endorsed(self, row: AskedRow, *, words: Sequence[Endorsement], at: datetime) -> str:
+    def _not_endorsed(
+        self, row: AskedRow, *, endorsements: Sequence[Endorsement], at: datetime
+    ) -> str:
         if self._settings.desk_key is None:
             return "no desk is known here"
         seen = row.seen or row.terms
@@ -408,7 +410,7 @@ class Judge:
         return row_problem(
             row.instruction_id,
             terms=seen,
-            endorsements=words,
+            endorsements=endorsements,
             must_be_proven=self._settings.file.must_be_proven,
             at=at,
         )

@@ -18,7 +18,7 @@ from recon.matching.codes import PRECEDENCE, TABLE, CodeTable, Condition, When, 
 from recon.matching.frames.arrays import Column
 from recon.matching.frames.grouping import Bools, Rows
 from recon.model.errors import Defect
-from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
+from recon.model.terms import BreakCode, Flag, SetState, UnverifiedReason
 
 PACKED_MAX = 2**62
 UNVERIFIED_REASONS = (
@@ -196,8 +196,8 @@ class Judgements(NamedTuple):
 
     def of_each(self, name: str, /) -> Column:
         """A text of the judgement of each row: state, reason, rule, expected_side."""
-        words = [str(getattr(judgement, name)) for judgement in self.judgements]
-        return np.array([*words, ""], dtype=object)[self.patterns]
+        labels = [str(getattr(judgement, name)) for judgement in self.judgements]
+        return np.array([*labels, ""], dtype=object)[self.patterns]
 
     def codes(self) -> Column:
         """The primary code of each row, "" where it is no break."""
@@ -210,20 +210,20 @@ class Judgements(NamedTuple):
         Args:
             marks: flags that no row of the table says, and where each stands.
         """
-        words, bits = (*marks,), np.zeros(len(self.patterns), dtype=np.int64)
+        labels, bits = (*marks,), np.zeros(len(self.patterns), dtype=np.int64)
         for bit, mask in enumerate(marks.values()):
             bits |= np.asarray(mask).astype(np.int64) << bit
-        combined, known = pd.factorize(self.patterns * (1 << len(words)) + bits)
+        combined, known = pd.factorize(self.patterns * (1 << len(labels)) + bits)
         texts = []
         for value in known:
-            pattern, marked = divmod(int(value), 1 << len(words))
+            pattern, marked = divmod(int(value), 1 << len(labels))
             judgement = self.judgements[pattern]
-            own = {word for bit, word in enumerate(words) if marked >> bit & 1}
+            own = {label for bit, label in enumerate(labels) if marked >> bit & 1}
             texts.append(flag_text({*judgement.codes[1:], *judgement.flags, *own}))
         return np.array([*texts, ""], dtype=object)[combined]
 
 
-def judged_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> Judgements:
+def classified_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> Judgements:
     """What rows of a leg beside the sets come to.
 
     Args:

@@ -6,18 +6,18 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import Bools, count, present, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import CONFLICT, NEW
-from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import NUMBER
 from recon.matching.sides.ledger_side import GROUPED, booked, marked_as
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import OrderStatus, SetState
+from recon.model.terms import OrderStatus, SetState
 
 GROUP = ("merchant_id", "account_id", "currency")
 PLACE_NAMES = (*GROUP, "source", "row", "state", "break_id", "amount", "net", "items")
@@ -26,7 +26,7 @@ EXACT = "exact"
 """Rule of a match whose legs agree without any more words."""
 
 
-class Stand(NamedTuple):
+class Placement(NamedTuple):
     """How many items of one source and place came to one state, and what they net."""
 
     source: str
@@ -94,7 +94,7 @@ def reported_by_match(
     """Sets of which their match says all: in each leg one plain row of the amount that it names."""
     sets, of, size = joined.sets, joined.keys.of, joined.keys.size
     plain = (outcomes.states() == SetState.MATCHED.value) & (flags == "")
-    plain &= (outcomes.judged.of_each("rule") == EXACT) & (outcomes.host < 0)
+    plain &= (outcomes.classified.of_each("rule") == EXACT) & (outcomes.host < 0)
     plain &= sets["order_state"] == ORDER_STATES.index(OrderStatus.PAID)
     plain &= (sets["gateway_state"] == NUMBER["paid"]) & (sets["gateway_refunded"] == 0)
     plain &= (sets["currencies"] == 1) & (sets["order_net"] > 0)
@@ -110,8 +110,8 @@ def reported_by_match(
         plain &= present(keyed, groups=of[leg], size=size)
         if leg in amounts:
             plain &= sets[amounts[leg]] == sets["order_net"]
-    spoken = np.ones(len(of["instructions"]), dtype=np.bool_)
-    return np.asarray(plain & ~present(spoken, groups=of["instructions"], size=size))
+    named = np.ones(len(of["instructions"]), dtype=np.bool_)
+    return np.asarray(plain & ~present(named, groups=of["instructions"], size=size))
 
 
 def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
@@ -121,10 +121,10 @@ def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
     outside &= ~marked_as(ledger, GROUPED)
     rows = np.flatnonzero(outside)
     size, (currency, amount, _) = len(rows), booked(ledger)
-    words = {"source": "ledger", "state": SetState.MATCHED.value, "break_id": ""}
+    labels = {"source": "ledger", "state": SetState.MATCHED.value, "break_id": ""}
     columns = {
         **{name: texts(ledger[name])[rows] for name in ("merchant_id", "account_id")},
-        **{name: filled(word, size=size) for name, word in words.items()},
+        **{name: filled(label, size=size) for name, label in labels.items()},
         "row": rows,
         "currency": texts(currency)[rows],
         "amount": amount[rows],
@@ -134,7 +134,7 @@ def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
     return Arrays(columns, size=size)
 
 
-def stands_of(places: Arrays, *, rows: Bools | None = None) -> list[Stand]:
+def placements_of(places: Arrays, *, rows: Bools | None = None) -> list[Placement]:
     """The items of all places, or of some rows of them, by source, state and place."""
     chosen = places if rows is None else places.take(rows)
     groups, keys = combined([chosen[name] for name in ("source", "state", *GROUP)])
@@ -142,18 +142,19 @@ def stands_of(places: Arrays, *, rows: Bools | None = None) -> list[Stand]:
     items = total(chosen["items"], groups=groups, size=size).tolist()
     net = total(chosen["net"], groups=groups, size=size).tolist()
     return [
-        Stand(source, state, (merchant, account, currency), count, amount)
+        Placement(source, state, (merchant, account, currency), count, amount)
         for (source, state, merchant, account, currency), count, amount in zip(
             keys, items, net, strict=True
         )
     ]
 
 
-def sides_of(stands: list[Stand]) -> pd.DataFrame:
+def sides_of(placements: list[Placement]) -> pd.DataFrame:
     """Count and amount (net) by source, account, currency and state."""
     names = ("source", *GROUP, "state", "count", "amount")
     rows = sorted(
-        (stand.source, *stand.group, stand.state, stand.items, stand.net) for stand in stands
+        (placement.source, *placement.group, placement.state, placement.items, placement.net)
+        for placement in placements
     )
     cells = [dict(zip(names, row, strict=True)) for row in rows]
     return frame_of_cells(cells, names=names, numbers={"count", "amount"})

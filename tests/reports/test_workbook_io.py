@@ -9,7 +9,7 @@ import pytest
 from recon.files.reader import FileReader, bounds_of
 from recon.files.reader.reader_process import MIB
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
-from reports.handed import returned_answers, returned_differences, returned_run
+from reports.workbook_io import returned_answers, returned_differences, returned_run
 
 BROKEN = r"signed\.xlsx (needs more than 1 MiB of memory|broke its reader)"
 """Which of both, its memory decides: a reader that read before has some lying free."""
@@ -19,7 +19,7 @@ BROKEN = r"signed\.xlsx (needs more than 1 MiB of memory|broke its reader)"
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A reader that every file breaks."""
     reader = FileReader(bounds=lambda size: replace(bounds_of(size), data_bytes=MIB))
-    monkeypatch.setattr("reports.handed.file_reader", lambda: reader)
+    monkeypatch.setattr("reports.workbook_io.file_reader", lambda: reader)
     yield
     reader.close()
 

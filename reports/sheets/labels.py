@@ -9,23 +9,23 @@ from typing import Any
 
 from recon.matching.codes import CODES, Code
 from recon.model.money import format_minor_units
-from recon.model.words import BreakCode, Verdict
+from recon.model.terms import BreakCode, Verdict
 from recon.proof.totals_in_sql import BY_RULE
 
 TABLES: Mapping[str, Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text("utf-8")
 )
 """The words of words.toml."""
-VERDICT_WORDS = {Verdict(verdict): words for verdict, words in TABLES["verdicts"].items()}
-UNVERIFIED_WORDS, OWED_WORDS = TABLES["unverified"], TABLES["owed_to"]
-FLAG_WORDS, STATE_WORDS = TABLES["flags"], TABLES["states"]
+VERDICT_LABELS = {Verdict(verdict): labels for verdict, labels in TABLES["verdicts"].items()}
+UNVERIFIED_LABELS, OWED_LABELS = TABLES["unverified"], TABLES["owed_to"]
+FLAG_LABELS, STATE_LABELS = TABLES["flags"], TABLES["states"]
 QUESTIONS = TABLES["proves"]
 """Reference of a control total -> what it proves."""
-WORDS_STORED_MAX = 1_024
+LABELS_STORED_MAX = 1_024
 """Texts of a column whose words are found once."""
 
 
-def words_of(code: str) -> Code:
+def label_of(code: str) -> Code:
     """The words of a break code; an unknown code stands for itself."""
     try:
         return CODES[BreakCode(code)]
@@ -38,45 +38,45 @@ def words_of(code: str) -> Code:
 
 def title_of(code: str) -> str:
     """The title of a break code; "" for none."""
-    return words_of(code).title if code else ""
+    return label_of(code).title if code else ""
 
 
-def in_words(sentence: str, *, code: str) -> str:
+def as_text(sentence: str, *, code: str) -> str:
     """A sentence that names a break by its code, with the words of finance before the code."""
     if not code:
         return sentence
-    return sentence.removeprefix("Break ").replace(code, f"{words_of(code).title} ({code})", 1)
+    return sentence.removeprefix("Break ").replace(code, f"{label_of(code).title} ({code})", 1)
 
 
-def state_words(state: str) -> str:
+def state_label(state: str) -> str:
     """A state of an order or payment, such as "partly refunded"."""
-    return STATE_WORDS.get(state, state.replace("_", " "))
+    return STATE_LABELS.get(state, state.replace("_", " "))
 
 
-def rule_words(rule: str) -> str:
+def rule_label(rule: str) -> str:
     """How a match was found."""
     return rule.replace("_", " ")
 
 
-def rule_of(words: str) -> str:
-    """The rule that `rule_words` says."""
-    return words.replace(" ", "_")
+def rule_of(labels: str) -> str:
+    """The rule that `rule_label` says."""
+    return labels.replace(" ", "_")
 
 
-def flag_words(flags: str) -> str:
+def flag_labels(flags: str) -> str:
     """The flags of a row, in their order: codes of breaks by their titles."""
     return "; ".join(_flag(flag) for flag in flags.split(";") if flag)
 
 
 def _flag(flag: str) -> str:
     if flag in set(BreakCode):
-        return words_of(flag).title.lower()
-    return FLAG_WORDS.get(flag, flag)
+        return label_of(flag).title.lower()
+    return FLAG_LABELS.get(flag, flag)
 
 
-def worded(name: str, words: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
+def worded(name: str, labels: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
     """A column's value in words."""
-    known = lru_cache(WORDS_STORED_MAX)(words)
+    known = lru_cache(LABELS_STORED_MAX)(labels)
 
     def value(row: Mapping[str, Any]) -> str:
         return known(str(row[name] or ""))
@@ -87,26 +87,26 @@ def worded(name: str, words: Callable[[str], str]) -> Callable[[Mapping[str, Any
 _MEASURES = {"count": "records", "amount": "money"}
 _SOURCES = {"orders": "order files", "gateway": "gateway", "ledger": "ledger"}
 _RULE = re.compile(rf"sheet = database, {BY_RULE}(\w+)")
-_PATTERNS = tuple((re.compile(pattern), words) for pattern, words in TABLES["totals"].items())
+_PATTERNS = tuple((re.compile(pattern), labels) for pattern, labels in TABLES["totals"].items())
 
 
-def proof_words(name: str) -> str:
+def proof_label(name: str) -> str:
     """What a control total says, for people; a name without words of its own stands as it is."""
     if rule := _RULE.fullmatch(name):
-        return f"rows of this workbook = database: matched, {rule_words(rule[1])}"
-    for pattern, words in _PATTERNS:
+        return f"rows of this workbook = database: matched, {rule_label(rule[1])}"
+    for pattern, labels in _PATTERNS:
         if match := pattern.fullmatch(name):
-            return words.format(*(_SOURCES.get(part, part) for part in match.groups()))
+            return labels.format(*(_SOURCES.get(part, part) for part in match.groups()))
     return name
 
 
-def figure_words(figure: int, *, of: Any) -> str:
+def figure_text(figure: int, *, of: Any) -> str:
     """A side of a control total: a count as it is, an amount in its currency's units."""
     if of.measure == "count" or not of.currency:
         return str(figure)
     return format_minor_units(figure, currency=of.currency)
 
 
-def measure_words(measure: str) -> str:
+def measure_label(measure: str) -> str:
     """What a control total counts in."""
     return _MEASURES.get(measure, measure)

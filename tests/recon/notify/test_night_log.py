@@ -9,7 +9,7 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.model.step_progress import StepProgress
-from recon.telling.night_log import LINE_EVERY, LOGGER, PacedLines, note, open_log
+from recon.notify.night_log import LINE_EVERY, LOGGER, PacedLines, note, open_log
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.payouts import KnownPayout, paid_out
 from recon.matching.sides.settlement_side import in_time
-from recon.model.words import GatewayState
+from recon.model.terms import GatewayState
 
 PAYOUT_FACTS = {
     "payout": KnownPayout.PAYOUT,
@@ -34,8 +34,8 @@ def unseen_moves(sets: Arrays) -> dict[str, Bools]:
         "refund_waiting": sets["refund_waiting_any"],
     }
     for kind in ("capture", "cancel"):
-        for standing in ("confirmed", "rejected", "doubtful", "waiting"):
-            unseen[f"{kind}_{standing}"] = sets[f"{kind}_{standing}_any"]
+        for status in ("confirmed", "rejected", "doubtful", "waiting"):
+            unseen[f"{kind}_{status}"] = sets[f"{kind}_{status}_any"]
     return unseen
 
 
@@ -175,7 +175,7 @@ def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
 
 _AMBIGUOUS = ("gateway_ambiguous", "key_ambiguous", "account_ambiguous", "moves_reported_apart")
 _ABSENT = [NUMBER["none"], NUMBER["unverified"]]
-_DEAD = [NUMBER[word] for word in ("cancelled", "expired", "failed")]
+_DEAD = [NUMBER[label] for label in ("cancelled", "expired", "failed")]
 BOUNDED = [*MONEY_STATES, NUMBER["authorised"]]
 
 
@@ -188,8 +188,8 @@ def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
     refunded &= sets["settled_refunded"] != sets["gateway_refunded"] + ours.hidden
     masks = {
         **{
-            f"review_{standing}": review & sets[f"review_{standing}_any"]
-            for standing in ("confirmed", "rejected", "doubtful")
+            f"review_{status}": review & sets[f"review_{status}_any"]
+            for status in ("confirmed", "rejected", "doubtful")
         },
         "subscription_stands": _end_not_taken(sets) & ~sets["cancel_subscription_confirmed_any"],
         "exchange_differs": sets["exchange_gap"] != 0,
