@@ -27,7 +27,7 @@ from recon.gateway_client import (
 from recon.instructions.account import SignerSocket, gateway_account
 from recon.instructions.eligibility import Eligible
 from recon.instructions.instruction import Instruction, terms_of
-from recon.instructions.sealing import Seal
+from recon.instructions.sealing import Seal, payee_identity
 from recon.model.errors import ConfigurationError, Defect, ReconError
 from recon.model.money import Money
 from recon.model.terms import Clock, InstructionKind
@@ -145,7 +145,7 @@ class GatewayOfMoney:
             if not instruction.sealed:
                 msg = "the payee's details were erased when this payout became final"
                 raise Defect(msg)
-            return PayoutRow.model_validate(
+            row = PayoutRow.model_validate(
                 json.loads(seal.open(instruction.sealed))
                 | {
                     "request_id": instruction.gateway_request_id,
@@ -153,6 +153,13 @@ class GatewayOfMoney:
                     "payment_currency": currency,
                 }
             )
+            if seal.digest(payee_identity(row)) != instruction.payee_digest:
+                msg = (
+                    f"the sealed details are of another payee than {instruction.payee}, whom "
+                    "people approved"
+                )
+                raise Defect(msg)
+            return row
         whole = Money.of_minor_units(payment.amount, currency=currency).amount
         ids = {
             "transaction_id": payment.transaction_id,

@@ -6,11 +6,15 @@ its payee and a display such as `DE…3000`. Without the key neither can be gues
 
 import hashlib
 import hmac
+from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken
 from pydantic import SecretStr
 
 from recon.model.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from recon.gateway_client import PayoutRow
 
 SHOWN_FIRST = 2
 SHOWN_LAST = 4
@@ -67,6 +71,15 @@ class Seal:
     def digest(self, text: str) -> str:
         """The same text gives the same digest under the same key; hexadecimal."""
         return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def payee_identity(row: "PayoutRow") -> str:
+    """What makes a payee the same payee: the account with its bank, else the gateway's id of it."""
+    bank = row.beneficiary.bank_details if row.beneficiary else None
+    account = (bank.iban or bank.account_number) if bank else ""
+    if bank is None or not account:
+        return "\x1f".join(("", "", "", row.beneficiary_id))
+    return "\x1f".join((account.replace(" ", "").upper(), bank.swift_code, bank.bank_code, ""))
 
 
 def masked_account(number: str) -> str:

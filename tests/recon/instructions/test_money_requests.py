@@ -40,6 +40,8 @@ PAYOUT = replace(
     request_id="P-1",
     approved_by="Ann and Jo",
     gateway_request_id="7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11",
+    payee="DE…3000",
+    payee_digest=Seal(KEY).digest(f"{IBAN}\x1f\x1f\x1f"),
     sealed=Seal(KEY).close(json.dumps(DETAILS)),
 )
 
@@ -192,6 +194,7 @@ def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
         (None, {}, "RECON_SEAL_KEY"),
         (SecretStr(Fernet.generate_key().decode()), {}, "another RECON_SEAL_KEY"),
         (KEY, {"sealed": ""}, "erased"),
+        (KEY, {"payee_digest": "d" * 64}, "of another payee than DE…3000"),
     ],
 )
 def test_a_payout_that_cannot_be_opened_waits_with_the_reason(

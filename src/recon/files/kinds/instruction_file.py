@@ -29,7 +29,7 @@ from recon.files.typing.control_figures import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.typed_table import TableReading, reading_of, table_of
-from recon.instructions.sealing import Seal, masked_account
+from recon.instructions.sealing import Seal, masked_account, payee_identity
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import format_minor_units, is_currency, parse_minor_units, wire_amount
 from recon.model.terms import InstructionKind, Reject, SourceFile, SourceKind
@@ -49,7 +49,6 @@ class ReadPayout:
     document: str = field(repr=False)
     """The fields as JSON, but for request id, amount and currency."""
     payee_identity: str = field(repr=False)
-    """What makes a payee the same payee: the account, else the gateway's own id of it."""
     payee_shown: str
     """The payee, and what is paid from where that is another currency: what people approve."""
 
@@ -177,15 +176,9 @@ def read_payout(
         return column, "is blank, as are account_number and beneficiary_id: nobody would be paid"
     for problem in check_rows(Operation.PAYOUT, rows=[row], interface=interface):
         return _OF_THE_ROW.get(problem.field, problem.field), problem.reason
-    identity = [
-        account.replace(" ", "").upper(),
-        bank.swift_code if bank and account else "",
-        bank.bank_code if bank and account else "",
-        "" if account else row.beneficiary_id,
-    ]
     shown = masked_account(account) if account else f"payee {row.beneficiary_id[:20]}"
     document = json.dumps(fields, sort_keys=True, ensure_ascii=False)
-    return ReadPayout(document, "\x1f".join(identity), f"{shown}{from_another}")
+    return ReadPayout(document, payee_identity(row), f"{shown}{from_another}")
 
 
 def _nested(details: Mapping[str, str]) -> dict[str, Any]:
