@@ -44,6 +44,7 @@ from recon.steps.runtime.night_folder import (
 )
 from recon.store import Connection
 from recon.store.database import history
+from recon.store.database.record import SIGN_OFF
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
 from recon.store.nights.runs import LetGo, Run, all_let_go
 from recon.store.people import closed_months
@@ -304,9 +305,14 @@ def _links(
     closes: Iterable[tuple[ClosedMonth, CopiedFolder]],
 ) -> Iterable[dict[str, object]]:
     """The links from the first to the last that speak of these nights and closes, and the head."""
-    names = [run.run_id for run in of_runs]
-    names += [closed_months.period_of(each.account, each.month) for each, _ in closes]
-    numbers = [link.sequence for link in history.links_of(connection, names)]
+    names = dict.fromkeys(("run", SIGN_OFF.entity, runs.ENTITY), [run.run_id for run in of_runs])
+    periods = (closed_months.period_of(each.account, each.month) for each, _ in closes)
+    names[closed_months.ENTITY] = [*periods]
+    numbers = [
+        link.sequence
+        for entity, ids in names.items()
+        for link in history.links_of(connection, ids, entity=entity)
+    ]
     head = history.head(connection).sequence
     first, last = min(numbers, default=head), max(numbers, default=head)
     yield from history.links_between(connection, first, last=last)

@@ -127,7 +127,7 @@ def verify(
             *runs.changed_rules(connection),
         ]
         problems += unendorsed(connection, environment=environment)
-        problems += close_problems(connection, environment=environment)
+        problems += history.found(close_problems(connection, environment=environment))
         answered: list[str] = []
         if workbook is None:
             unreached = ""
@@ -147,7 +147,9 @@ def verify(
             if unreached:
                 problems.append(unreached)
             else:  # what only a later state of the database can have known
-                problems += forgotten_folders(connection, environment=environment)
+                problems += history.found(
+                    forgotten_folders(connection, environment=environment)
+                )
             storages = storages_of(environment)
             problems += facts_problems(facts_rows.every(connection), storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
@@ -333,7 +335,7 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
             if not terms.is_signed(connection, run_id, by=each.by, says=says)
         ),
     )
-    return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
+    return [problem for kind in kinds for problem in islice(history.found(kind), PROBLEMS_MAX)]
 
 
 def _refuted(claims: Iterable[tuple[str, str]]) -> Iterator[str]:

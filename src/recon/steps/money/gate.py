@@ -138,7 +138,7 @@ def _unendorsed_restore(
 
 
 def _events(connection: Connection) -> Iterator[tuple[int, Accepts]]:
-    for link in history.links_of(connection, [ENTITY], event=ACCEPTED):
+    for link in history.links_of(connection, entity=ENTITY, event=ACCEPTED):
         yield link.sequence, link.value(Accepts)
 
 
@@ -192,7 +192,7 @@ def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalend
     So it is for every business date up to the one that was open when people accepted, and for the
     account's first whole night after that, whatever its date: it reads what lay there by then.
     """
-    moments = [link.at for link in history.links_of(connection, [ENTITY], event=ACCEPTED)]
+    moments = [link.at for link in history.links_of(connection, entity=ENTITY, event=ACCEPTED)]
     if not moments:
         return False
     moment = max(moments)

@@ -338,7 +338,7 @@ def reopen_month(
             says={"month": month.name, "folder": closed.folder},
         )
         if both:
-            decision = ReopenedMonth(both, person.decision.at, reason.strip())
+            decision = ReopenedMonth(both, person.decision.at, reason.strip(), closed.manifest)
             closed_months.note_reopened(connection, closed, decision=decision)
     return ReopenDecision(closed, bool(both))
 

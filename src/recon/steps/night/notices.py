@@ -98,7 +98,7 @@ def unreported(run: Run, *, environment: Environment) -> dict[str, str]:
     if not due:
         return {}
     with environment.store.reading() as connection:
-        events = history.links_of(connection, [run.run_id])
+        events = history.links_of(connection, [run.run_id], entity="run")
     tries: dict[str, str] = {}
     for event in events:
         if event.event == runs.RESUMED:

@@ -212,7 +212,8 @@ def bind(
 
 def links(connection: Connection, run_id: str) -> list[Link]:
     """The links that bind steps of a run, oldest first."""
-    bound = [link.data for link in history.links_of(connection, [run_id], event=SEALED)]
+    sealed = history.links_of(connection, [run_id], entity="run", event=SEALED)
+    bound = (link.data for link in sealed)
     return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
 
 

@@ -1,24 +1,11 @@
-"""Many values in one parameter, and frames of rows and back: without a float."""
+"""Rows of tables as dataclasses, mappings and frames, and back: without a float."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    any_,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-)
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, insert, select
 
 from recon.matching.frames.sources import frame_of
 
@@ -53,19 +40,6 @@ def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, A
     """Add rows with the same columns each; none is right, too."""
     if rows:
         connection.execute(insert(table), rows)
-
-
-def among(
-    connection: Connection,
-    column: ColumnElement[Any],
-    values: Sequence[str] | Sequence[int],
-) -> ColumnElement[bool]:
-    """Whether a column has one of many values, given as one parameter."""
-    wanted = list(values)
-    if connection.dialect.name == "sqlite":
-        each = func.json_each(json.dumps(wanted)).table_valued("value")
-        return column.in_(select(each.c.value))
-    return column == any_(bindparam(None, wanted, type_=ARRAY(column.type)))
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

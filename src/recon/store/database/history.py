@@ -6,7 +6,7 @@ when its change does. Triggers refuse UPDATE and DELETE; `verify` finds what got
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,13 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Connection, and_, insert, or_, select
 
+from recon.model.errors import HistoryBrokenError
 from recon.model.nights import Account
 from recon.privacy.own_files import replace_result
 from recon.store.schema import batch, history, run
-from recon.store.schema.columns import in_account
+from recon.store.schema.columns import among, in_account
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -85,17 +86,36 @@ class ChainLink:
     """What it tells, as JSON."""
 
     @property
-    def data(self) -> Any:
+    def data(self) -> dict[str, Any]:
         """What it tells.
 
         Raises:
-            ValueError: it was spoilt past the code.
+            HistoryBrokenError: the link is malformed, so it was not written by this program.
         """
-        return json.loads(self.text)
+        try:
+            document = json.loads(self.text)
+        except ValueError as error:
+            raise self._malformed() from error
+        if not isinstance(document, dict):
+            raise self._malformed()
+        return document
 
     def value(self, kind: type[Value], **more: object) -> Value:
-        """What it tells, and when, as a value of a dataclass; `more` are fields beside them."""
-        return value_of(kind, {"at": self.at, **self.data, **more})
+        """What it tells, and when, as a value of a dataclass; `more` are additional fields.
+
+        Raises:
+            HistoryBrokenError: as `data`, or fields are missing or of another type.
+        """
+        try:
+            return value_of(kind, {"at": self.at, **self.data, **more})
+        except ValidationError as error:
+            raise self._malformed() from error
+
+    def _malformed(self) -> HistoryBrokenError:
+        return HistoryBrokenError(
+            f"history {self.sequence} ({self.entity} {self.entity_id}, {self.event}) is malformed: "
+            "it was written past the journal"
+        )
 
 
 @cache
@@ -242,26 +262,35 @@ def links_of(
     connection: Connection,
     entity_ids: Collection[str] | None = None,
     *,
-    entity: str = "",
+    entity: str,
     event: str = "",
     after: int = 0,
 ) -> list[ChainLink]:
-    """The links that tell of some entities, oldest first.
+    """The links of one kind of entity, oldest first.
 
     Args:
         connection: of the database.
-        entity_ids: only of these; None: of all.
-        entity: only of this kind.
+        entity_ids: only of these, any number; None: of all.
+        entity: the kind, by which the index finds them.
         event: only of this event.
         after: only behind the link of this number.
     """
     names = ("sequence", "at", "entity", "entity_id", "event", "data")
-    query = select(*(history.c[name] for name in names)).where(history.c.sequence > after)
+    which = [history.c.entity == entity, history.c.sequence > after]
     if entity_ids is not None:
-        query = query.where(history.c.entity_id.in_([*entity_ids]))
-    for column, wanted in ((history.c.entity, entity), (history.c.event, event)):
-        query = query.where(column == wanted) if wanted else query
+        which.append(among(connection, history.c.entity_id, entity_ids))
+    if event:
+        which.append(history.c.event == event)
+    query = select(*(history.c[name] for name in names)).where(*which)
     return [ChainLink(*row) for row in connection.execute(query.order_by(history.c.sequence))]
+
+
+def found(problems: Iterable[str]) -> Iterator[str]:
+    """Problems as they are found; a malformed link ends the search and is the last of them."""
+    try:
+        yield from problems
+    except HistoryBrokenError as error:
+        yield str(error)
 
 
 def links_between(connection: Connection, first: int, *, last: int) -> Iterable[dict[str, object]]:

@@ -19,13 +19,12 @@ from recon.store.database.record import CASE, record
 from recon.store.money.instruction_rows import (
     INSTRUCTIONS,
     find,
-    in_parts,
     instruction_of,
     read_instructions,
 )
 from recon.store.nights.runs import Run
 from recon.store.schema import APPLIED, contradiction, instruction
-from recon.store.schema.columns import REASON_CHARACTERS, Owner, in_account
+from recon.store.schema.columns import REASON_CHARACTERS, Owner, among, in_account
 
 CLOCK = "doubt clock"
 """Entity of the history: its events are readings."""
@@ -143,14 +142,11 @@ def shown_ended(
 
     `shown` is what a run's answers showed: transaction -> statuses.
     """
-    wanted = sorted(payment for payment in ended_payments(connection, owner) if payment in shown)
     ended = _ended(owner).order_by(instruction.c.sent_at, instruction.c.instruction_id)
+    shown_now = ended.where(among(connection, instruction.c.transaction_id, shown))
     return [
         (item, status)
-        for some in in_parts(wanted)
-        for item in read_instructions(
-            connection, ended.where(instruction.c.transaction_id.in_(some))
-        )
+        for item in read_instructions(connection, shown_now)
         for status in shown[item.transaction_id]
     ]
 

@@ -31,7 +31,7 @@ from recon.model.errors import EndorsementError, GateClosedError
 from recon.model.terms import InstructionState
 from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
-from recon.store.money.instruction_rows import find, in_parts
+from recon.store.money.instruction_rows import find
 from recon.store.people.decision_rows import RELEASE
 from recon.store.schema import endorsement, history, instruction, sending_switch
 
@@ -51,9 +51,8 @@ def events_of(
 ) -> dict[str, list[Mapping[str, Any]]]:
     """What the history tells of some instructions: id -> data of its events, oldest first."""
     by_id: dict[str, list[Mapping[str, Any]]] = {}
-    for some in in_parts(instruction_ids):
-        for link in links_of(connection, some, entity=INSTRUCTION.entity):
-            by_id.setdefault(link.entity_id, []).append(link.data)
+    for link in links_of(connection, instruction_ids, entity=INSTRUCTION.entity):
+        by_id.setdefault(link.entity_id, []).append(link.data)
     return by_id
 
 
@@ -158,6 +157,8 @@ LATEST = 2**63 - 1
 ENTITY, WORDS, STATED = "endorsement", "words", "said"
 """Entity, its one id, and the event of each word."""
 
+ITEMS_AT_ONCE = 500
+"""Instructions whose events are in memory while they are looked at."""
 DOCUMENTS_AT_ONCE = 20
 """Documents that are in memory while they are opened."""
 _DOCUMENTS = (
@@ -375,7 +376,8 @@ class Endorsed:
         """
         yield from self._by_rule(connection, only=only)
         approved = self._approved(connection, only=only, states=states)
-        for ids in in_parts(approved):
+        for start in range(0, len(approved), ITEMS_AT_ONCE):
+            ids = approved[start : start + ITEMS_AT_ONCE]
             events = events_of(connection, ids)
             for wanted in ids:
                 item_events = events.get(wanted, [])

@@ -1,10 +1,9 @@
 """Instructions as steps need them: what to plan, what waits, what is in doubt, what to show."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import (
@@ -42,6 +41,7 @@ from recon.store.schema import (
 from recon.store.schema.columns import (
     REASON_CHARACTERS,
     Owner,
+    among,
     in_account,
     reason_that_fits,
 )
@@ -49,8 +49,6 @@ from recon.store.schema.columns import (
 origin = order_file.alias("origin")
 """The file that an instruction came with."""
 
-VALUES_PER_QUERY_MAX = 500
-"""Ids named in one query; databases bound how many there may be."""
 INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
     instruction.c.planned_at, instruction.c.file_id, instruction.c.line
 )
@@ -65,35 +63,27 @@ def find(
     Args:
         connection: Of the database.
         owner: Only those of this account; None: of every one.
-        wanted: Column -> so many values as one query may have.
+        wanted: Column -> any number of values.
     """
     query = INSTRUCTIONS if owner is None else INSTRUCTIONS.where(*in_account(instruction, owner))
     for name, values in wanted.items():
-        query = query.where(instruction.c[name].in_([str(value) for value in values]))
+        query = query.where(among(connection, instruction.c[name], map(str, values)))
     return read_instructions(connection, query)
 
 
 def find_by(
     connection: Connection, owner: Owner | None, *, column: str, values: Iterable[str]
 ) -> dict[str, list[Instruction]]:
-    """Instructions by what one column says, for any number of values; a blank one finds none."""
+    """Instructions by what one column says; a blank value finds none."""
     found: dict[str, list[Instruction]] = {}
-    for some in in_parts(sorted({*values} - {""})):
-        for item in find(connection, owner, **{column: some}):
-            found.setdefault(getattr(item, column), []).append(item)
+    for item in find(connection, owner, **{column: {*values} - {""}}):
+        found.setdefault(getattr(item, column), []).append(item)
     return found
 
 
 def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
     """One instruction of any account."""
     return next(iter(find(connection, instruction_id=[instruction_id])), None)
-
-
-def in_parts(values: Iterable[str]) -> Iterator[Sequence[str]]:
-    """Any number of values, in so many parts as there must be queries."""
-    left = iter(values)
-    while part := [*islice(left, VALUES_PER_QUERY_MAX)]:
-        yield part
 
 
 def read_instructions(connection: Connection, query: Select[Any]) -> list[Instruction]:

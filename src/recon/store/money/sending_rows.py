@@ -416,7 +416,7 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
     )
     kinds = {name: _KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
     sent = frame_of_select(connection, query, columns=kinds)
-    links = links_of(connection, [run.run_id], event=WOULD_SEND)
+    links = links_of(connection, [run.run_id], entity="run", event=WOULD_SEND)
     would = links[-1].data["batches"] if links else ()
     return pd.concat([sent, _dry_frame(would, columns=kinds)]) if would else sent
 

@@ -23,7 +23,7 @@ from recon.matching.frames.bank_sources import (
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.nights import Account
 from recon.model.terms import SourceFile, SourceKind
-from recon.store.database.bulk_rows import add_rows, among, frame_of_select, rows_of
+from recon.store.database.bulk_rows import add_rows, frame_of_select, rows_of
 from recon.store.nights import facts_rows, order_rows, settlement_rows
 from recon.store.nights.facts_rows import BEFORE_ALL, StorageOf
 from recon.store.nights.runs import Run
@@ -35,7 +35,7 @@ from recon.store.schema import (
     order_file,
     reject,
 )
-from recon.store.schema.columns import in_account, in_accounts
+from recon.store.schema.columns import among, in_account, in_accounts
 
 NAME_PREFIX = "bank/"
 """Before bank and name of a file: no file of an inbox has a slash in its name."""

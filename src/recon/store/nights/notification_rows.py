@@ -9,9 +9,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
-from recon.store.database.bulk_rows import among
 from recon.store.schema import notification, notification_case
-from recon.store.schema.columns import REASON_CHARACTERS, Owner, account_of, in_account
+from recon.store.schema.columns import REASON_CHARACTERS, Owner, account_of, among, in_account
 
 CASES_PER_ACCOUNT_MAX = 10_000
 """So many refused messages are kept; a flood beyond that only shows in the count of its kind."""

@@ -359,7 +359,7 @@ def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime)
 
 def stop_of(connection: Connection, run_id: str) -> Stop:
     """Why a run stopped sending and what it did not send, as it was then."""
-    stops = links_of(connection, [run_id], event=SENDING_STOPPED)
+    stops = links_of(connection, [run_id], entity="run", event=SENDING_STOPPED)
     return Stop(**stops[-1].data) if stops else Stop()
 
 
@@ -373,7 +373,8 @@ def note_unverified(
 
 def unverified(connection: Connection, run_id: str) -> list[str]:
     """What a run could not believe."""
-    return [str(link.data["what"]) for link in links_of(connection, [run_id], event=NOT_VERIFIED)]
+    links = links_of(connection, [run_id], entity="run", event=NOT_VERIFIED)
+    return [str(link.data["what"]) for link in links]
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:

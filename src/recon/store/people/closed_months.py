@@ -68,6 +68,8 @@ class ReopenedMonth:
     by: str
     at: datetime
     reason: str
+    manifest: str
+    """SHA-256 of the manifest of the close that it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def all_closes(connection: Connection) -> list[ClosedMonth]:
 def all_reopened(connection: Connection) -> list[str]:
     """The manifests of closes that were taken back."""
     links = links_of(connection, entity=ENTITY, event=REOPENED)
-    return [str(link.data["manifest"]) for link in links]
+    return [link.value(ReopenedMonth).manifest for link in links]
 
 
 def note_signed(
@@ -161,9 +163,9 @@ def note_closed(connection: Connection, closed: ClosedMonth) -> None:
 
 def note_reopened(connection: Connection, closed: ClosedMonth, *, decision: ReopenedMonth) -> None:
     """A closed month is open again; its folder stays."""
-    details = {**document_of(decision, "at"), "manifest": closed.manifest}
     period = period_of(closed.account, closed.month)
-    append(connection, [Event(ENTITY, period, REOPENED, details)], at=decision.at)
+    event = Event(ENTITY, period, REOPENED, document_of(decision, "at"))
+    append(connection, [event], at=decision.at)
 
 
 def _states(connection: Connection, account: Account, *, months: Iterable[str]) -> list[MonthState]:

@@ -383,12 +383,12 @@ history = Table(
     metadata,
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     at_column("at", nullable=False),
-    text_column("entity", 20),  # instruction, batch, run
+    text_column("entity", 20),  # instruction, batch, run; each has its ids
     text_column("entity_id", ID_CHARACTERS),
     text_column("event", 40),
     Column("data", Text, nullable=False),
     *text_columns("previous_hash", "hash"),
-    Index("ix_history_entity_id", "entity_id", "sequence"),
+    Index("ix_history_entity", "entity", "entity_id", "sequence"),
 )
 
 # Whether money may be sent at all.

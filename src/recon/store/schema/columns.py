@@ -1,6 +1,7 @@
 """What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
 
 import hashlib
+import json
 import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Connection,
     DateTime,
     Dialect,
     FromClause,
@@ -19,8 +21,13 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     and_,
+    any_,
+    bindparam,
+    func,
     or_,
+    select,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from recon.model.errors import StoreError
 from recon.model.nights import Account
@@ -56,6 +63,17 @@ def in_account(table: FromClause, owner: Owner) -> tuple[ColumnElement[bool], Co
 def in_accounts(table: FromClause, owners: Iterable[Owner]) -> ColumnElement[bool]:
     """The condition of a statement about some accounts; of none it finds nothing."""
     return or_(False, *(and_(*in_account(table, owner)) for owner in owners))
+
+
+def among(
+    connection: Connection, column: ColumnElement[Any], values: Iterable[str] | Iterable[int]
+) -> ColumnElement[bool]:
+    """Whether a column has one of any number of values, given as one parameter."""
+    wanted = [*values]
+    if connection.dialect.name == "sqlite":
+        each = func.json_each(json.dumps(wanted)).table_valued("value")
+        return column.in_(select(each.c.value))
+    return column == any_(bindparam(None, wanted, type_=ARRAY(column.type)))
 
 
 ID_CHARACTERS = 64

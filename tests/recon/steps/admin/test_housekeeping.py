@@ -100,7 +100,7 @@ def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
     assert (sum(shown.values()), untouched, stayed) == (len(gone), set(), ())
     assert before - files_of(folder) == gone
     with keeper.environment() as environment, environment.store.reading() as connection:
-        (event,) = history.links_of(connection, ["backups"])
+        (event,) = history.links_of(connection, ["backups"], entity="retention")
         assert history.verify(connection)[1] == ""
     told = event.data
     assert (told["by"], told["count"], told["names"]) == ("Otto Ops", 1, ["recon-1.dump"])

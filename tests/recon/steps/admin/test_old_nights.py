@@ -170,7 +170,7 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     for name in files_of(folder):
         went.pop(name)
     with aged.environment() as environment, environment.store.reading() as connection:
-        first, last = history.links_of(connection, [folder.name])[-2:]
+        first, last = history.links_of(connection, [folder.name], entity=runs.ENTITY)[-2:]
         breaks = StoredResult(connection, folder.name, environment).open_breaks()
     said = first.data
     assert (first.event, last.event) == ("lets a night go", "let a night go")

@@ -78,7 +78,7 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     signed(proven, run_id, role="reviewer", name="dan")
     night = signed(proven, run_id, role="approver", name="anna")
     with proven.environment() as environment, environment.store.reading() as connection:
-        events = [row.event for row in links_of(connection, [run_id])]
+        events = [row.event for row in links_of(connection, [run_id], entity="sign-off")]
 
     assert [(one.role, one.by) for one in night.signed] == [
         ("reviewer", "Dan Orr"),

@@ -186,7 +186,12 @@ def _set_aside_by_two(merchant: Any) -> None:
             why = "that database is lost"
             kept.append(set_file_aside(path, person=person, reason=why))
         with environment.store.reading() as connection:
-            told = history.links_of(connection, [hashlib.sha256(kept[1].read_bytes()).hexdigest()])
+            ids = [hashlib.sha256(kept[1].read_bytes()).hexdigest()]
+            told = [
+                link
+                for entity in ("agreement", "spill file")
+                for link in history.links_of(connection, ids, entity=entity)
+            ]
 
     assert kept == [None, path.with_name(f"{path.name}.set-aside")]
     assert [one.event for one in told] == ["first", "complete", "set aside"]

@@ -30,12 +30,15 @@ from recon.steps.month.close import (
     prepared_close,
     seen_close,
 )
+from recon.steps.money.gate import ENTITY as DATABASE
 from recon.steps.month.folders import period_folder
 from recon.steps.month.signing import CloseDecision, MonthToSign, sign_close
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.steps.runtime.night_folder import storage_at
+from recon.store.database.history import Event, append
+from recon.store.database.outside_heads import ACCEPTED_RESTORE
 from recon.store.people import closed_months
 from recon.store.people.closed_months import MonthState
 from reports.month_workbook import close_workbook
@@ -482,7 +485,7 @@ def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bo
     closed = state(ended).closes[-1]
     with ended.environment() as environment, environment.store.writing() as connection:
         if is_open:
-            word = closed_months.ReopenedMonth("both", closed.at, "to see")
+            word = closed_months.ReopenedMonth("both", closed.at, "to see", closed.manifest)
             closed_months.note_reopened(connection, closed, decision=word)
         closed_months.note_closed(connection, replace(closed, month="2026-12"))
     ended.wait(hours=31 * 24)
@@ -496,11 +499,28 @@ def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> 
     """Whoever writes the history past the desk opens nothing that verify believes."""
     close(ended)
     closed = state(ended).closes[-1]
-    word = closed_months.ReopenedMonth("nobody", closed.at, REASON)
+    word = closed_months.ReopenedMonth("nobody", closed.at, REASON, closed.manifest)
     with ended.environment() as environment, environment.store.writing() as connection:
         closed_months.note_reopened(connection, closed, decision=word)
 
     assert "a month was reopened" in problems(ended)
+
+
+@pytest.mark.parametrize(
+    ("entity", "happened"),
+    [
+        (closed_months.ENTITY, closed_months.CLOSED),
+        (closed_months.ENTITY, closed_months.REOPENED),
+        (DATABASE, ACCEPTED_RESTORE),
+    ],
+)
+def test_a_malformed_event_is_a_finding(ended: Merchant, entity: str, happened: str) -> None:
+    """Whoever writes one into a chain that closes ends no check of the others by it."""
+    with ended.environment() as environment, environment.store.writing() as connection:
+        forged = Event(entity, entity, happened, {"by": 7, "lost": 7})
+        append(connection, [forged], at=environment.clock())
+
+    assert f"({entity} {entity}, {happened}) is malformed" in problems(ended)
 
 
 def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:

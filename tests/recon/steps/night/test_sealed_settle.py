@@ -39,8 +39,12 @@ def events_of_night(merchant: Merchant) -> tuple[Run, list[dict[str, Any]]]:
     """The newest run and the whole history, oldest link first."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         (newest,) = runs.newest_of_accounts(connection)
-        entities = [newest.run_id, *_batches(connection)]
-        events = [one for each in entities for one in history.links_of(connection, [each])]
+        entities = {"run": [newest.run_id], "batch": _batches(connection)}
+        events = [
+            one
+            for entity, ids in entities.items()
+            for one in history.links_of(connection, ids, entity=entity)
+        ]
         return newest, sorted(events, key=lambda one: one.sequence)
 
 

@@ -304,7 +304,7 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
         with pytest.raises(UsageError, match="is not known"):
             notices.notify_again("20261120-nothing", environment=environment)
         with environment.store.reading() as connection:
-            events = [event.event for event in history.links_of(connection, [run_id])]
+            events = [event.event for event in history.links_of(connection, [run_id], entity="run")]
             assert history.verify(connection)[1] == ""
     assert events[-3:] == ["not told", "not told", "told"]
 

@@ -126,7 +126,7 @@ def test_what_was_said_is_in_the_history(store: Store) -> None:
 
     with store.reading() as connection:
         assert runs.get(connection, run_id).predecessor == "skipped: moved house"
-        (started, _) = links_of(connection, [run_id])
+        (started, _) = links_of(connection, [run_id], entity="run")
     assert "skipped: moved house" in started.text
 
 

@@ -170,7 +170,7 @@ def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal
     with store.reading() as connection:
         names = ("state", "reply", "replied_at", "reply_headers")
         saved = connection.execute(select(*(batch.c[name] for name in names))).one()
-        events = [event.event for event in history.links_of(connection, ["b1"])]
+        events = [event.event for event in history.links_of(connection, ["b1"], entity="batch")]
 
     assert tuple(saved) == ("replied", b"DONE", AT, '{"retry-after": "9"}')
     assert events == ["claimed", "reply from file"]
