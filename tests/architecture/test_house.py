@@ -27,7 +27,7 @@ CONTRACTS: dict[str, dict[str, Any]] = {each["id"]: each for each in OPTIONS["co
 ARROWS_TOO_MANY = {
     "floors": ("reports.workbook", "flows.nightly"),
     "below": ("recon.steps.night.whole_night", "prefect"),
-    "rooms": ("recon.instructions.sender", "recon.store.money.journal"),
+    "rooms": ("recon.instructions.planning", "recon.store.money.journal"),
     "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.queries"),
     "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
     "matching": ("recon.matching.frames.sources", "recon.matching.classifying.outcomes"),

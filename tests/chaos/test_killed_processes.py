@@ -13,7 +13,7 @@ from killed_processes import play
 from night_process import KILL, STOP
 from shop import Shop
 
-from recon.instructions.sender import CLAIM_TO_SEND_MAX
+from recon.steps.money.sender import CLAIM_TO_SEND_MAX
 
 pytestmark = pytest.mark.process
 SCHEDULES = int(os.environ.get("CHAOS_KILLS", "10"))

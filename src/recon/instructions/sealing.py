@@ -78,7 +78,7 @@ def payee_identity(row: "PayoutRow") -> str:
     bank = row.beneficiary.bank_details if row.beneficiary else None
     account = (bank.iban or bank.account_number) if bank else ""
     if bank is None or not account:
-        return "\x1f".join(("", "", "", row.beneficiary_id))
+        return f"\x1f\x1f\x1f{row.beneficiary_id}"
     return "\x1f".join((account.replace(" ", "").upper(), bank.swift_code, bank.bank_code, ""))
 
 

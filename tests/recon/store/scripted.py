@@ -21,8 +21,8 @@ from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.planning import Action, Known, plan
-from recon.instructions.sender import Journal, Sender, Sent
 from recon.model.terms import GatewayState, InstructionKind
+from recon.steps.money.sender import Sender, Sent
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal
@@ -31,13 +31,6 @@ from recon.store.schema import instruction
 from tests.recon.instructions.sample_instructions import reply_of, request_of
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
-
-
-class LoneJournal(StoredJournal):
-    """A journal whose history nobody notes outside the database."""
-
-    def note_outside(self) -> None:
-        """There is no head file."""
 
 
 class ScriptedGateway(GatewayOfMoney):
@@ -113,7 +106,7 @@ def send(
     eligible: Sequence[Eligible],
     *,
     gateway: GatewayOfMoney,
-    journal: Journal | None = None,
+    journal: StoredJournal | None = None,
     crash_point: Callable[[str], None] = lambda _: None,
     prefix: str = "b",
 ) -> Sent:
@@ -121,7 +114,7 @@ def send(
     numbers = count(1)
     sender = Sender(
         gateway=gateway,
-        journal=journal or LoneJournal(store, run, run_id=run.run_id),
+        journal=journal or StoredJournal(store, run, run_id=run.run_id),
         clock=lambda: AT,
         new_id=lambda: f"{prefix}{next(numbers)}",
         crash_point=crash_point,

@@ -305,9 +305,10 @@ def _links(
     closes: Iterable[tuple[ClosedMonth, CopiedFolder]],
 ) -> Iterable[dict[str, object]]:
     """The links from the first to the last that speak of these nights and closes, and the head."""
-    names = dict.fromkeys(("run", SIGN_OFF.entity, runs.ENTITY), [run.run_id for run in of_runs])
-    periods = (closed_months.period_of(each.account, each.month) for each, _ in closes)
-    names[closed_months.ENTITY] = [*periods]
+    run_ids = [run.run_id for run in of_runs]
+    periods = [closed_months.period_of(each.account, each.month) for each, _ in closes]
+    names = {"run": run_ids, SIGN_OFF.entity: run_ids, runs.ENTITY: run_ids}
+    names[closed_months.ENTITY] = periods
     numbers = [
         link.sequence
         for entity, ids in names.items()

@@ -147,9 +147,7 @@ def verify(
             if unreached:
                 problems.append(unreached)
             else:  # what only a later state of the database can have known
-                problems += history.found(
-                    forgotten_folders(connection, environment=environment)
-                )
+                problems += history.found(forgotten_folders(connection, environment=environment))
             storages = storages_of(environment)
             problems += facts_problems(facts_rows.every(connection), storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))

@@ -32,7 +32,6 @@ from recon.instructions.eligibility import (
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import EndorsementsOf, GatewayOfMoney, no_endorsements
 from recon.instructions.planning import IF_MEANT, RULE_APPROVER, Known, OrderRow, plan, plan_again
-from recon.instructions.sender import Sender, Sent
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
 from recon.model.terms import (
@@ -45,6 +44,7 @@ from recon.model.terms import (
 from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import Doubts
 from recon.steps.money.gate import Allowances, Gate, gate_of, halted, note_head, tied
+from recon.steps.money.sender import Sender, Sent
 from recon.steps.runtime.environment import Environment, held_back, seconds_left
 from recon.steps.runtime.identity import endorsements_for_signer
 from recon.steps.runtime.night_folder import storages_of
@@ -53,7 +53,7 @@ from recon.steps.runtime.stored_books import StoredBooks
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.endorsement_rows import events_of
-from recon.store.money.journal import LastingJournal, StoredJournal
+from recon.store.money.journal import StoredJournal
 from recon.store.money.spill import FOLDER, REPLY, Spill, is_to_release, put_reply, remove
 from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run, Stop
@@ -151,12 +151,16 @@ class MoneyOfRun:
             clock=environment.clock,
             endorsements=endorsements,
         )
+        self._spill = self._spill_files()
         self.journal = StoredJournal(
             self._store,
             run,
             run_id=run.run_id,
             ids_unique=self.ids_unique,
             desk=environment.desk,
+            spill=self._spill,
+            pause=environment.pause,
+            note_outside=self._note_head,
         )
         self.doubts = Doubts(
             run, environment=environment, journal=self.journal, gateway=self.gateway
@@ -170,7 +174,7 @@ class MoneyOfRun:
                 it.
         """
         count, ours = 0, self._run.account
-        for path, spilled in self._spill().stored_files():
+        for path, spilled in self._spill.stored_files():
             if (spilled.merchant_id, spilled.account_id) != ours:
                 continue
             if spilled.kind == REPLY:
@@ -186,7 +190,7 @@ class MoneyOfRun:
             count += 1
         return count
 
-    def _spill(self) -> Spill:
+    def _spill_files(self) -> Spill:
         """The spill files of the account: beside its reports, else beside the database."""
         database = self._store.path
         beside = () if database is None else (database.with_name(f"{database.name}.{FOLDER}"),)
@@ -446,18 +450,12 @@ class MoneyOfRun:
         """
         environment = self._environment
         self._note_head()
-        spill = self._spill()
         with held_back() as reported_to_end:
-            spill.reserve()
+            self._spill.reserve()
             try:
                 sender = Sender(
                     gateway=self.gateway,
-                    journal=LastingJournal(
-                        self.journal,
-                        spill=spill,
-                        pause=environment.pause,
-                        note_outside=self._note_head,
-                    ),
+                    journal=self.journal,
                     clock=environment.clock,
                     new_id=environment.new_id,
                     crash_point=environment.crash_point,
@@ -469,7 +467,7 @@ class MoneyOfRun:
                 )
                 sent = asyncio.run(sending_all)
             finally:
-                spill.free()
+                self._spill.free()
         # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
         self.doubts.note_refund_numbers()
         # Only what is on the disk: a noted head that the database lacks would mean a restored one.

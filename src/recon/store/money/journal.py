@@ -10,11 +10,11 @@ The last look at a batch's rows, in the transaction that claims them: may each s
 Between the judgement of a night and its claim people may have taken a row back, and another night
 may have carried out what a row means. Nothing leaves on the word of an earlier look.
 
-The sender's journal (`LastingJournal`) is over a database that may go away at any moment, also in
-the middle of a commit: that happened or not. So nothing is concluded from the error: the batch is
-read again by its id. A claim that is not there, or not ours, sends nothing. An answer that cannot
-be written is kept in a file first and written when the database is back; where it does not come
-back in time the night stops, and the next one reads the file.
+A database may go away at any moment, also in the middle of a commit: that happened or not. So of a
+batch that is claimed here nothing is concluded from the error: it is read again by its id. A claim
+that is not there, or not ours, sends nothing. An answer that cannot be written is kept in a file
+first and written when the database is back; where it does not come back in time the night stops,
+and the next one reads the file.
 """
 
 import hashlib
@@ -61,6 +61,10 @@ STATE_OF: Mapping[ReplyOutcome, InstructionState] = {
 CLOSED = "closed"
 CODE_CHARACTERS = 40
 STATUS_CHARACTERS = 20
+BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4))
+"""Pauses before the database is tried again; a PostgreSQL that was killed needs about five."""
+NO_PLACE = Spill(())
+"""Where there is no file beside the database: only where nothing real is sent."""
 _IN_FLIGHT = InstructionState.IN_FLIGHT
 _SETTLE_ATTEMPT = (
     update(attempt)
@@ -98,17 +102,34 @@ class StoredJournal:
         run_id: str,
         ids_unique: bool = False,
         desk: HeldKeys = NO_KEYS,
+        spill: Spill = NO_PLACE,
+        pause: Callable[[timedelta], None] = lambda _: None,
+        note_outside: Callable[[], None] = lambda: None,
     ) -> None:
         """The journal of a run.
 
-        `ids_unique` is what the merchant declares of request ids; without the public key of the
-        `desk` nothing that people approved is ever claimed.
+        Args:
+            store: the database.
+            owner: the account.
+            run_id: of the run that writes.
+            ids_unique: what the merchant declares of request ids.
+            desk: without its public key nothing that people approved is ever claimed.
+            spill: where an answer is stored that the database does not take.
+            pause: lets time pass.
+            note_outside: notes the newest link of the history in the head file before a byte
+                leaves; raises ReconError where it cannot, or where that file has a link that the
+                database lacks.
         """
         self._store = store
         self._endorsed = Endorsed(desk)
         self._ids_unique = ids_unique
         self._run_id = run_id
         self._account = account_of(owner)
+        self.note_outside = note_outside
+        self._spill = spill
+        self._pause = pause
+        self._requests: dict[str, PreparedRequest] = {}
+        """Batches that were claimed here and are not closed yet."""
 
     @property
     def keys(self) -> dict[str, str]:
@@ -143,6 +164,8 @@ class StoredJournal:
     ) -> Mapping[str, str]:
         """T1: approved -> in flight for every row, or nothing at all.
 
+        It returns only when the claim is in the database and this run's own, or was refused.
+
         Returns:
             Why rows may not leave after all, by instruction id; then nothing was claimed.
 
@@ -151,6 +174,21 @@ class StoredJournal:
             GateClosedError: a row is not what the history bound, or not what people agreed to as
                 far as the desk's signature shows; nothing was claimed.
         """
+        self._requests[batch_id] = request
+        try:
+            return self._claim(batch_id, rows, request=request, at=at)
+        except StoreError:
+            own = BatchStatus("claimed", self._run_id, request.body_sha256, "", claimed_at=at)
+            if self._is_claimed(batch_id, own=own):
+                return {}
+            # The commit may still arrive: whoever finds the claim then must know.
+            reason = "the database ended the claim with an error, so nothing was sent"
+            self._save(batch_id, {"kind": NOT_SENT, "at": at, "reason": reason})
+            raise
+
+    def _claim(
+        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
         with self._store.writing() as connection:
             # Whoever takes over closes this run in a transaction before or after this one.
             if lost := self._lost_place(connection):
@@ -281,17 +319,6 @@ class StoredJournal:
 
         self._commit(batch_id, write, is_done=_is_closed, spilled=spilled)
 
-    def _commit(
-        self,
-        batch_id: str,  # noqa: ARG002 - for a journal that looks again
-        write: Callable[[], None],
-        *,
-        is_done: Callable[[BatchStatus], bool],  # noqa: ARG002 - as above
-        spilled: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
-    ) -> None:
-        """One transaction; `spilled` is what of an answer is kept where it cannot be written."""
-        write()
-
     def _rows_in_flight(self, connection: Connection, batch_id: str) -> list[Instruction]:
         """The instructions of a batch in its order, for who may bring it to an end.
 
@@ -317,50 +344,6 @@ class StoredJournal:
                 raise Defect(msg)
         return items
 
-
-BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4))
-"""Pauses before the database is tried again; a PostgreSQL that was killed needs about five."""
-
-
-class LastingJournal(StoredJournal):
-    """Implements `instructions.sender.Journal`."""
-
-    def __init__(
-        self,
-        journal: StoredJournal,
-        *,
-        spill: Spill,
-        pause: Callable[[timedelta], None],
-        note_outside: Callable[[], None],
-    ) -> None:
-        """The journal of a run, for its sender.
-
-        `pause` lets time pass; `note_outside` notes the newest link of the history in the head
-        file, or nothing may leave.
-        """
-        vars(self).update(vars(journal))  # that very journal, but for how it commits
-        self.note_outside = note_outside
-        self._spill = spill
-        self._pause = pause
-        self._requests: dict[str, PreparedRequest] = {}
-        """Batches that were claimed here and are not closed yet."""
-
-    def claim(
-        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
-    ) -> Mapping[str, str]:
-        """T1; returns only when the claim is in the database and this run's own, or was refused."""
-        self._requests[batch_id] = request
-        try:
-            return super().claim(batch_id, rows, request=request, at=at)
-        except StoreError:
-            own = BatchStatus("claimed", self._run_id, request.body_sha256, "", claimed_at=at)
-            if self._is_claimed(batch_id, own=own):
-                return {}
-            # The commit may still arrive: whoever finds the claim then must know.
-            reason = "the database ended the claim with an error, so nothing was sent"
-            self._save(batch_id, {"kind": NOT_SENT, "at": at, "reason": reason})
-            raise
-
     def _is_claimed(self, batch_id: str, *, own: BatchStatus) -> bool:
         """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
         for wait in BACK_AFTER:
@@ -381,11 +364,16 @@ class LastingJournal(StoredJournal):
         is_done: Callable[[BatchStatus], bool],
         spilled: Mapping[str, Any] | None = None,
     ) -> None:
-        """One transaction, until it is known to be in the database."""
+        """One transaction; of a batch that was claimed here until it is known to be committed.
+
+        `spilled` is what of an answer is stored in a file meanwhile.
+        """
         saved: Path | None = None
         try:
             write()
         except StoreError as error:
+            if batch_id not in self._requests:
+                raise
             saved = self._save(batch_id, spilled) if spilled else None
             if not self._was_written(batch_id, write, is_done=is_done):
                 raise StoreError(_reported(batch_id, saved=saved, cause=error)) from error

@@ -20,6 +20,7 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
 from recon.steps.admin.verify import verify
+from recon.steps.money.gate import ENTITY as DATABASE
 from recon.steps.month import close as closed_view_module
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.close import (
@@ -30,7 +31,6 @@ from recon.steps.month.close import (
     prepared_close,
     seen_close,
 )
-from recon.steps.money.gate import ENTITY as DATABASE
 from recon.steps.month.folders import period_folder
 from recon.steps.month.signing import CloseDecision, MonthToSign, sign_close
 from recon.steps.night import whole_night as night

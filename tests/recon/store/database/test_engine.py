@@ -28,13 +28,13 @@ from sqlalchemy import (
 from recon.model.errors import ConfigurationError, NightHeldError, StoreError, StoreLockedError
 from recon.model.nights import Mode, NightRequest
 from recon.store.database import engine
-from recon.store.schema.columns import among
 from recon.store.database.engine import COMPILED, Store, check_settings, open_store, parse_url
 from recon.store.database.migrate import check_revision, newest_revision, upgrade
 from recon.store.database.night_lock import Process, account_lock, lock_stands
 from recon.store.nights import runs
 from recon.store.schema import run
 from recon.store.schema import run as run_table
+from recon.store.schema.columns import among
 
 
 def test_settings_of_money_took_effect(sqlite_url: str) -> None:

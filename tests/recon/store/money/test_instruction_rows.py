@@ -91,7 +91,11 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run)
         assert again == []
         assert case_rows.open_cases(connection, run) == []
         assert not case_rows.has_case(connection, "i1", open_only=True)
-        events = [row.event for row in history.links_of(connection, ["i1"], entity="instruction")]
+        events = [
+            row.event
+            for entity in ("instruction", "case")
+            for row in history.links_of(connection, ["i1"], entity=entity)
+        ]
         assert events == ["confirmed", "opened", "closed"]
         assert history.verify(connection)[1] == ""
 

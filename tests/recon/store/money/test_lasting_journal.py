@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from recon.instructions.sender import Sent
 from recon.model.errors import StoreError
+from recon.steps.money.sender import Sent
 from recon.store.database.engine import Store, open_store
 from recon.store.money import journal as stored_journal
-from recon.store.money.journal import LastingJournal, StoredJournal
+from recon.store.money.journal import StoredJournal
 from recon.store.money.spill import NOT_SENT, REPLY, Spill
 from recon.store.nights.runs import Run
 from tests.recon.store.dropping_proxy import DroppingProxy
@@ -36,11 +36,12 @@ def proxy(migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, orders: list) -> Sent:
-    journal = LastingJournal(
-        StoredJournal(store, run, run_id=run.run_id),
+    journal = StoredJournal(
+        store,
+        run,
+        run_id=run.run_id,
         spill=spill,
         pause=lambda much: time.sleep(much.total_seconds()),
-        note_outside=lambda: None,
     )
     return send(store, run, orders, gateway=gateway, journal=journal)
 

@@ -19,9 +19,9 @@ from recon.gateway_client import (
 )
 from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
-from recon.instructions.sender import Sender, Sent
 from recon.model.errors import Defect, OutputError
 from recon.model.terms import GatewayState, InstructionKind
+from recon.steps.money.sender import Sender, Sent
 from tests.recon.instructions.sample_instructions import (
     IBAN,
     INSTRUCTION,

@@ -3,7 +3,7 @@
 Each batch goes through T1 claim -> S send -> T2a keep the reply -> T2b outcomes; T1, T2a and T2b
 are one database transaction each, with no network inside, and S has no database inside. There is
 no retry but for requests that surely did not leave. A crash at any point leaves either nothing
-sent, or rows in flight that the next start turns into doubt. Only `steps/money` calls this.
+sent, or rows in flight that the next start turns into doubt.
 
 The connection is opened after the claim, not before it: the transport tells what surely did not
 leave by watching one connection from its first byte, and a socket that waits through a commit may
@@ -15,11 +15,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
 from recon.gateway_client import (
-    BatchReply,
     CertificateError,
     NotSentError,
     PreparedRequest,
@@ -34,6 +32,7 @@ from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import Defect, ReconError
 from recon.model.step_progress import Way
 from recon.model.terms import Clock
+from recon.store.money.journal import StoredJournal
 
 BATCHES_IN_DOUBT_MAX = 2
 """After this many batches with doubt in a row nothing more is sent tonight."""
@@ -57,48 +56,6 @@ def since_boot() -> timedelta:
 async def pause(much: timedelta) -> None:
     """Let time pass."""
     await asyncio.sleep(much.total_seconds())
-
-
-class Journal(Protocol):
-    """The journal as the sender needs it; `store/money/journal.py` implements it."""
-
-    def halted(self) -> str:
-        """Why nothing more may be sent by anybody; "" when money may move."""
-        ...
-
-    def claim(
-        self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
-    ) -> Mapping[str, str]:
-        """T1: approved -> in flight, with the batch and its masked body; all or nothing.
-
-        Returns:
-            Instruction id -> why it may not leave; empty when all rows were claimed, else none.
-        """
-        ...
-
-    def note_outside(self) -> None:
-        """Note the newest link of the history outside the database, before a byte leaves.
-
-        Raises:
-            ReconError: it cannot be noted, or what was noted is not in the database.
-        """
-        ...
-
-    def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
-        """The request surely did not leave: in flight -> approved."""
-        ...
-
-    def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
-        """Nothing usable came back: in flight -> in doubt."""
-        ...
-
-    def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
-        """T2a: the hash of the reply as received, and `saved`, what of it may be stored."""
-        ...
-
-    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
-        """T2b: outcomes of every row; closes the batch."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +103,7 @@ class Sender:
         self,
         *,
         gateway: GatewayOfMoney,
-        journal: Journal,
+        journal: StoredJournal,
         clock: Clock,
         new_id: Callable[[], str],
         crash_point: Callable[[str], None],
