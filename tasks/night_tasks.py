@@ -48,7 +48,7 @@ def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> 
     Raises:
         ReconError: what the step could not continue from, one sentence without payload.
     """
-    from recon.steps.runtime.stages import measured
+    from recon.steps.runtime.night_end import measured
 
     with sentences_only(step.__name__), opened_environment() as environment:
         do = partial(step, run_id, environment=environment, **options)

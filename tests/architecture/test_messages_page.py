@@ -24,7 +24,7 @@ ROOMS = ("archive", "steps/runtime", "steps/money", "steps/night", "store", "wor
 """Where they come from; other rooms refuse settings, which `recon doctor` names one by one."""
 ASIDE = frozenset(
     {
-        *("steps/runtime/desk.py", "steps/runtime/desk.py", "steps/runtime/identity.py"),
+        *("steps/runtime/identity.py", "steps/runtime/identity.py", "steps/runtime/identity.py"),
         *("steps/money/by_hand.py", "steps/money/approve.py", "steps/night/notices.py"),
         *("store/database/migrations", "store/database/roles.py", "store/people/decision_rows.py"),
     }

@@ -233,7 +233,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     for module, names in _by_themselves(played).items():
         put(module, **names)
     put("recon.steps.night.notices", notifying=played.telling)
-    put("recon.steps.runtime.stages", measured=lambda _name, do, **_: do())
+    put("recon.steps.runtime.night_end", measured=lambda _name, do, **_: do())
     put("recon.steps.night.query", query=query)
     put("recon.steps.night.report", report=report, Workbooks=dict)
     for module, name in SIMPLE_STEPS.items():

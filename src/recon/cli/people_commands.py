@@ -296,7 +296,7 @@ def desk(
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
     from recon.steps.acts import Place, hear
-    from recon.steps.runtime.desk import go_on_restored, refuse_open_files, remember, the_desk
+    from recon.steps.runtime.identity import go_on_restored, refuse_open_files, remember, the_desk
     from reports.workbook_io import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))

@@ -51,9 +51,16 @@ from recon.steps.month.signing import (
     sign_close,
 )
 from recon.steps.night.report import Workbooks, rebuild_answered
-from recon.steps.runtime.desk import refuse_lost, refuse_open_files, remember, the_desk
 from recon.steps.runtime.environment import Environment, one_account
-from recon.steps.runtime.identity import Person, identify, speaker
+from recon.steps.runtime.identity import (
+    Person,
+    identify,
+    refuse_lost,
+    refuse_open_files,
+    remember,
+    speaker,
+    the_desk,
+)
 
 TEXT_CHARACTERS_MAX = 4_000
 FILE_NAME_CHARACTERS_MAX = 255

@@ -32,7 +32,7 @@ from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import speaker
 from recon.steps.runtime.night_folder import storages_of
-from recon.steps.runtime.stored_answers import order_numbers
+from recon.steps.runtime.shown_answers import order_numbers
 from recon.store.database import outside_heads
 from recon.store.database.history import Head
 from recon.store.database.outside_heads import HeadFile

@@ -10,7 +10,7 @@ import pytest
 
 from recon.matching.breaks.result import MATCH_COLUMNS
 from recon.model.figures import ListFile, NightFigures
-from recon.steps.runtime.csv_columns import csv_of
+from recon.steps.compare.csv_columns import csv_of
 from reports.reading.workbook_check import companion_problems, sha256_of, sheet_totals, totals_in
 from reports.workbook import write_workbook
 

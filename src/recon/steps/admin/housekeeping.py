@@ -34,11 +34,11 @@ from recon.notify.night_log import LOG_VARIABLE
 from recon.steps.admin.verify import forgotten_folders, night_files
 from recon.steps.month.folders import close_problems
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_end import FOLDER as METRICS
 from recon.steps.runtime.night_folder import (
     folder_of,
     storage_of,
 )
-from recon.steps.runtime.stages import FOLDER as METRICS
 from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database import history

@@ -42,7 +42,7 @@ from recon.model.gateway_holds import (
 from recon.model.money import format_minor_units
 from recon.model.terms import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.runtime.csv_columns import csv_of, csv_parts, plain_text
+from recon.steps.compare.csv_columns import csv_of, csv_parts, plain_text
 
 BREAKS = "breaks.csv"
 BREAKS_CSV = tuple(name for name in BREAK_COLUMNS if name != "about")

@@ -23,8 +23,8 @@ from recon.model.terms import KeyAnswer
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.runtime.environment import Environment, seconds_left
 from recon.steps.runtime.night_folder import storages_of
-from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_answers import (
+from recon.steps.runtime.shown_answers import (
+    ShownAnswers,
     order_numbers,
     reply_rows,
     save,
@@ -97,7 +97,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     since = window_start(run, rules=environment.settings.rules)
     with environment.store.reading() as connection:
         ordered = StoredOrders(connection, run, storages_of(environment))
-        orders = order_numbers(ordered.numbers(spans=[(since, None)])).column
+        orders = order_numbers(ordered.numbers(spans=[(since, None)]))
         answered = ShownAnswers(connection, run, environment).rows(columns=["answer"])
     # Own orders without a payment, and payments without an own order.
     answer = answered["answer"].cast(pa.string())
@@ -113,7 +113,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         try:
             replies = asyncio.run(
                 ask(
-                    lonely[:],
+                    lonely.to_pylist(),
                     account=(run.merchant_id, account_id),
                     settings=environment.settings,
                     clock=environment.clock,

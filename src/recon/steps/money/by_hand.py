@@ -26,7 +26,7 @@ from recon.privacy.own_files import make_folder
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.stored_answers import note_asked, reply_rows, save, seal, this_moment
+from recon.steps.runtime.shown_answers import note_asked, reply_rows, save, seal, this_moment
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
 from recon.store.nights import runs

@@ -27,11 +27,16 @@ from recon.model.errors import HistoryBrokenError, UsageError
 from recon.model.terms import ControlTotal, InstructionKind, InstructionState
 from recon.privacy.own_files import make_folder
 from recon.steps.files.incomplete import WHOLE_FILE
-from recon.steps.runtime.desk import lost_endorsement
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.identity import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, Person, agreed
+from recon.steps.runtime.identity import (
+    ACCEPT_RESTORE,
+    REASON_CHARACTERS_MAX,
+    Person,
+    agreed,
+    lost_endorsement,
+)
 from recon.steps.runtime.predecessor import release_ended
-from recon.steps.runtime.stored_answers import unbound
+from recon.steps.runtime.shown_answers import unbound
 from recon.store import Connection
 from recon.store.database import history, record
 from recon.store.database.engine import Store

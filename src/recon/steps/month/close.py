@@ -26,6 +26,7 @@ from recon.model.resolutions import StoredAnswer, with_answers
 from recon.privacy.own_files import make_folder, replace_result
 from recon.steps.approvals.people import DOUBTFUL
 from recon.steps.approvals.sign_off import not_looked_after
+from recon.steps.compare.csv_columns import csv_parts
 from recon.steps.month.folders import (
     UNREAD,
     closed_folder,
@@ -52,7 +53,6 @@ from recon.steps.month.statement import (
     sums_of,
     unreported_refunds,
 )
-from recon.steps.runtime.csv_columns import csv_parts
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.predecessor import STILL_OPEN
 from recon.steps.runtime.stored_results import StoredResult

@@ -16,7 +16,7 @@ The gateway's query in shards, one after another over the same connections.
 
 import asyncio
 import math
-from collections.abc import Awaitable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, closing
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,16 +32,14 @@ from recon.model.terms import KeyAnswer
 from recon.steps.compare.siblings import ask_siblings, settled_since
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.files.store_ledger import store_ledger
-from recon.steps.runtime import stored_answers
+from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment, seconds_left
 from recon.steps.runtime.night_folder import storages_of
 from recon.steps.runtime.predecessor import previous_night
-from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_answers import (
+from recon.steps.runtime.shown_answers import (
     Moment,
-    Numbers,
-    OrderNumbers,
     ReplyRows,
+    ShownAnswers,
     order_numbers,
     reply_rows,
     this_moment,
@@ -105,13 +103,13 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     else:
         with environment.store.reading() as connection:
             keys = order_numbers([instruction_rows.touched(connection, run)])
-    waiting = stored_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+    waiting = shown_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
     del keys  # nobody holds them while the gateway is asked
     unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
     # Before anything is claimed: who changes an answer from here on is refused.
-    stored_answers.seal(run, environment=environment)
+    shown_answers.seal(run, environment=environment)
     step = "query" if phase == BASELINE else "query again"
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
@@ -126,16 +124,14 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     return StepSummary(step, sentence + unkept, figures)
 
 
-def _ask_all(
-    keys: Sequence[str], *, run: Run, phase: str, environment: Environment
-) -> Sequence[str]:
+def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) -> Sequence[str]:
     """Ask about the keys and store the answers; a silent gateway is asked no further.
 
     Returns:
         What the gateway told beside answers, in words, each once, the first by the alphabet.
     """
     rows_of = partial(reply_rows, run, phase=phase)
-    save = partial(stored_answers.save, run, environment=environment)
+    save = partial(shown_answers.save, run, environment=environment)
     done, last_reason = 0, ""
     account = run.account
     held: list[ReplyRows] = []
@@ -165,7 +161,7 @@ def _ask_all(
         save(*held)
     why = f"not asked any more: {last_reason.removeprefix('not asked any more: ')}"
     for start in range(done, len(keys), KEYS_PER_FILE):
-        some = keys[start : start + KEYS_PER_FILE]
+        some = keys[start : start + KEYS_PER_FILE].to_pylist()
         not_asked = KeyAnswers(dict.fromkeys(some, (KeyAnswer.FAILED, why)), ())
         save(rows_of(not_asked, asked=this_moment(environment)))
     return unused
@@ -184,7 +180,7 @@ def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
     return f"{sentence}, {unmapped} with an unmapped code." if unmapped else f"{sentence}."
 
 
-def orders_in_question(run: Run, *, environment: Environment) -> OrderNumbers:
+def orders_in_question(run: Run, *, environment: Environment) -> pa.Array:
     """Every order that the gateway is asked about before money moves.
 
     Raises:
@@ -193,13 +189,13 @@ def orders_in_question(run: Run, *, environment: Environment) -> OrderNumbers:
     before = previous_night(run, environment=environment)
     with environment.store.reading() as connection:
         named = _named(connection, run, before=before, environment=environment)
-        every = order_numbers(named).column
-    return OrderNumbers(every.filter(pc.not_equal(every, "")))
+        every = order_numbers(named)
+    return every.filter(pc.not_equal(every, ""))
 
 
 def _named(
     connection: Connection, run: Run, *, before: Run | None, environment: Environment
-) -> Iterator[Numbers]:
+) -> "Iterator[pa.Array | pa.ChunkedArray | Iterable[str]]":
     """What names orders that are to be asked about."""
     rules = environment.settings.rules
     since = window_start(run, rules=rules)
@@ -261,7 +257,7 @@ KEYS_PER_SHARD_MAX = 1_000
 
 
 def asked_in_shards(
-    keys: Sequence[str],
+    keys: pa.Array,
     *,
     account: tuple[str, str],
     environment: Environment,
@@ -276,8 +272,8 @@ def asked_in_shards(
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
     starts = range(0, len(keys), KEYS_PER_SHARD_MAX)
-    # Keys may be a column: each part's texts are made when it is asked about.
-    parts = (keys[start : start + KEYS_PER_SHARD_MAX] for start in starts)
+    # The texts of each part are made when it is asked about.
+    parts = (keys[start : start + KEYS_PER_SHARD_MAX].to_pylist() for start in starts)
     way = Way("orders asked", of=len(keys))
     pace = pace_of(environment.settings.gateway, ends_in_seconds=ends_in_seconds)
     opening = asking(

@@ -39,9 +39,9 @@ from recon.steps.night.notices import notifying
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
 from recon.steps.runtime.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
+from recon.steps.runtime.night_end import measured
 from recon.steps.runtime.predecessor import refuse_closed, stated_of_predecessor
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stages import measured
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
 from recon.store.money import sending_rows

@@ -21,10 +21,10 @@ from recon.steps.compare.sealed_inputs import seal_inputs, write_compared
 from recon.steps.compare.selection import RunReading
 from recon.steps.compare.stored_sources import row_ranges, rows_of_range, sources_of_night
 from recon.steps.night import whole_night as night
-from recon.steps.runtime import stored_answers
+from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import bind, storages_of
-from recon.steps.runtime.stored_answers import Moment, reply_rows
+from recon.steps.runtime.shown_answers import Moment, reply_rows
 from recon.steps.runtime.stored_books import StoredBooks, write_books
 from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs, settlement_rows
@@ -202,7 +202,7 @@ def drop_many(merchant: Merchant, numbers: list[str]) -> None:
 
 def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
     """Answers about all of them, as the gateway would give them."""
-    stored_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
+    shown_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
     payments = [
         {
             "order_no": number,
@@ -217,7 +217,7 @@ def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
     rows = reply_rows(run, KeyAnswers(said, (*payments,)), asked=Moment(AT, NEVER_READ, 0))
-    stored_answers.save(run, rows, environment=environment)
+    shown_answers.save(run, rows, environment=environment)
 
 
 BYTES_A_LINE = 340

@@ -10,8 +10,7 @@ from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.runtime.desk import name_of
-from recon.steps.runtime.identity import identify
+from recon.steps.runtime.identity import identify, name_of
 from recon.store.money.sending_rows import turn_switch
 from recon.store.nights import runs
 from recon.store.schema import endorsement

@@ -26,13 +26,16 @@ from recon.steps.approvals.returned_answers import Form
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.runtime.desk import go_on_restored, lost_endorsement, name_of, refuse_open_files
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import (
     WRONG_CODES_MAX,
     Person,
     endorsements_for_signer,
+    go_on_restored,
     identify,
+    lost_endorsement,
+    name_of,
+    refuse_open_files,
     waiting_decisions,
 )
 from recon.store.database.engine import Store, parse_url

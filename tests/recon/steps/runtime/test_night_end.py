@@ -21,7 +21,6 @@ from recon.model.terms import End, Verdict
 from recon.steps.approvals import people
 from recon.steps.money.gate import stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.runtime import stages
 from recon.steps.runtime.environment import (
     CLOCK_VARIABLE,
     ending_in_order,
@@ -29,7 +28,7 @@ from recon.steps.runtime.environment import (
     held_back,
     system_clock,
 )
-from recon.steps.runtime.night_end import NightEnd, end_of
+from recon.steps.runtime.night_end import NightEnd, end_of, measured
 from recon.store.nights import runs
 from recon.store.nights.runs import Stop
 from reports.workbook_io import workbooks
@@ -213,7 +212,7 @@ def test_a_stage_that_fails_is_noted_by_its_kind_only(merchant: Any) -> None:
         night.hold(merchant.request, environment=environment) as run_id,
         pytest.raises(ReconError),
     ):
-        stages.measured("ingest", fails, run_id=run_id, environment=environment)
+        measured("ingest", fails, run_id=run_id, environment=environment)
 
     (stage,) = _metrics(merchant)["stages"]
     assert (stage["failed"], stage["rows"]) == ("ReconError", {})
@@ -229,7 +228,7 @@ def test_figures_that_cannot_be_written_stop_nothing(merchant: Any) -> None:
         merchant.environment() as environment,
         night.hold(merchant.request, environment=environment) as run_id,
     ):
-        got = stages.measured("ingest", lambda: summary, run_id=run_id, environment=environment)
+        got = measured("ingest", lambda: summary, run_id=run_id, environment=environment)
 
     assert got is summary
     assert folder.read_text() == "in the way"
@@ -239,7 +238,7 @@ def test_what_a_step_says_is_masked_once_for_every_sink(merchant: Any) -> None:
     """The command line, the log of nights, the figures and Prefect get the sentence from here."""
     quoted = StepSummary("ingest", "order 4929-7801-6452-3877 of caf\udce9.csv")
     with merchant.environment() as environment:
-        done = stages.measured("ingest", lambda: quoted, run_id="none", environment=environment)
+        done = measured("ingest", lambda: quoted, run_id="none", environment=environment)
     assert done.sentence == "order 4929-78**-****-3877 of caf\\xe9.csv"
 
 

@@ -25,11 +25,16 @@ from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import risk_reported
-from recon.steps.runtime import stored_answers
+from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import BOOKS, bind, links, storage_of
-from recon.steps.runtime.shown_answers import ShownAnswers, seen_of
-from recon.steps.runtime.stored_answers import EVERY_COLUMN, Moment, reply_rows
+from recon.steps.runtime.shown_answers import (
+    EVERY_COLUMN,
+    Moment,
+    ShownAnswers,
+    reply_rows,
+    seen_of,
+)
 from recon.steps.runtime.stored_books import StoredBooks, sums_of_entries, write_books
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
@@ -73,7 +78,8 @@ class Asking:
     def ask(self, *keys: str, phase: str = BASELINE) -> list[str]:
         """Note keys; those that wait."""
         run, environment = self.run, self.environment
-        return [*stored_answers.note_asked(run, phase=phase, keys=keys, environment=environment)]
+        waiting = shown_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+        return waiting.to_pylist()
 
     def keep(
         self,
@@ -85,11 +91,11 @@ class Asking:
         """Keep answers."""
         got, asked = KeyAnswers(said, payments), Moment(AT, NEVER_READ, ASKED_AFTER)
         rows = reply_rows(self.run, got, asked=asked, phase=phase, account_id=account)
-        stored_answers.save(self.run, rows, environment=self.environment)
+        shown_answers.save(self.run, rows, environment=self.environment)
 
     def seal(self) -> None:
         """End the query."""
-        stored_answers.seal(self.run, environment=self.environment)
+        shown_answers.seal(self.run, environment=self.environment)
 
     def told(self, question: str, *words: Any, **options: Any) -> Any:
         """The answer to a question, from what is committed now."""
@@ -116,7 +122,7 @@ class Asking:
     def unbound(self) -> Any:
         """Why money would wait."""
         with self.environment.store.reading() as connection:
-            return stored_answers.unbound(connection, self.run, environment=self.environment)
+            return shown_answers.unbound(connection, self.run, environment=self.environment)
 
 
 def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking: Asking) -> None:

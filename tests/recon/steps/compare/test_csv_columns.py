@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recon.model.errors import Defect
 from recon.model.money import format_minor_units
-from recon.steps.runtime.csv_columns import csv_of
+from recon.steps.compare.csv_columns import csv_of
 
 COLUMNS = ("order_no", "exposure", "currency", "age_days", "due_at", "reason")
 NAMES = st.text(st.sampled_from(list("ab,\"\n é;'=")), max_size=6)
