@@ -219,7 +219,7 @@ class Earlier:
     file_name: str
     """"" when it came with no file."""
     state: InstructionState
-    is_again: bool = False
+    is_again: bool
     """A capture that was planned a second time: no row of a file means it."""
 
 
@@ -227,24 +227,44 @@ class Known:
     """Instructions that the journal already has, oldest first, by what they are about."""
 
     def __init__(
-        self, earlier: Iterable[Earlier] = (), *, shown: Mapping[str, str] | None = None
+        self,
+        journal: Iterable[tuple[Instruction, str]] = (),
+        *,
+        shown: Mapping[str, str] | None = None,
     ) -> None:
-        """Take what there is; `shown`: order -> the one transaction the gateway shows for it."""
+        """Take what there is.
+
+        Args:
+            journal: Instructions, each with the name of its file ("" without one).
+            shown: Order -> the one transaction that the gateway shows for it.
+        """
         self.shown = shown or {}
         self._by_key: dict[str, Earlier] = {}
         self._by_request: dict[str, Earlier] = {}
         self._about: dict[tuple[str, ...], list[Earlier]] = defaultdict(list)
         """kind and subject, order or payment -> earlier ones"""
-        for instruction in earlier:
-            self.note(instruction)
+        for instruction, file_name in journal:
+            self.note(instruction, file_name=file_name)
 
-    def note(self, instruction: Earlier) -> None:
+    def note(self, item: Instruction, *, file_name: str) -> None:
         """Remember one instruction."""
-        self._by_key[instruction.natural_key] = instruction
-        if instruction.intention.request_id:
-            self._by_request.setdefault(plain_id(instruction.intention.request_id), instruction)
-        for key in _places(instruction.intention):
-            self._about[key].append(instruction)
+        earlier = Earlier(
+            self.meant(item),
+            item.instruction_id,
+            item.natural_key,
+            file_name,
+            item.state,
+            is_again=bool(item.again_for),
+        )
+        self._by_key[earlier.natural_key] = earlier
+        if item.request_id:
+            self._by_request.setdefault(plain_id(item.request_id), earlier)
+        for key in _places(earlier.intention):
+            self._about[key].append(earlier)
+
+    def meant(self, item: "Instruction | Action") -> Intention:
+        """What is intended, with the payment that is shown for the order."""
+        return Intention.of(item, shown=self.shown.get(item.order_no, ""))
 
     def of_key(self, natural_key: str) -> Earlier | None:
         """The instruction of a natural key."""
@@ -378,7 +398,7 @@ def plan(
     for action in planning.actions:
         wanted, planned_id = planning.resolved(action)
         if not planned_id:
-            meant = planning.meant(wanted)
+            meant = known.meant(wanted)
             because, repeats = planning.hold(wanted, meant)
             limit = ""
             if allowance and wanted.kind is InstructionKind.PAYOUT:
@@ -404,7 +424,7 @@ def plan(
                 gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
                 repeats=named(repeat.instruction_id for repeat in repeats[:REPEATS_NAMED_MAX]),
             )
-            planning.note(wanted, meant, instruction=instruction)
+            planning.note(wanted, instruction=instruction)
             new.append(instruction)
             planned_id = instruction.instruction_id
         links.append((action.action_id, planned_id))
@@ -424,14 +444,14 @@ class _Planning:
         """File, kind and order -> what the file's rows mean."""
         for action in actions:
             key = (action.file_id, action.kind, action.order_no)
-            self._asked[key].append(self.meant(action))
+            self._asked[key].append(known.meant(action))
 
     def resolved(self, action: Action) -> tuple[Action, str]:
         """The action with what it asks for beside earlier ones, and the instruction it stands for.
 
         The id is "" when it is a new one. A blank refund asks for what is left of its row's figure.
         """
-        meant = self.meant(action)
+        meant = self._known.meant(action)
         if planned_id := self._same_again(action, meant):
             return action, planned_id
         before = self._before(action, meant)
@@ -440,7 +460,7 @@ class _Planning:
         rest = replace(action, action_amount=action.row.asked(action.kind, before=before))
         if rest.amount != action.amount:
             # Those that may still move are counted before it: only an ended one can be this rest.
-            alike = self._known.alike(self.meant(rest))
+            alike = self._known.alike(self._known.meant(rest))
             return rest, self._reported_again(rest, [one for one in alike if one.state in _ENDED])
         if action.kind is not InstructionKind.REFUND or before != action.amount:
             return action, ""
@@ -526,22 +546,10 @@ class _Planning:
         numbered = (f"{key}{number}" for number in count(1))
         return next(earlier for earlier in numbered if self._known.of_key(earlier) is None)
 
-    def note(self, action: Action, meant: Intention, *, instruction: Instruction) -> None:
+    def note(self, action: Action, *, instruction: Instruction) -> None:
         """A new instruction, which later rows may repeat."""
         self._taken.add((action.file_id, instruction.instruction_id))
-        self._known.note(
-            Earlier(
-                meant,
-                instruction.instruction_id,
-                instruction.natural_key,
-                action.file_name,
-                instruction.state,
-            )
-        )
-
-    def meant(self, action: Action) -> Intention:
-        """What the row means, with the payment that is shown for its order."""
-        return Intention.of(action, shown=self._known.shown.get(action.order_no, ""))
+        self._known.note(instruction, file_name=action.file_name)
 
     def _id_used(self, action: Action, meant: Intention) -> str:
         """That its request id was used for something else."""

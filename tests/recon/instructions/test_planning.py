@@ -14,7 +14,6 @@ from recon.instructions.planning import (
     RULE_APPROVER,
     TWO_PEOPLE,
     Action,
-    Earlier,
     Known,
     OrderRow,
     Plan,
@@ -232,22 +231,18 @@ def test_a_blank_refund_asks_for_what_is_left_of_its_rows_figure(request_id: str
     told = replace(_row_of(1_000, file=2, name="orders-2.csv"), request_id=request_id)
     grown = _planned(told, known=known, prefix="rest")
     again = _planned(replace(told, file_id=3), known=known)
-    ended = Known(replace(one, state=_state_of(one)) for one in _every(known, told))
+    (of_first,), (of_rest,) = first.new, grown.new
+    journal = [
+        (replace(of_first, state=InstructionState.CONFIRMED), "orders-1.csv"),
+        (replace(of_rest, state=InstructionState.REJECTED), "orders-2.csv"),
+    ]
+    ended = Known(journal)
     after = _planned(replace(told, file_id=4), known=ended)
 
     assert [one.amount for made in (first, grown) for one in made.new] == [660, 340]
     assert {one.hold for made in (first, grown) for one in made.new} == {""}
     assert (again.new, after.new) == ((), ())
     assert again.links[0][1] == after.links[0][1] == grown.new[0].instruction_id
-
-
-def _every(known: Known, action: Action) -> list[Earlier]:
-    return known.beside(Intention.of(action))
-
-
-def _state_of(one: Earlier) -> InstructionState:
-    is_rest = one.intention.amount == 340
-    return InstructionState.REJECTED if is_rest else InstructionState.CONFIRMED
 
 
 def test_rows_that_ask_for_more_than_their_figure_together_wait() -> None:

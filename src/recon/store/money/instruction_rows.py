@@ -22,8 +22,8 @@ from sqlalchemy import (
 
 from recon.gateway_client import RawReply
 from recon.instructions.eligibility import Refused
-from recon.instructions.instruction import FOLLOWS, Instruction, Intention, named, terms_of
-from recon.instructions.planning import Action, Earlier, Known, OrderRow, Plan
+from recon.instructions.instruction import FOLLOWS, Instruction, named, terms_of
+from recon.instructions.planning import Action, Known, OrderRow, Plan
 from recon.model.errors import Defect
 from recon.model.terms import InstructionKind, InstructionState, OrderStatus, SourceKind
 from recon.store.database.bulk_rows import add_rows
@@ -381,19 +381,7 @@ def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Know
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
         .where(*in_account(instruction, run))
     )
-    items = ((instruction_of(row), row.file_name or "") for row in rows)
-    earlier = (
-        Earlier(
-            Intention.of(item, shown="" if item.transaction_id else shown.get(item.order_no, "")),
-            item.instruction_id,
-            item.natural_key,
-            file_name,
-            item.state,
-            is_again=bool(item.again_for),
-        )
-        for item, file_name in items
-    )
-    return Known(earlier, shown=shown)
+    return Known(((instruction_of(row), row.file_name or "") for row in rows), shown=shown)
 
 
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:
