@@ -5,6 +5,7 @@ sent; when any of them changes, the list is another one and earlier words for it
 """
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -12,20 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from recon.config.approvers import Approver, folded, has_left, person_key
-from recon.instructions.instruction import REPEAT, Instruction
+from recon.instructions.instruction import REPEAT, Instruction, terms_of
 from recon.instructions.planning import FIRST_PAYEE
 from recon.model.money import Money
 from recon.model.terms import InstructionKind
 
 DIGEST_CHARACTERS = 16
 LARGEST_SHOWN = 10
-DECIDE = (
-    *("instruction_id", "natural_key", "merchant_id", "account_id", "kind", "order_no"),
-    *("transaction_id", "currency", "amount", "payment_amount", "reason", "request_id", "state"),
-    *("hold", "review_flag", "recurring_id", "contract_name", "gateway_request_id", "payee"),
-    *("payee_digest", "repeats", "sealed"),
-)
-"""Every field that decides what would be sent, and why it waits."""
 ASKED_BY_HAND = r"asked for by hand by (.+?): "
 """How the hold of an instruction begins that a person asked for at the command line."""
 
@@ -74,10 +68,13 @@ class ApprovalList:
 
 
 def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
-    """The list of these instructions with its digest."""
+    """The list of these instructions with its digest, over what would be sent and why it waits."""
     items = tuple(sorted(instructions, key=lambda item: item.instruction_id))
-    lines = ["\x1f".join(str(getattr(item, name)) for name in DECIDE) for item in items]
-    digest = hashlib.sha256("\x1e".join(lines).encode()).hexdigest()
+    whole = [
+        (item.instruction_id, item.natural_key, item.state, item.hold, terms_of(item))
+        for item in items
+    ]
+    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
     return ApprovalList(digest[:DIGEST_CHARACTERS], items)
 
 

@@ -129,14 +129,6 @@ BOUND = (
     *("gateway_request_id", "payee", "payee_digest", "again_for", "repeats", "sealed"),
 )
 """Fields of an instruction that are sent, or choose what is, or whom it waits for."""
-NOT_SENT = frozenset(
-    {
-        *("instruction_id", "natural_key", "file_id", "line", "state", "hold", "attempts"),
-        *("baseline_status", "approved_by", "in_doubt_since", "message", "refund_reference_id"),
-        *("planned_at", "approved_at", "sent_at", "outcome_at"),
-    }
-)
-"""Fields that tell of an instruction and change nothing of what is sent."""
 STORED_AS_DIGEST = frozenset({"reason", "sealed"})
 """Texts of people and sealed details: the history cannot be erased, so it has only their digest."""
 DIGEST_CHARACTERS = 32
