@@ -34,7 +34,7 @@ from recon.model.terms import ControlTotal
 from recon.notify.night_log import PacedLines, since_start
 from recon.steps.approvals.people import attention, attention_lines
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store.money import sending_rows
 from recon.store.nights import results, runs
 from reports.sheets.labels import QUESTIONS, figure_text, label_of, proof_label

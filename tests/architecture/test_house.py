@@ -38,7 +38,7 @@ ARROWS_TOO_MANY = {
     "reports": ("reports.drawing.blocks", "reports.sheets.page_one"),
     "extras": ("recon.steps.night.report", "recon.steps.month.statement"),
     "bank": ("recon.steps.night.report", "recon.matching.bank.pairing"),
-    "fees": ("recon.steps.runtime.stored_results", "recon.matching.sides.agreed_fees"),
+    "fees": ("recon.steps.runtime.night_folder", "recon.matching.sides.agreed_fees"),
     "sandbox for tests": ("recon.steps.money.settle", "recon.sandbox.book"),
     "httpx": ("recon.store.nights.runs", "httpx"),
     "dask": ("recon.steps.compare.reconcile", "distributed"),

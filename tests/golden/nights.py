@@ -27,7 +27,7 @@ from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment, environment_of
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store.database.migrate import upgrade
 from recon.store.nights import runs
 from reports.workbook_io import workbooks

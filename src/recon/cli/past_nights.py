@@ -51,7 +51,7 @@ def breaks(
         return
     from recon.steps.compare.rebuild import run_named
     from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
-    from recon.steps.runtime.stored_results import StoredResult
+    from recon.steps.runtime.night_folder import StoredResult
 
     name = named_night(night)
     with (

@@ -33,7 +33,7 @@ from recon.steps.admin.verify import Reading, Verification, verify, verify_night
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
 from recon.steps.runtime.environment import Environment, environment_of
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store.database.roles import Roles, statements
 from recon.store.nights import runs
 from tests.chaos.plain_sheets import SECTIONS, listed

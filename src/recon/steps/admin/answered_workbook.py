@@ -17,7 +17,7 @@ from recon.model.resolutions import (
 from recon.steps.approvals.sign_off import not_looked_after
 from recon.steps.night.report import Workbooks, figures_of
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store.nights import runs
 
 BREAKS_SHOWN_MAX = 3

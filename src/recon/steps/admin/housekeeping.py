@@ -36,10 +36,10 @@ from recon.steps.month.folders import close_problems
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_end import FOLDER as METRICS
 from recon.steps.runtime.night_folder import (
+    StoredResult,
     folder_of,
     storage_of,
 )
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock

@@ -42,6 +42,7 @@ from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.identity import lost_endorsement
 from recon.steps.runtime.night_folder import (
     INPUTS,
+    StoredResult,
     changed_summary,
     changed_totals,
     folder_of,
@@ -53,7 +54,6 @@ from recon.steps.runtime.night_folder import (
     storage_of,
     storages_of,
 )
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import BOUND_TABLES, PROBLEMS_MAX, RUN, changed, changed_in

@@ -26,9 +26,9 @@ from recon.steps.approvals.verdicts import messages_reported
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import ended as word_ended
 from recon.steps.runtime.night_end import end_of, not_verified
+from recon.steps.runtime.night_folder import StoredResult
 from recon.steps.runtime.predecessor import held_nights, release_ended
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database.bulk_rows import rows_of
 from recon.store.database.history import append

@@ -37,8 +37,8 @@ from recon.privacy.shown_text import redacted
 from recon.steps.approvals.verdicts import note_write_off
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import Person
+from recon.steps.runtime.night_folder import StoredResult
 from recon.steps.runtime.predecessor import refuse_closed
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database.bulk_rows import rows_of
 from recon.store.nights import runs

@@ -31,6 +31,7 @@ from recon.steps.runtime.identity import Person
 from recon.steps.runtime.night_folder import (
     SIGNED,
     STEPS,
+    StoredResult,
     Terms,
     bind,
     links,
@@ -45,7 +46,6 @@ from recon.steps.runtime.predecessor import (
     STILL_OPEN,
     missed_without_a_run,
 )
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database.bulk_rows import rows_of
 from recon.store.database.record import RUN, changed

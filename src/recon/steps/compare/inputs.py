@@ -32,10 +32,9 @@ from recon.privacy.shown_text import redacted
 from recon.proof.night_tables import PREVIOUS, previous_of_tables
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import COMPARED, sealed_night
+from recon.steps.runtime.night_folder import COMPARED, StoredBooks, sealed_night
 from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_books import StoredBooks
 from recon.steps.runtime.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows

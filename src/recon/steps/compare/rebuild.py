@@ -27,9 +27,8 @@ from recon.proof.proven import proven
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.night_folder import StoredBooks, storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_books import StoredBooks
 from recon.steps.runtime.window import BEFORE_ALL
 from recon.store import Connection
 from recon.store.nights import input_rows, runs

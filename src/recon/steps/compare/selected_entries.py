@@ -28,7 +28,7 @@ from recon.proof.books_bridge import (
 )
 from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.stored_books import LEDGER, StoredBooks, sums_of_entries
+from recon.steps.runtime.night_folder import LEDGER, StoredBooks, sums_of_entries
 from recon.steps.runtime.window import (
     ENTRIES,
     OF_WINDOW,

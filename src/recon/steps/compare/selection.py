@@ -65,10 +65,11 @@ from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.store_ledger import unread_files
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
+    LEDGER,
+    StoredBooks,
     storages_of,
 )
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_books import LEDGER, StoredBooks
 from recon.steps.runtime.window import (
     NOTHING_BEFORE,
     PAYMENTS,

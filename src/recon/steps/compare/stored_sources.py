@@ -40,13 +40,13 @@ from recon.steps.runtime.environment import Environment, machine_deadline
 from recon.steps.runtime.night_folder import (
     COMPARED,
     INPUTS,
+    LEDGER,
     UNREAD,
     SealedNight,
     archive_of_account,
     links,
     sealed_night,
 )
-from recon.steps.runtime.stored_books import LEDGER
 from recon.store import Connection
 from recon.store.nights.runs import Run
 

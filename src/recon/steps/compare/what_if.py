@@ -41,7 +41,7 @@ from recon.steps.compare.rules_change import (
     unverified_sets,
 )
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run

@@ -18,8 +18,7 @@ from recon.steps.files.arrivals import still_written
 from recon.steps.files.file_decisions import guarded
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import bind
-from recon.steps.runtime.stored_books import LEDGER, write_books
+from recon.steps.runtime.night_folder import LEDGER, bind, write_books
 from recon.store.nights import journal_rows, order_rows
 from recon.store.nights.runs import Run
 

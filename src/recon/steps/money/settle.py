@@ -47,9 +47,8 @@ from recon.steps.money.gate import Allowances, Gate, gate_of, halted, note_head,
 from recon.steps.money.sender import Sender, Sent
 from recon.steps.runtime.environment import Environment, held_back, seconds_left
 from recon.steps.runtime.identity import endorsements_for_signer
-from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.night_folder import StoredBooks, storages_of
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_books import StoredBooks
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.endorsement_rows import events_of

@@ -29,7 +29,7 @@ from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.month.book_formats import BookLine, WantedBooks, book_files, journals_of
 from recon.steps.month.folders import closed_folder
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.journal_rows import LeftAs

@@ -54,8 +54,8 @@ from recon.steps.month.statement import (
     unreported_refunds,
 )
 from recon.steps.runtime.environment import Environment
+from recon.steps.runtime.night_folder import StoredResult
 from recon.steps.runtime.predecessor import STILL_OPEN
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.nights import runs

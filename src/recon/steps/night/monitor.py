@@ -18,13 +18,13 @@ from recon.steps.approvals.people import attention, is_held, status_of
 from recon.steps.approvals.sign_off import Night, nights
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.night_end import NightEnd, end_of
+from recon.steps.runtime.night_folder import StoredResult
 from recon.steps.runtime.predecessor import (
     MISSING,
     held_nights,
     missed_without_a_run,
     named_days,
 )
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 

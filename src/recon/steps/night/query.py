@@ -34,7 +34,7 @@ from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment, seconds_left
-from recon.steps.runtime.night_folder import storages_of
+from recon.steps.runtime.night_folder import StoredBooks, StoredResult, storages_of
 from recon.steps.runtime.predecessor import previous_night
 from recon.steps.runtime.shown_answers import (
     Moment,
@@ -44,8 +44,6 @@ from recon.steps.runtime.shown_answers import (
     reply_rows,
     this_moment,
 )
-from recon.steps.runtime.stored_books import StoredBooks
-from recon.steps.runtime.stored_results import StoredResult
 from recon.steps.runtime.window import (
     BEFORE_ALL,
     OF_WINDOW,

@@ -84,6 +84,7 @@ from recon.steps.runtime.night_folder import (
     RULES,
     WORKBOOK,
     SealedNight,
+    StoredResult,
     Terms,
     before,
     bind,
@@ -103,7 +104,6 @@ from recon.steps.runtime.predecessor import (
     previous_night,
 )
 from recon.steps.runtime.shown_answers import ShownAnswers
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import sending_rows

@@ -2,18 +2,24 @@
 
 Each step's files are written first, its manifest last; then the manifest's hash becomes a link of
 the history, in the transaction that ends the step. A step without its link counts for nothing.
+
+The books as the run read them are a step, bound before anything is judged by them: what is compared
+is a part of them (the window, the account); what they are proven by, and what shoppers' banks took
+back, is asked of the whole. The result of a run is read from the files that its night sealed.
 """
 
 import gzip
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import BinaryIO
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon import __version__
 from recon.archive.rows_file import read_rows, row_batches
@@ -28,20 +34,30 @@ from recon.archive.step_folder import (
     entry_of,
     find_sealed,
     opened_file,
+    rows_of,
     whole_file,
     write_step,
 )
 from recon.archive.storage import MAKE_WRITABLE, Storage, open_storage, reachable
 from recon.config.night_archive import BESIDE, ArchiveSettings
+from recon.matching.breaks.result import (
+    BANK_TABLES,
+    BANKED,
+    SECTIONS,
+    Deferred,
+    Reconciliation,
+)
+from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
+from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.model.nights import Mode
-from recon.model.terms import ControlTotal
+from recon.model.terms import REVERSAL_SUFFIX, ControlTotal, EntryType, SourceFile
 from recon.proof.night_tables import frame_of_table, totals_of
 from recon.steps.runtime.environment import Environment
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY, changed
-from recon.store.nights import results
+from recon.store.nights import journal_rows, results, runs
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import LetGo, Run, let_go_of
 
@@ -536,3 +552,251 @@ def _sides(totals: Iterable[ControlTotal], *, of: ControlTotal) -> str:
 def _shown(total: ControlTotal) -> str:
     terms = (total.id, total.name, total.merchant_id, total.account_id, total.currency)
     return " ".join(term for term in (*terms, total.measure) if term)
+
+
+LEDGER = "ledger"
+"""The one file of the step, of the schema that compared entries have."""
+BOOKS_UNREAD = f"the books of the night {NOT_READ}"
+_TAKEN_BACK = (
+    *("merchant_id", "account_id", "order_no", "transaction_id", "entry_type"),
+    *("currency", "amount", "transaction_currency", "transaction_amount"),
+)
+"""What an entry says of a chargeback."""
+_SCHEMAS = {LEDGER: SCHEMAS[LEDGER]}
+
+
+def sums_of_entries(table: pa.Table) -> dict[tuple[str, str], int]:
+    """(entry type, currency) -> minor units, added up by Arrow and not by what is compared."""
+    by = ["entry_type", "currency"]
+    plain = {name: table[name].cast(pa.string()) for name in by}
+    summed = pa.table({**plain, "amount": table["amount"]}).group_by(by)
+    rows = summed.aggregate([("amount", "sum")]).to_pylist()
+    return {(row["entry_type"], row["currency"]): row["amount_sum"] for row in rows}
+
+
+def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
+    """Write what a run read of its books, of the schema; whoever notes its source binds it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing was sent.
+    """
+    sealed = write(
+        run,
+        BOOKS,
+        parts=[*rows_of([(LEDGER, entries)])],
+        terms=Terms("", environment.settings.rules.digest),
+        after={},
+        environment=environment,
+    )
+    environment.crash_point("archived the books")
+    return sealed
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBooks:
+    """The books as a run read them.
+
+    What is asked of them raises ArchiveError where the file cannot be reached, or is not the one
+    that the history binds.
+    """
+
+    connection: Connection
+    run: Run
+    environment: Environment
+
+    @property
+    def rows(self) -> int:
+        """How many entries they have, of any account."""
+        _, sealed, name = self._place()
+        entry = entry_of(sealed, name=name)
+        return entry.rows if entry else 0
+
+    @property
+    def source(self) -> SourceFile | None:
+        """Where the entries came from; None when the run read none."""
+        return journal_rows.source_of(self.connection, self.run.run_id)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of them in their order, some rows at a time."""
+        storage, sealed, name = self._place()
+        with (
+            reachable(storage, doing=BOOKS_UNREAD),
+            opened_file(storage, sealed, name=name) as file,
+        ):
+            path = f"{sealed.folder}/{name}"
+            yield from row_batches(file, name=path, schemas=_SCHEMAS, columns=columns)
+
+    def frames(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Columns of the account's entries and `row`, their number in the books, as `batches`."""
+        at = 0
+        for table in self.batches([*dict.fromkeys(("merchant_id", "account_id", *columns))]):
+            frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
+            at += len(table)
+            yield frame[self.are_own(frame)]
+
+    def are_own(self, frame: pd.DataFrame) -> "pd.Series[bool]":
+        """Which entries are of the run's account."""
+        of_account = frame["account_id"].eq(self.run.account_id)
+        return frame["merchant_id"].eq(self.run.merchant_id) & of_account
+
+    def of_types(self, types: Collection[str]) -> pd.DataFrame | None:
+        """LEDGER_COLUMNS of the entries of some types, and of all that bear the id of one of them.
+
+        None where the run read no books.
+        """
+        if self.source is None:
+            return None
+        words, ids = pa.array([*types], pa.string()), set[str]()
+        for table in self.batches(("entry_id", "entry_type")):
+            of_type = pc.is_in(table["entry_type"].cast(pa.string()), value_set=words)
+            ids.update(table["entry_id"].filter(of_type).to_pylist())
+        columns, named = SCHEMAS[LEDGER].columns, pa.array(sorted(ids), pa.string())
+        rows = (
+            table.filter(pc.is_in(table["entry_id"], value_set=named)).cast(columns)
+            for table in (self.batches(columns.names) if ids else ())
+        )
+        whole = pa.concat_tables([columns.empty_table(), *rows])
+        return frame_of_table(whole)[[*LEDGER_COLUMNS]]
+
+    def charged_back(self) -> dict[tuple[str, str, str], int]:
+        """Order, transaction ("" where none is booked) and currency -> minor units charged back.
+
+        By the books that the run read itself, else by the newest that any run of the account read;
+        reversals count against it.
+        """
+        books, run = self, self.run
+        # A row that hides that this very run read some changes nothing.
+        if not self._bound():
+            run_id = journal_rows.newest_reader(self.connection, run)
+            if run_id is None:
+                return {}
+            books = replace(self, run=runs.get(self.connection, run_id))
+        kind = EntryType.CHARGEBACK.value
+        wanted = {
+            "merchant_id": [run.merchant_id],
+            "account_id": [run.account_id],
+            "entry_type": [kind, kind + REVERSAL_SUFFIX],
+        }
+        sums: Counter[tuple[str, str, str]] = Counter()
+        for table in books.batches(_TAKEN_BACK):
+            rows = table
+            for name, words in wanted.items():
+                among = pa.array(words)
+                rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=among))
+            for row in rows.to_pylist():
+                amount, currency = row["transaction_amount"], row["transaction_currency"]
+                if amount is None:
+                    amount, currency = row["amount"], row["currency"]
+                sign = 1 if row["entry_type"] == kind else -1
+                sums[row["order_no"], row["transaction_id"], currency] += sign * amount
+        return dict(sums)
+
+    def _bound(self) -> list[Link]:
+        every = links(self.connection, self.run.run_id)
+        return [link for link in every if link.step == BOOKS]
+
+    def _place(self) -> tuple[Storage, Sealed, str]:
+        """Where they lie: archive, step and file."""
+        bound = self._bound()
+        if not bound:
+            msg = (
+                f"the history binds no books of run {self.run.run_id}, though its row says that it "
+                "read some: put back a backup of the database"
+            )
+            raise ArchiveBrokenError(msg)
+        refuse_let_go(self.connection, self.run.run_id)
+        storage = storage_of(self.run, environment=self.environment)
+        return storage, bound_step(storage, bound[-1], doing=BOOKS_UNREAD), f"{LEDGER}.parquet"
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """What a run came to.
+
+    What is asked of it raises ArchiveError where the night's folder cannot be reached, or is not as
+    it was sealed.
+    """
+
+    connection: Connection
+    run_id: str
+    environment: Environment
+
+    @cached_property
+    def _night(self) -> SealedNight:
+        run = runs.get(self.connection, self.run_id)
+        return sealed_night(self.connection, run, environment=self.environment)
+
+    @property
+    def _is_there(self) -> bool:
+        return results.load_summary(self.connection, self.run_id) is not None
+
+    def whole(self) -> Reconciliation | None:
+        """All of it; None when the run never got that far.
+
+        Its matches are read when they are first asked for; `match_batches` reads them in parts.
+        """
+        summary = results.load_summary(self.connection, self.run_id)
+        if summary is None:
+            return None
+        night = self._night
+        saved = Reconciliation(
+            as_of=summary.as_of,
+            verdict=summary.verdict,
+            breaks=night.frame("breaks"),
+            effects=night.frame("effects"),
+            every_match=Deferred(lambda: night.frame("matches")),
+            pending=night.frame("pending"),
+            unverified=night.frame("unverified"),
+            control_totals=results.load_totals(self.connection, self.run_id),
+            sides=night.frame("sides"),
+            unmapped_codes=summary.unmapped_codes,
+            not_covered=summary.not_covered,
+            scope_of_assurance=summary.scope_of_assurance,
+            rules_digest=summary.rules_digest,
+            digest_of_all=Deferred(lambda: summary.digest),
+            movements=night.frame("movements"),
+            journals=_in_pairs(night.frame("journals")),
+            bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
+        )
+        return replace(saved, held=night.frame("held")) if night.has("held") else saved
+
+    def frames(self, *names: str) -> dict[str, pd.DataFrame]:
+        """Some of its files, by name."""
+        return {name: self._night.frame(name) for name in names}
+
+    def list_files(self) -> dict[str, ListFile]:
+        """Each of LISTS_IN_FILES -> its file, as the manifest has it."""
+        entries = ((section, self._night.entry(SECTIONS[section])) for section in LISTS_IN_FILES)
+        return {
+            section: ListFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
+            for section, (step, entry) in entries
+        }
+
+    def open_breaks(self) -> pd.DataFrame | None:
+        """The open breaks of the run, BREAK_COLUMNS; None when it never came to a result."""
+        return self._night.frame("breaks") if self._is_there else None
+
+    def orders_left_open(self) -> set[str]:
+        """The orders of the run's open breaks and of what waits within grace."""
+        names = ("breaks", "pending") if self._is_there else ()
+        return {
+            order_no
+            for name in names
+            for order_no in self._night.table(name)["order_no"].to_pylist()
+        }
+
+    def match_batches(self, *, rows_max: int) -> Iterator[pd.DataFrame]:
+        """The matches of the run in order, so many at a time."""
+        content, name = self._night.content("matches")
+        for table in row_batches(content, name=name, rows_max=rows_max):
+            yield frame_of_table(table)
+
+
+def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
+    """Lines of journals by break, each debit with its credit, as they are proposed."""
+    if journals.empty:
+        return journals
+    amount = journals["debit"] + journals["credit"]
+    by = ["merchant_id", "account_id", "break_id", "currency", "_amount", "credit"]
+    ordered = journals.assign(_amount=amount).sort_values(by, kind="stable", ignore_index=True)
+    return ordered.drop(columns="_amount")

@@ -1,6 +1,6 @@
 """What the database keeps of a result: its totals, its words, and how many rows it has.
 
-The rows themselves lie in the night's folder (`steps.runtime.stored_results`).
+The rows themselves lie in the night's folder (`steps.runtime.night_folder`).
 """
 
 import json

@@ -24,9 +24,8 @@ from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
 from recon.steps.night.report import rebuild
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import STORED_FILES, bind
+from recon.steps.runtime.night_folder import STORED_FILES, StoredResult, bind
 from recon.steps.runtime.shown_answers import still_stored
-from recon.steps.runtime.stored_results import StoredResult
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import answer_parts, runs, sign_off_rows

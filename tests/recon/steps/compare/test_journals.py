@@ -15,7 +15,7 @@ from recon.model.resolutions import WRITE_OFF
 from recon.steps.compare.what_if import difference
 from recon.steps.month.books import WRITTEN_OFF, HandOut, export_of_night, journals_out
 from recon.steps.night.report import figures_of
-from recon.steps.runtime.stored_results import StoredResult
+from recon.steps.runtime.night_folder import StoredResult
 from recon.store.nights import journal_rows, runs
 from recon.store.schema import break_answer, history
 from recon.store.schema import run as run_table

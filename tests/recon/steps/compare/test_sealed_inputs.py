@@ -14,8 +14,7 @@ from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.night import whole_night
-from recon.steps.runtime.night_folder import bind
-from recon.steps.runtime.stored_books import write_books
+from recon.steps.runtime.night_folder import bind, write_books
 from tests.recon.steps.conftest import (
     ON_POSTGRESQL,
     Merchant,

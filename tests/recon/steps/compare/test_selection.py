@@ -23,9 +23,8 @@ from recon.steps.compare.stored_sources import row_ranges, rows_of_range, source
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import bind, storages_of
+from recon.steps.runtime.night_folder import StoredBooks, bind, storages_of, write_books
 from recon.steps.runtime.shown_answers import Moment, reply_rows
-from recon.steps.runtime.stored_books import StoredBooks, write_books
 from recon.steps.runtime.window import NOTHING_BEFORE
 from recon.store.nights import runs, settlement_rows
 from recon.store.nights.answer_parts import BASELINE

@@ -28,7 +28,7 @@ from recon.steps.files import arrivals, file_decisions
 from recon.steps.files.ingest import ingest
 from recon.steps.files.store_ledger import store_ledger
 from recon.steps.runtime.identity import speaker
-from recon.steps.runtime.stored_books import StoredBooks
+from recon.steps.runtime.night_folder import StoredBooks
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.schema import order_file, reject
 from tests.recon.files.whole_read import read_books, spooled_file

@@ -27,7 +27,15 @@ from recon.steps.night import whole_night as night
 from recon.steps.night.report import risk_reported
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.night_folder import BOOKS, bind, links, storage_of
+from recon.steps.runtime.night_folder import (
+    BOOKS,
+    StoredBooks,
+    bind,
+    links,
+    storage_of,
+    sums_of_entries,
+    write_books,
+)
 from recon.steps.runtime.shown_answers import (
     EVERY_COLUMN,
     Moment,
@@ -35,7 +43,6 @@ from recon.steps.runtime.shown_answers import (
     reply_rows,
     seen_of,
 )
-from recon.steps.runtime.stored_books import StoredBooks, sums_of_entries, write_books
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
 from recon.store.nights.runs import Run
