@@ -101,7 +101,6 @@ class OrderRow:
         return self.expected_captured_amount, "expected_captured_amount"
 
     def _figure(self, kind: InstructionKind) -> tuple[int, str]:
-        """The row's own figure for a kind, and its column."""
         # Many programs write 0 into every paid order: it speaks of no refund.
         states_refund = self.refund_amount or self.status is not OrderStatus.PAID
         if kind is InstructionKind.REFUND and self.refund_amount is not None and states_refund:
@@ -301,7 +300,6 @@ class Known:
 
 
 def _places(intention: Intention) -> Iterator[tuple[str, ...]]:
-    """Under which places an intention is looked up."""
     if intention.subject:
         yield intention.kind.value, intention.subject
         return
@@ -356,7 +354,6 @@ class Action(Asked):
 
     @property
     def _subject(self) -> str:
-        """What it is done to."""
         if self.kind is InstructionKind.PAYOUT:
             return f"payout:{self.content_digest[:CONTENT_CHARACTERS]}"
         if self.kind is InstructionKind.CANCEL_SUBSCRIPTION:

@@ -150,7 +150,6 @@ def _second(
 
 
 def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
-    """Who is the approver that the list needs among its two people."""
     holds = holds_of(connection, [item.instruction_id for item in wanted.items])
     key = partial(person_key, declared=environment.settings.approvers)
     return decides_on(wanted, asked_by=requesters_of(holds), key=key)
@@ -278,7 +277,6 @@ def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
 
 
 def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalList:
-    """The list that now waits, if it is the one that was looked at."""
     wanted = list_of(_planned(connection, only))
     if not wanted.items:
         msg = "nothing waits for approval there"

@@ -88,24 +88,20 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
             "stored or sent: correct `reports` in merchants.toml, or make the folder"
         )
         raise FolderError(msg) from error
+    at_work = (
+        f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was stored or "
+        "sent: try again when it has ended"
+    )
     with ExitStack() as held:
         try:
             held.enter_context(account_lock(environment.store, request))
-            _refuse_living_night(environment, request)
         except NightHeldError as error:
-            msg = (
-                f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
-                "stored or sent: try again when it has ended"
-            )
-            raise NightHeldError(msg) from error
+            raise NightHeldError(at_work) from error
+        with environment.store.reading() as connection:
+            # A night that lost its lock and lives may still have a request on the wire.
+            if runs.living(connection, request) is not None:
+                raise NightHeldError(at_work)
         return _carry_out(request, environment=environment)
-
-
-def _refuse_living_night(environment: Environment, request: HandRequest) -> None:
-    """A night that lost its lock and lives may still have a request on the wire."""
-    with environment.store.reading() as connection:
-        if runs.living(connection, request) is not None:
-            raise NightHeldError
 
 
 def _asker(name: str, *, environment: Environment) -> str:

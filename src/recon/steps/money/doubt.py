@@ -138,7 +138,11 @@ class Doubts:
         ended = 0
         with self._store.writing() as connection:
             for item in instruction_rows.find(connection, self._run, state=UNDECIDED):
-                resolution = self._by_settlement(connection, item, lines=settled_lines)
+                resolution = None
+                if about := lines_about(item, lines=settled_lines):
+                    # They decide also what was handed to a person.
+                    known = {*self._own_refunds(connection, item)}
+                    resolution = by_settlement(item, lines=about, known=known)
                 if resolution is None and item.state is InstructionState.IN_DOUBT:
                     signed = self._signed(connection, item) if is_signed else []
                     search = searched.get(item.instruction_id)
@@ -223,15 +227,6 @@ class Doubts:
                 transactions={item.transaction_id for item in undecided},
                 references={each for item in undecided for each in our_references(item)},
             )
-
-    def _by_settlement(
-        self, connection: Connection, item: Instruction, *, lines: Sequence[SettledLine]
-    ) -> Resolution | None:
-        """What the gateway's settlement files decide, also of what was handed to a person."""
-        about = lines_about(item, lines=lines)
-        if not about:
-            return None
-        return by_settlement(item, lines=about, known={*self._own_refunds(connection, item)})
 
     def _own_refunds(self, connection: Connection, item: Instruction) -> list[str]:
         payment = item.transaction_id

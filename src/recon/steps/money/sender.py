@@ -233,7 +233,12 @@ class Sender:
 
         None when the request surely did not leave, or was surely not processed.
         """
-        self._note_outside(batch_id)
+        try:
+            self._journal.note_outside()
+        except ReconError as error:
+            # A claim that cannot be noted outside the database is undone.
+            self._journal.release(batch_id, reason=str(error), at=self._clock())
+            raise
         self._crash_point("after claim")
         held_up = self._elapsed() - claimed_at
         answer: RawReply | NotSentError | UnknownOutcomeError
@@ -286,14 +291,6 @@ class Sender:
     def _ending(self) -> str:
         signal = self._reported_to_end()
         return f"this process was told to end ({signal})" if signal else ""
-
-    def _note_outside(self, batch_id: str) -> None:
-        """The claim is noted outside the database, or undone where that cannot be."""
-        try:
-            self._journal.note_outside()
-        except ReconError as error:
-            self._journal.release(batch_id, reason=str(error), at=self._clock())
-            raise
 
     def _evaluate(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
         """T2a, T2b; how many rows the reply does not prove to be refused before processing.

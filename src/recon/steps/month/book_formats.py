@@ -164,7 +164,6 @@ SAP_HASH_DIGITS = 8
 
 
 def _table(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
-    """Columns that commas separate, as the format lists them."""
     how, codes = FORMATS[wanted.format], wanted.codes
     rows = [
         _cells(line, number=number, codes=codes)
@@ -518,7 +517,6 @@ def _pairs(own: Sequence[BookLine]) -> Iterator[tuple[BookLine, BookLine, int]]:
 
 
 def _amount(minor_units: int, *, currency: str) -> str:
-    """With two decimals and a comma, whatever the currency."""
     text = format_minor_units(minor_units, currency=currency)
     whole, _, fraction = text.partition(".")
     if fraction[DECIMALS:].strip("0") or len(whole) > DIGITS_MAX:

@@ -182,7 +182,6 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
 
 
 def _lines_of(result: Reconciliation) -> list[BookLine]:
-    """The journals that a night proposes."""
     journals = result.journals.fillna({"debit": 0, "credit": 0})
     return [
         BookLine(
@@ -345,7 +344,6 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
 
 
 def _newest_run(connection: Connection, account: tuple[str, str]) -> str:
-    """The finished run of the account's newest night; "" before the first."""
     nights = runs.last_finished(connection, account)
     return nights[max(nights)].run_id if nights else ""
 

@@ -238,7 +238,6 @@ def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
 
 
 def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
-    """Equations that do not hold."""
     for each in stated.statement.equations:
         if not each.holds:
             currency = f", {each.currency}" if each.currency else ""
@@ -270,7 +269,6 @@ def _read_again(stated: StatedMonth) -> str:
 
 
 def _of_bank(stated: StatedMonth) -> Iterator[Blocker]:
-    """A bank whose statements end before the month does."""
     last = stated.statement.month.last.isoformat()
     if stated.bank_to is not None and stated.bank_to < last:
         known = f"to {stated.bank_to}" if stated.bank_to else "by no statement"
@@ -402,7 +400,6 @@ def _deleted(straddling: pd.DataFrame) -> Iterator[OpenItem]:
 def _listed(
     rows: pd.DataFrame, what: str, *, words: Mapping[str, str], sheet: str
 ) -> Iterator[OpenItem]:
-    """One class of listed rows, by currency."""
     for currency, own in rows[rows["what"].eq(what)].groupby("currency"):
         amount = int(own["amount"].sum())
         yield OpenItem(words[what], len(own), str(currency), amount, sheet)

@@ -60,16 +60,6 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
     return ClosedFolder(storage, bound_step(storage, link, doing=UNREAD))
 
 
-def _problems(closed: ClosedMonth, *, environment: Environment) -> list[str]:
-    """What of a close's folder is not as it was sealed, each as a sentence; none when all is."""
-    try:
-        storage, sealed = closed_folder(closed, environment=environment)
-        with reachable(storage, doing=UNREAD):
-            return step_problems(storage, sealed)
-    except (ArchiveError, ConfigurationError) as error:
-        return [str(error)]
-
-
 def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
     """The figures of a close as they were sealed."""
     return [MonthFigure(*each) for each in document["signed"]["figures"]]
@@ -83,8 +73,12 @@ def close_problems(connection: Connection, *, environment: Environment) -> Itera
         subject = override(CLOSE, subject=closed.digest)
         if problem := endorsed.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"{which} counts as closed, but {problem}"
-        for problem in _problems(closed, environment=environment):
-            yield f"{which}: {problem}"
+        try:
+            storage, sealed = closed_folder(closed, environment=environment)
+            with reachable(storage, doing=UNREAD):
+                yield from (f"{which}: {problem}" for problem in step_problems(storage, sealed))
+        except (ArchiveError, ConfigurationError) as error:
+            yield f"{which}: {error}"
     for manifest in closed_months.all_reopened(connection):
         subject = override(REOPEN, subject=manifest)
         if problem := endorsed.problem(connection, Kind.OVERRIDE, subject=subject):

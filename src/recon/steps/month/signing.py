@@ -146,7 +146,6 @@ class _Signing:
         return signed, decision
 
     def _problems(self) -> Iterator[str]:
-        """Why nobody can sign what was prepared, each as a sentence."""
         close, month, digest = self.close, self.wanted.month.name, self.seen.digest
         if (closed := close.state.closed) is not None:
             yield (

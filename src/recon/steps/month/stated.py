@@ -355,7 +355,6 @@ def _frame(
 
 
 def _rules(night: SealedNight) -> Rules:
-    """The rules that judged a night, as its folder has them."""
     return Rules.model_validate(json.loads(night.as_sealed(f"{PROOF}/{RULES}")))
 
 
@@ -576,7 +575,6 @@ def _opened(
 
 
 def _breaks(nights: Sequence[MonthNight], *, frame: MonthFrame) -> pd.DataFrame:
-    """What the last night by the close shows as open, with the types of its file."""
     last = frame.month.last.isoformat()
     by_then = [night for night in nights if night.business_date <= last]
     file = (by_then or nights)[-1].files["breaks"]

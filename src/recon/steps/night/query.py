@@ -194,7 +194,6 @@ def orders_in_question(run: Run, *, environment: Environment) -> pa.Array:
 def _named(
     connection: Connection, run: Run, *, before: Run | None, environment: Environment
 ) -> "Iterator[pa.Array | pa.ChunkedArray | Iterable[str]]":
-    """What names orders that are to be asked about."""
     rules = environment.settings.rules
     since = window_start(run, rules=rules)
     storages = storages_of(environment)

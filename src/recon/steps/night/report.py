@@ -513,7 +513,6 @@ def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeCont
 
 
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
-    """The breaks, each with what the gateway said of its payment's risk."""
     with environment.store.reading() as connection:
         payments = set(breaks["transaction_id"]) - {""}
         risk = risk_reported(ShownAnswers(connection, run, environment).risks_shown(payments))

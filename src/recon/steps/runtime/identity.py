@@ -323,7 +323,6 @@ def _reported_before(connection: Connection, short: str) -> str:
 
 
 def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
-    """The time step that a code belongs to; None when it is wrong."""
     try:
         codes = pyotp.TOTP(secret.get_secret_value(), interval=CODE_SECONDS)
         for offset in range(-CODE_WINDOW_STEPS, CODE_WINDOW_STEPS + 1):

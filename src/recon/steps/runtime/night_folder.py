@@ -540,7 +540,6 @@ def refuse_changed_result(connection: Connection, run: Run, *, environment: Envi
 
 
 def _which(total: ControlTotal) -> ControlTotal:
-    """Which equation it is, whatever its sides."""
     return replace(total, left=0, right=0)
 
 
@@ -696,7 +695,6 @@ class StoredBooks:
         return [link for link in every if link.step == BOOKS]
 
     def _place(self) -> tuple[Storage, Sealed, str]:
-        """Where they lie: archive, step and file."""
         bound = self._bound()
         if not bound:
             msg = (

@@ -407,7 +407,6 @@ def _not_stored(phase: str) -> str:
 
 
 def _open_step(connection: Connection, run: Run) -> tuple[str, int]:
-    """The step that answers which come now belong to, and its number."""
     bound = {link.step for link in links(connection, run.run_id)}
     number = 1 + sum(step.startswith(f"{OF_ANSWERS}-") for step in bound)
     return f"{OF_ANSWERS}-{number}", number
@@ -707,7 +706,6 @@ def still_stored(connection: Connection, parts: Iterable[AnswerPart]) -> list[An
 
 
 def _writer_id(part: AnswerPart) -> str:
-    """The run in whose folder a file lies."""
     return part.path.split("/")[4]
 
 
@@ -747,17 +745,14 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _payments(table: pa.Table) -> pa.Table:
-    """The rows that are payments."""
     return table.filter(pc.is_valid(table["queried_at"]))
 
 
 def _failed(table: pa.Table) -> pa.Table:
-    """The rows of keys without a usable answer."""
     return table.filter(pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FAILED.value))
 
 
 def _by_key(table: pa.Table) -> dict[str, str]:
-    """Key -> answer of some rows."""
     columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
     return dict(zip(*columns, strict=True))
 

@@ -161,7 +161,6 @@ class BeforeOpening:
         return ledger[~gone].reset_index(drop=True)
 
     def _are_named(self, rows: pd.DataFrame) -> "pd.Series[bool]":
-        """Which rows name one of these orders, or a payment of one."""
         by_order = is_among(rows["order_no"], self.order_nos)
         return by_order | is_among(rows["transaction_id"], self.payments)
 

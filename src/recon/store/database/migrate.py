@@ -111,7 +111,6 @@ def _is_newer(revision: str, *, than: str) -> bool:
 
 
 def _revision(connection: Connection) -> str:
-    """The revision of a database; "" for one without tables of ours."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return ""
     return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) or ""  # noqa: S608

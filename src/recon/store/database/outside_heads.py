@@ -124,7 +124,6 @@ class HeadFile:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The open file, which nobody else writes meanwhile."""
         descriptor = open_unlinked(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode=SHARED)
         try:
             _lock(descriptor)
@@ -151,7 +150,6 @@ class HeadFile:
             flush_folder(self.path.parent)
 
     def _notes(self) -> list[NotedHead]:
-        """The newest notes, oldest first."""
         try:
             with os.fdopen(open_unlinked(self.path, os.O_RDONLY), "rb") as file:
                 begin = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)

@@ -144,7 +144,6 @@ def _of_table(table: Table, *, roles: Roles) -> Iterator[str]:
 
 
 def _writing(table: Table, role: str, *, changing: str, adds: bool = True) -> Iterator[str]:
-    """Adding rows, and changing some columns of them."""
     if adds:
         yield f"GRANT INSERT ON {table.name} TO {role};"
     if columns := changing.split():

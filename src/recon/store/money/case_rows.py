@@ -119,7 +119,6 @@ def ended_payments(connection: Connection, owner: Owner) -> list[str]:
 
 
 def _ended(owner: Owner) -> Select[Any]:
-    """Final instructions without a case."""
     return (
         INSTRUCTIONS.outerjoin(
             contradiction, contradiction.c.instruction_id == instruction.c.instruction_id

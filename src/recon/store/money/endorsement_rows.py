@@ -247,7 +247,6 @@ class Endorsed:
         )
 
     def _look(self, connection: Connection) -> None:
-        """Open what was added since the last look."""
         if self._keys.public is None:
             return
         numbers = select(endorsement.c.sequence).order_by(endorsement.c.sequence)

@@ -339,7 +339,6 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
 
 
 def _order_row(row: Mapping[Any, Any]) -> OrderRow | None:
-    """What the order row of an action says; an instruction file has none."""
     if not row["status"]:
         return None
     names = ("currency", "amount", "expected_captured_amount", "refund_amount")

@@ -422,7 +422,6 @@ def _reported(batch_id: str, *, saved: Path | None, cause: StoreError) -> str:
 def _close(
     connection: Connection, batch_id: str, *, return_status: str, message: str, at: datetime
 ) -> None:
-    """Nothing more happens to this batch."""
     connection.execute(
         update(batch)
         .where(batch.c.batch_id == batch_id, batch.c.state != CLOSED)
@@ -495,7 +494,6 @@ def _settle_rows(
 
 
 def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
-    """Columns of an instruction whose outcome is known now."""
     state = STATE_OF[result.outcome]
     values: dict[str, Any] = {
         "outcome": result.outcome,

@@ -114,7 +114,6 @@ def closed_before(
 
 
 def _closed_now(connection: Connection, account: Account) -> list[ClosedMonth]:
-    """The months of an account that are closed, in their order."""
     months = sorted({each.month for each in all_closes(connection)})
     states = _states(connection, account, months=months) if months else []
     return [state.closed for state in states if state.closed is not None]

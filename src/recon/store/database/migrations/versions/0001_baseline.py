@@ -22,7 +22,6 @@ def upgrade() -> None:
 
 
 def _guard_history() -> None:
-    """Rows of the history are only ever added."""
     if op.get_bind().dialect.name == "sqlite":
         for verb in ("UPDATE", "DELETE"):
             op.execute(
