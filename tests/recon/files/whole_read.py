@@ -13,7 +13,7 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.raw_reader import read_raw
-from recon.files.kinds.ledger_file import read_ledger
+from recon.files.kinds.sql_ledger import read_ledger
 from recon.files.reader import OrderRead, files, ledger_file
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import ORDER_FILE, TableSchema, schema_of

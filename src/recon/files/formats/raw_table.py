@@ -158,10 +158,10 @@ def refuse_cards_before_header(text: str, *, name: str) -> None:
         refuse(name, "has a card number before its header; remove it and ask for another file")
 
 
-def refuse_too_many_rows(rows: int, *, name: str) -> None:
+def refuse_too_many_rows(rows: int, *, name: str, rows_max: int = ROWS_MAX) -> None:
     """Bound the work of everything that follows."""
-    if rows > ROWS_MAX:
-        refuse(name, f"has more than {ROWS_MAX} rows; split it")
+    if rows > rows_max:
+        refuse(name, f"has more than {rows_max} rows; split it")
 
 
 def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
@@ -242,9 +242,16 @@ class ListText(str):
 class Rows:
     """The rows of one file as they are read, and those that cannot be."""
 
-    def __init__(self, name: str, *, header: Iterable[str], wanted: Container[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        header: Iterable[str],
+        wanted: Container[str],
+        rows_max: int = ROWS_MAX,
+    ) -> None:
         """`header` may grow meanwhile; what a row does not reach is blank in it."""
-        self.name = name
+        self.name, self._rows_max = name, rows_max
         self._header, self._wanted = header, wanted
         self._lines: list[int] = []
         self._rows: list[Sequence[str]] = []
@@ -292,7 +299,8 @@ class Rows:
 
     def _become_columns(self) -> None:
         self._read += len(self._rows)
-        refuse_too_many_rows(self._read + len(self._bad), name=self.name)
+        rows = self._read + len(self._bad)
+        refuse_too_many_rows(rows, name=self.name, rows_max=self._rows_max)
         columns: dict[str, pa.Array] = {}
         numbers: dict[str, pa.Array] = {}
         blank = ("",) * len(self._rows)
@@ -324,6 +332,7 @@ def table_of(
     name: str,
     wanted: Container[str],
     nothing: Callable[[str], str],
+    rows_max: int = ROWS_MAX,
 ) -> RawTable:
     """The wanted columns of the records; the header is all names that they have.
 
@@ -333,7 +342,7 @@ def table_of(
         SourceUnreadableError: there is no row, or there are too many rows or names.
     """
     header: dict[str, None] = {}
-    rows = Rows(name, header=header, wanted=wanted)
+    rows = Rows(name, header=header, wanted=wanted, rows_max=rows_max)
     read = wanted.read if isinstance(wanted, EveryColumn) else wanted
     for record in records:
         problem, text = record.problem, record.text

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from recon.config.file_layouts import FileLayout, GivenLayouts
+from recon.config.file_sources import LedgerSource
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.typing.table_schema import (
     BANK,
@@ -159,3 +160,18 @@ def refuse_wrong_given(layouts: GivenLayouts) -> None:
     for each in layouts.given:
         where = f'{each.source}: the {each.kind} layout of "{each.layout.files}": '
         refuse_wrong_layout(each.layout, schemas=(_OF_KIND[each.kind],), where=where)
+
+
+def refuse_wrong_mapping(source: LedgerSource) -> None:
+    """Refuse a mapping that names what no ledger has.
+
+    Raises:
+        ConfigurationError: naming the key.
+    """
+    where = "merchants.toml: ledger.layout." if source.layout else "merchants.toml: ledger."
+    refuse_wrong_layout(layout_of_ledger(source), schemas=(LEDGER,), where=where)
+
+
+def layout_of_ledger(source: LedgerSource) -> FileLayout:
+    """How its columns are called and written."""
+    return source.layout or FileLayout(columns=source.columns)

@@ -31,7 +31,7 @@ from recon.files.kinds.instruction_file import (
     instruction_file_of,
     sealed,
 )
-from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
+from recon.files.kinds.layouts import layout_of_ledger, refuse_wrong_mapping
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
 from recon.files.reader.reader_process import (
@@ -196,7 +196,7 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> It
         raise SourceMissingError(msg)
     refuse_wrong_mapping(source)
     zone = ZoneInfo(source.zone) if source.zone else None
-    how = {"schema": LEDGER, "rules": rules, "layout": layout_of(source), "keep": keep}
+    how = {"schema": LEDGER, "rules": rules, "layout": layout_of_ledger(source), "keep": keep}
     with file_reader().read(source.path, table, path=source.path, **how, zone=zone) as read:
         yield LedgerRead(read.facts, read.rows)
 

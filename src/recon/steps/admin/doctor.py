@@ -39,7 +39,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
-from recon.files.kinds.ledger_file import read_ledger
+from recon.files.kinds.sql_ledger import read_ledger
 from recon.files.reader import bank_file, ledger_file
 from recon.gateway_client import UnsignedError
 from recon.instructions.account import SignerSocket

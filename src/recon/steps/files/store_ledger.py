@@ -9,7 +9,7 @@ import pyarrow as pa
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.kinds.archive import save
-from recon.files.kinds.ledger_file import read_ledger
+from recon.files.kinds.sql_ledger import read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.terms import Reject, SourceFile, SourceKind

@@ -22,8 +22,7 @@ from recon.archive.storage import RetryDeadline
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import ADDRESS, FileSettings, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
-from recon.files.kinds.layouts import refuse_wrong_layouts
-from recon.files.kinds.ledger_file import refuse_wrong_mapping
+from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_mapping
 from recon.model.errors import ConfigurationError, UsageError
 from recon.model.terms import Clock
 from recon.model.uptime import UNKNOWN_BOOT, Uptime, uptime_of

@@ -1,12 +1,12 @@
-"""A SQL ledger as text columns: one read-only snapshot, counted and summed twice, hashed.
+"""The ledger of an account that is a database: one read-only snapshot, counted and summed twice.
+
+The rows become JSON lines, numbers as numbers, and are read as such a file is: what is archived of
+a query gives the same entries again.
 
 Decimals are exact numbers. SQLite has none: there a column declared NUMERIC gives binary fractions,
 which are taken by their shortest decimal text (as of a spreadsheet), and whole numbers count as
 amounts only beside fractions, since alone they could be minor units. Elsewhere binary fractions are
 refused.
-
-What was read is kept as JSON lines, numbers as numbers: the reader of such files makes the same
-entries of it.
 """
 
 import hashlib
@@ -14,20 +14,35 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from recon.files.formats.raw_table import RawTable, checked_header, refuse, trimmed
+from recon.config.file_sources import LedgerSource
+from recon.config.rules import Rules
+from recon.files.formats.json_text import json_table
+from recon.files.formats.named_bytes import FileBytes
+from recon.files.formats.raw_table import RawTable, checked_header, refuse
+from recon.files.kinds.archive import private_content
+from recon.files.kinds.layouts import layout_of_ledger, refuse_wrong_mapping
+from recon.files.typing.mapped_columns import names_of, read_of
+from recon.files.typing.table_schema import LEDGER
+from recon.files.typing.typed_table import type_table
+from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ConfigurationError, SourceUnreadableError
+from recon.model.terms import Reject, SourceFile
 from recon.privacy.shown_text import redacted
 
 CONNECT_SECONDS = 10
@@ -46,12 +61,53 @@ _OUR_DRIVER = "postgresql+psycopg"
 _SUMMABLE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,3}0*)?", re.ASCII)
 
 
-class Extract(NamedTuple):
+class Ledger(NamedTuple):
     """What a query gave."""
 
-    raw: RawTable
+    entries: pd.DataFrame
+    """LEDGER_COLUMNS."""
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
     content: bytes
-    """The same as JSON lines; its hash is that of the table."""
+    """The same as JSON lines."""
+    private: str
+    """Why that must not be archived, or ""."""
+
+
+def read_ledger(
+    source: LedgerSource,
+    *,
+    environment: Mapping[str, str],
+    rules: Rules,
+    rows_max: int | None = None,
+) -> Ledger:
+    """The entries of a query, its rejects, and its counts; a file is read by `ledger_file`.
+
+    With `rows_max` the first rows only, to be looked at.
+
+    Raises:
+        ConfigurationError: the mapping names what no ledger has, or the address is not set.
+        SourceUnreadableError: the database cannot be read, or columns are missing.
+    """
+    layout = layout_of_ledger(source)
+    refuse_wrong_mapping(source)
+    if source.url is not None:
+        address = source.url.get_secret_value()
+    elif not (address := environment.get(source.url_env, "").strip()):
+        msg = f"the environment variable {source.url_env}, the ledger's address, is not set"
+        raise ConfigurationError(msg)
+    raw, content = extract(
+        address,
+        query=source.query,
+        wanted=read_of(LEDGER, layout=layout),
+        amount=names_of(LEDGER, layout=layout).get("amount", ""),
+        rows_max=rows_max,
+    )
+    zone = ZoneInfo(source.zone) if source.zone else None
+    table = type_table(raw, schema=LEDGER, rules=rules, layout=layout, zone=zone)
+    private = private_content(replace(raw, header=tuple(raw.columns)))
+    entries = table.frame[list(LEDGER_COLUMNS)]
+    return Ledger(entries, table.rejects, table.source_file, content, private)
 
 
 def extract(
@@ -61,9 +117,10 @@ def extract(
     wanted: frozenset[str],
     amount: str = "",
     rows_max: int | None = None,
-) -> Extract:
-    """The wanted columns of a query, rows in an order that does not depend on the database.
+) -> tuple[RawTable, bytes]:
+    """The wanted columns of a query, and the JSON lines that they were read from.
 
+    Their order does not depend on the database.
     `amount` names the column whose total the database is asked for once more. With `rows_max` the
     first rows are enough, and nothing is counted or summed.
 
@@ -79,7 +136,7 @@ def extract(
         with _snapshot(url) as connection:
             header, rows = _fetch(connection, query, name=name, rows_max=rows_max)
             if rows_max is not None:
-                return _raw_table(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
+                return _as_file(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
             count = int(_asked(connection, "count(*)", query))
             total = summed = None
             if amount in header:
@@ -92,7 +149,7 @@ def extract(
         refuse(name, f"gave {len(rows)} rows and counted {count}; it must not change meanwhile")
     if summed != total:
         refuse(name, f"gave amounts of {total} thousandths and sums them up to {summed}")
-    return _raw_table(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
+    return _as_file(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
 
 
 def _url(address: str) -> URL:
@@ -197,53 +254,39 @@ def _fetch(
     return header, list(rows)
 
 
-def _raw_table(
+def _as_file(
     name: str,
     header: tuple[str, ...],
     rows: list[Sequence[Any]],
     *,
     wanted: frozenset[str],
     dialect: str,
-) -> Extract:
+) -> tuple[RawTable, bytes]:
+    """The wanted columns as JSON lines, and as these are read."""
     places = [index for index, column in enumerate(header) if column in wanted]
-    kinds = {index: {type(row[index]) for row in rows} for index in places}
-    for index in places:
-        _refuse_inexact(kinds[index], column=header[index], name=name, dialect=dialect)
-    text = [[_text(row[index]) for index in places] for row in rows]
-    order = sorted(range(len(rows)), key=text.__getitem__)
-    columns: dict[str, pa.Array] = {}
-    numbers: dict[str, pa.Array] = {}
-    for at, index in enumerate(places):
-        cells = [text[row][at] for row in order]
-        columns[header[index]] = trimmed(pa.array(cells, pa.large_string()))
-        exact = _number_types(kinds[index])
-        marks = [type(rows[row][index]) in exact for row in order]
-        numbers[header[index]] = pa.array(marks, pa.bool_())
-    content = _json_lines(columns, numbers)
-    raw = RawTable(
-        name=name,
-        sha256=hashlib.sha256(content).hexdigest(),
-        size_bytes=len(content),
-        header=header,
-        columns=columns,
-        lines=np.arange(2, len(rows) + 2, dtype=np.int64),
-        numbers=numbers,
-    )
-    return Extract(raw, content)
-
-
-def _json_lines(columns: Mapping[str, pa.Array], numbers: Mapping[str, pa.Array]) -> bytes:
-    """One object for each row, exact numbers as they are written."""
+    names = [json.dumps(header[index], ensure_ascii=False) for index in places]
+    kinds = [{type(row[index]) for row in rows} for index in places]
+    for index, of in zip(places, kinds, strict=True):
+        if "." in header[index]:
+            refuse(name, f"gives a column {header[index]!r}; name it without a point")
+        _refuse_inexact(of, column=header[index], name=name, dialect=dialect)
+    exact = [_number_types(of) for of in kinds]
     lines = []
-    for name, cells in columns.items():
-        marks = numbers[name].to_pylist()
-        texts = [
-            text if is_exact else json.dumps(text, ensure_ascii=False)
-            for text, is_exact in zip(cells.to_pylist(), marks, strict=True)
-        ]
-        key = json.dumps(name, ensure_ascii=False)
-        lines.append([f"{key}: {text}" for text in texts])
-    return "".join(f"{{{', '.join(row)}}}\n" for row in zip(*lines, strict=True)).encode()
+    told = (([_text(row[at]) for at in places], row) for row in rows)
+    for texts, row in sorted(told, key=itemgetter(0)):
+        cells = (
+            f"{own}: {cell if type(row[at]) in numbers else json.dumps(cell, ensure_ascii=False)}"
+            for own, cell, at, numbers in zip(names, texts, places, exact, strict=True)
+        )
+        lines.append(f"{{{', '.join(cells)}}}\n")
+    content = "".join(lines).encode()
+    sha256 = hashlib.sha256(content).hexdigest()
+    if rows and places:
+        raw = json_table(FileBytes(Path(name), content, sha256), wanted=wanted, rows_max=ROWS_MAX)
+    else:
+        nothing = {header[index]: pa.array([], pa.large_string()) for index in places}
+        raw = RawTable(name, header, nothing, np.zeros(0, dtype=np.int64))
+    return replace(raw, name=name, header=header, sha256=sha256, size_bytes=len(content)), content
 
 
 def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -> None:
