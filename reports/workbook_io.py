@@ -10,7 +10,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from recon.files.reader import file_reader
+from recon.files.reader_process import file_reader
 from recon.model.errors import ReaderBrokenError
 from recon.model.resolutions import Returned
 from recon.privacy.own_files import folder_for_now, for_owner

@@ -39,8 +39,8 @@ from recon.config.settings import (
     load_tables,
 )
 from recon.desk.held_keys import SANDBOX_KEYS
-from recon.files.reader import files as files_of_a_door
-from recon.files.reader import reader_process
+from recon.files import reader as files_of_a_door
+from recon.files import reader_process
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
 from recon.model.nights import Mode, NightRequest

@@ -75,7 +75,7 @@ def reconcile(
 ) -> None:
     """Compare orders, gateway and ledger from plain files; no gateway, database or money."""
     day = _business_day(as_of, rules=rules)
-    from recon.files.reader import file_reader
+    from recon.files.reader_process import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
     from recon.model.uptime import look_past_loaded

@@ -19,13 +19,12 @@ from recon.config.file_layouts import STANDARD
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.reader import (
-    file_reader,
     instruction_file,
     ledger_file,
     order_file,
     settlement_file,
 )
-from recon.files.reader.reader_process import MIB
+from recon.files.reader_process import MIB, file_reader
 from recon.instructions.sealing import Seal
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
 from tests.recon.files.kind_cases import FORMATS, case

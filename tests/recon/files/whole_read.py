@@ -14,7 +14,7 @@ from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.raw_reader import read_raw
 from recon.files.kinds.sql_ledger import read_ledger
-from recon.files.reader import OrderRead, files, ledger_file
+from recon.files.reader import OrderRead, ledger_file, order_rows, table
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import ORDER_FILE, TableSchema, schema_of
 from recon.files.typing.typed_table import Table, proven_table
@@ -27,10 +27,8 @@ def spooled_file(
 ) -> Iterator[OrderRead]:
     """As `order_file`, in this process."""
     with tempfile.TemporaryFile() as rows:
-        facts = files.table(
-            rows, path=path, schema=ORDER_FILE, rules=rules, layout=layout, keep=keep
-        )
-        yield OrderRead(facts, rows)
+        facts = table(rows, path=path, schema=ORDER_FILE, rules=rules, layout=layout, keep=keep)
+        yield order_rows(facts, rows)
 
 
 class OrderFile(NamedTuple):

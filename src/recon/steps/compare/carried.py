@@ -37,7 +37,7 @@ from recon.archive.storage import LocalStorage, Storage
 from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.files.formats.json_text import read_json_object
-from recon.files.reader.files import TableFacts, TableRead
+from recon.files.reader import TableFacts, TableRead
 from recon.matching.bank.bookings import BALANCE
 from recon.matching.bank.receipts import stored_of
 from recon.matching.bank.result import covered_to

@@ -14,8 +14,7 @@ from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.config.settings import given_layouts, load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
-from recon.files.reader import plain_table
-from recon.files.reader.files import TableRead
+from recon.files.reader import TableRead, plain_table
 from recon.files.typing.table_schema import schema_of
 from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation

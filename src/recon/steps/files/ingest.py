@@ -26,6 +26,7 @@ from recon.config.file_sources import BankFolder, SettlementFolder
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.reader import (
+    BankRead,
     OrderRead,
     SpooledRows,
     bank_file,
@@ -33,7 +34,6 @@ from recon.files.reader import (
     order_file,
     settlement_file,
 )
-from recon.files.reader.files import BankRead
 from recon.instructions.sealing import Seal
 from recon.matching.bank.receipts import lists_of_ours, stored_of_parts
 from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries

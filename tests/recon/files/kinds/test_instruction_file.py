@@ -298,7 +298,7 @@ def test_the_payout_columns_are_the_documents_fields() -> None:
 
 def test_a_process_that_reads_a_file_loads_no_http() -> None:
     """Each file is read by a process of its own: what it does not need is paid once a file."""
-    code = "import sys, recon.files.reader.reader_process; print('httpx' in sys.modules)"
+    code = "import sys, recon.files.reader_process; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert ran.stdout.strip() == "False"

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from recon.files.reader import reader_process
+from recon.files import reader_process
 from recon.model.errors import SourceUnreadableError
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
@@ -17,19 +18,22 @@ from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
+from recon.files import reader_process
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.reader import (
     OrderRead,
     SpooledRows,
+    TableFacts,
+    frames,
     instruction_file,
     ledger_file,
     plain_table,
-    reader_process,
+    refused_rows,
     rows_to_mend,
+    table,
 )
-from recon.files.reader.files import TableFacts, refused_instructions, table
-from recon.files.reader.reader_process import BrokenParcelError
+from recon.files.reader_process import BrokenParcelError
 from recon.files.typing.table_schema import schema_of
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
@@ -82,7 +86,7 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     assert "DE89370400440532013000" not in json.dumps([dict(row) for row in far.actions])
     assert "bank details" in private
     there = rows_to_mend(path, instructs=True, **how)
-    assert there == refused_instructions(io.BytesIO(), path=path, **how) != []
+    assert there == refused_rows(io.BytesIO(), path=path, instructs=True, **how) != []
 
 
 def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
@@ -204,8 +208,14 @@ def test_a_strange_refusal_is_an_unreadable_file(file: IO[bytes]) -> None:
         reader_process.read_facts(file, of=table)
 
 
-def test_frames_come_back_one_behind_the_other() -> None:
-    """The same types and values; behind the last one there is nothing."""
+def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
+    """As a task writes its rows."""
+    found = pa.Table.from_pandas(frame, preserve_index=False)
+    reader_process.write_batches(found.to_batches(), schema=found.schema, into=into)
+
+
+def test_a_frame_comes_back_as_it_was() -> None:
+    """The same types and values, whole and in parts."""
     first = pd.DataFrame(
         {
             "line": pd.Series([2, 3], dtype="int64"),
@@ -214,16 +224,15 @@ def test_frames_come_back_one_behind_the_other() -> None:
             "at": pd.to_datetime(["2026-01-05T10:00Z", None]).as_unit("us"),
         }
     )
-    with tempfile.TemporaryFile() as rows:
-        reader_process.write_frame(first, into=rows)
-        reader_process.write_frame(first[:0], into=rows)
-        rows.seek(0)
-        frame = reader_process.read_frame(rows)
-        pd.testing.assert_frame_equal(reader_process.read_frame(rows), first[:0])
-        with pytest.raises(BrokenParcelError):
-            reader_process.read_frame(rows)
-    # What was read stays when its file is gone.
-    pd.testing.assert_frame_equal(frame, first)
+    for whole in (first, first[:0]):
+        with tempfile.TemporaryFile() as rows:
+            write_frame(whole, into=rows)
+            rows.flush()
+            frame = reader_process.read_frame(rows)
+            parts = [*frames(rows)]
+        # What was read stays when its file is gone.
+        pd.testing.assert_frame_equal(frame, whole)
+        assert sum(map(len, parts)) == len(whole)
 
 
 def test_a_file_without_a_byte_holds_no_frame() -> None:
@@ -235,9 +244,7 @@ def test_a_file_without_a_byte_holds_no_frame() -> None:
 def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
     """Offsets and texts of every column are checked before anything is read by them."""
     rows = io.BytesIO()
-    reader_process.write_frame(
-        pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows
-    )
+    write_frame(pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows)
     content = bytearray(rows.getvalue())
     content[content.index(b"ABCDEFGH") :][:1] = b"\xff"
     at = content.index(b"ABCDEFGH")

@@ -22,9 +22,9 @@ from pydantic import SecretStr
 
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
-from recon.files.reader import files
-from recon.files.reader.files import InstructionFacts, instructions
-from recon.files.reader.reader_process import (
+from recon.files import reader as doors
+from recon.files.reader import InstructionFacts, instructions
+from recon.files.reader_process import (
     MIB,
     OWN_VARIABLES,
     SMALL_BYTES,
@@ -141,7 +141,7 @@ def test_a_full_disk_is_no_fault_of_the_file(reader: FileReader, path: Path) -> 
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from recon.files.reader.reader_process import FileReader
+from recon.files.reader_process import FileReader
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.reader import breaking
 limit, most, work = sys.argv[1:]
@@ -200,7 +200,7 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: P
 
     with (
         pytest.raises(ReaderBrokenError, match="needs more than 200 MiB of memory"),
-        reader.read(path, files.table, **task),
+        reader.read(path, doors.table, **task),
     ):
         pass
     reader.close()
@@ -257,7 +257,7 @@ def test_the_warm_process_starts_again_when_it_was_ended(path: Path) -> None:
 PARENT = """
 import sys
 from pathlib import Path
-from recon.files.reader.reader_process import FileReader
+from recon.files.reader_process import FileReader
 from recon.model.terms import SourceKind
 from tests.recon.files.reader import breaking
 
@@ -316,7 +316,7 @@ def test_what_is_no_file_has_no_size(tmp_path: Path) -> None:
 
 LOOK = """
 import os
-from recon.files.reader import files
+from recon.files import reader
 before = len(os.listdir("/proc/self/task"))
 import pyarrow.pandas_compat
 print(len(os.listdir("/proc/self/task")) - before)
@@ -407,11 +407,11 @@ def test_the_process_that_reads_instructions_holds_no_key(
             return super()._ask(request, **files)
 
     reader = Overheard()
-    monkeypatch.setattr(files, "file_reader", lambda: reader)
-    monkeypatch.setattr(files, "instructions", instructions_and_what_is_held)
+    monkeypatch.setattr(doors, "file_reader", lambda: reader)
+    monkeypatch.setattr(doors, "instructions", instructions_and_what_is_held)
     seal = Seal(SecretStr(key.decode()))
     how: Any = {"rules": Rules(), "review_flags": frozenset({"1"}), "layout": STANDARD}
-    read, held = files.instruction_file(path, **how, seal=seal)
+    read, held = doors.instruction_file(path, **how, seal=seal)
     reader.close()
 
     assert held == "payee"

@@ -298,7 +298,7 @@ def of_this_test(size_bytes: int) -> Bounds:
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileReader]:
     """A reader that large files break."""
     reader = FileReader(bounds=of_this_test)
-    monkeypatch.setattr("recon.files.reader.files.file_reader", lambda: reader)
+    monkeypatch.setattr("recon.files.reader.file_reader", lambda: reader)
     yield reader
     reader.close()
 

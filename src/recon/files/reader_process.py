@@ -1,4 +1,4 @@
-"""The door of foreign files: hands them to a warm process one at a time, takes what it read.
+"""The process that reads foreign files: it is handed one at a time, and gives what it read.
 
 The environment of the reader holds what Python needs and nothing of ours: no key, no password, no
 address of a database. The warm process ends by itself when this one does, however that ends; it
@@ -115,7 +115,6 @@ def size_of(path: Path) -> int:
         return 0
 
 
-ROWS_AT_ONCE = 65_536
 REFUSALS = {
     kind.__name__: kind
     for kind in (
@@ -186,13 +185,6 @@ def _refusal(content: bytes) -> ReconError:
     return REFUSALS.get(name, SourceUnreadableError)(str(words))
 
 
-def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
-    """One frame behind those that were written before."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    batches = table.to_batches(max_chunksize=ROWS_AT_ONCE)
-    write_batches(batches, schema=table.schema, into=into)
-
-
 def write_batches(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema, into: IO[bytes]) -> None:
     """The rows of one frame, which need not be in memory together."""
     with pa.ipc.new_stream(into, schema) as stream:
@@ -218,22 +210,19 @@ def read_batches(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterato
 
 
 def read_frame(rows: IO[bytes]) -> pd.DataFrame:
-    """The next frame; its texts stay where its reader, which has ended, laid them.
+    """All rows; their texts stay where their reader, which has ended, laid them.
 
     Raises:
-        BrokenParcelError: it is none.
+        BrokenParcelError: they are none.
     """
-    start = rows.tell()
     try:
         # Copied into memory first, a million rows would take 60,000 pages for a second time.
         mapped = mmap.mmap(rows.fileno(), 0, access=mmap.ACCESS_READ)
-        stream = pa.BufferReader(pa.py_buffer(mapped).slice(start))
-        table = pa.ipc.open_stream(stream).read_all()
+        table = pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
         table.validate(full=True)
         frame: pd.DataFrame = table.to_pandas()
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise BrokenParcelError from None
-    rows.seek(start + stream.tell())
     return frame
 
 
@@ -261,15 +250,15 @@ class Task:
     """Where paths begin that do not begin at the root; "" where that is nowhere."""
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
     """Answer until the other side is gone: the warm process, which has loaded the readers.
+
+    `usual` is the task of most files, whose facts are made ready for.
 
     It touches no foreign byte itself, so it lives as long as the process that started it. A fork
     reads one file under its bounds and ends; whatever that file did to it ends with it.
     """
-    from recon.files.reader.files import table  # and all that a file may need
-
-    _facts_of(table)
+    _facts_of(usual)
     gc.freeze()  # no fork looks through what is loaded: it would get a copy of each page of it
     door = Connection(descriptor)
     while True:
@@ -400,7 +389,8 @@ OWN_VARIABLES = {
 file goes back to the system from 256 KiB on: a million rows took 525 MiB, and take 450."""
 START = (
     "from recon.model.uptime import collect_seldom; collect_seldom(); "
-    f"import sys; from {__name__} import serve; serve(int(sys.argv[1]))"
+    "import sys; from recon.files.reader import table; "
+    f"from {__name__} import serve; serve(int(sys.argv[1]), usual=table)"
 )
 """Collecting seldom begins before the first import; a module of the reader would come after it."""
 LIMITS = {

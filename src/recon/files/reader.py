@@ -1,15 +1,20 @@
-"""Files as the steps ask for them, and what a fork of the reading process does with each.
+"""The door of foreign files: each is read in a process of its own, within bounds, or refused.
 
-A task (`table`, `bank`, …) runs in the fork: rows go into the file that it was handed, all else is
-facts. The functions below it run here and give the same values as if there were no other process.
-Each raises what the reader says of the file, SourceMissingError where there is none, and
-ReaderBrokenError or SourceUnreadableError where it broke its reader.
+A file that breaks its bounds or its reader takes nothing with it but that process. What it held
+comes back as Arrow and JSON through files without a name; nothing is ever unpickled here.
+
+A task (`table`, `bank`, …) runs in that process: rows go into the file that it was handed, all else
+is facts. The functions named after a kind of file run here and give the same values as if there
+were no other process. Each raises what the reader says of the file, SourceMissingError where there
+is none, and ReaderBrokenError or SourceUnreadableError where it broke its reader.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -34,22 +39,16 @@ from recon.files.kinds.instruction_file import (
 from recon.files.kinds.layouts import layout_of_ledger, refuse_wrong_mapping
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
-from recon.files.reader.reader_process import (
+from recon.files.reader_process import (
     file_reader,
     read_batches,
     read_frame,
     size_of,
     write_batches,
-    write_frame,
 )
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.mending import MendableRow, mendable_rows
-from recon.files.typing.table_schema import (
-    LEDGER,
-    ORDER_FILE,
-    SETTLEMENT_FILE,
-    TableSchema,
-)
+from recon.files.typing.table_schema import LEDGER, ORDER_FILE, SETTLEMENT_FILE, TableSchema
 from recon.files.typing.typed_table import proven_table, reading_of
 from recon.instructions.sealing import Seal
 from recon.matching.frames.bank_sources import (
@@ -62,6 +61,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEM
 from recon.model.errors import SourceMissingError
 from recon.model.terms import Reject, SourceFile
 
+ROWS_AT_ONCE = 65_536
 ACTION_COLUMNS = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "currency", "amount", "status"),
     *("expected_captured_amount", "refund_amount", "action", "action_amount", "action_reason"),
@@ -70,6 +70,23 @@ ACTION_COLUMNS = (
 """One row per order row with an action. `amount` is the order's, int64 minor units; `action_amount`
 is Int64, blank for the row's own figure; `transaction_id` may be blank until the gateway is asked.
 """
+Facts = TypeVar("Facts")
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead(Generic[Facts, Part]):
+    """A file whose rows lie aside until the end of the block."""
+
+    facts: Facts
+    parts: Callable[[], Iterator[Part]]
+    """The rows, in their order, some thousand at a time."""
+
+
+def frames(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterator[pd.DataFrame]:
+    """What lies aside, from its beginning on."""
+    rows.seek(0)
+    return (batch.to_pandas() for batch in read_batches(rows, schema=schema))
 
 
 class TableFacts(NamedTuple):
@@ -100,7 +117,8 @@ def table(
     raw = read_raw(path, wanted=EveryColumn(read) if keep else read, layout=layout)
     private = private_content(raw) if keep else ""
     typed = proven_table(path, raw, schema=schema, rules=rules, layout=layout, zone=zone)
-    write_frame(typed.frame, into=rows)
+    found = pa.Table.from_pandas(typed.frame, preserve_index=False)
+    write_batches(found.to_batches(max_chunksize=ROWS_AT_ONCE), schema=found.schema, into=rows)
     return TableFacts(typed.rejects, typed.source_file, typed.ignored_columns, private)
 
 
@@ -133,12 +151,6 @@ def settlement_file(
     return found._replace(frame=found.frame[list(SETTLEMENT_COLUMNS)])
 
 
-def _frames(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterator[pd.DataFrame]:
-    """What lies aside, in its order, some thousand rows at a time."""
-    rows.seek(0)
-    return (batch.to_pandas() for batch in read_batches(rows, schema=schema))
-
-
 class SpooledRows(NamedTuple):
     """Some rows of an order file as a night takes them: as orders, and as what they instruct."""
 
@@ -148,17 +160,18 @@ class SpooledRows(NamedTuple):
     """ACTION_COLUMNS."""
 
 
-class OrderRead(NamedTuple):
-    """An order file, whose rows lie aside until the end of the block."""
+OrderRead = FileRead[TableFacts, SpooledRows]
 
-    facts: TableFacts
-    rows: IO[bytes]
 
-    def parts(self) -> Iterator[SpooledRows]:
-        """The rows, in their order, some at a time."""
-        for frame in _frames(self.rows):
+def order_rows(facts: TableFacts, rows: IO[bytes]) -> OrderRead:
+    """The rows of an order file that lie aside."""
+
+    def parts() -> Iterator[SpooledRows]:
+        for frame in frames(rows):
             with_action = frame[frame["action"] != ""].reset_index(drop=True)
             yield SpooledRows(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
+
+    return FileRead(facts, parts)
 
 
 @contextmanager
@@ -170,23 +183,14 @@ def order_file(path: Path, *, rules: Rules, layout: FileLayout, keep: bool) -> I
     """
     how = {"schema": ORDER_FILE, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, table, path=path, **how) as read:
-        yield OrderRead(read.facts, read.rows)
-
-
-class LedgerRead(NamedTuple):
-    """A ledger that is a file, whose entries lie aside until the end of the block."""
-
-    facts: TableFacts
-    rows: IO[bytes]
-
-    def parts(self) -> Iterator[pd.DataFrame]:
-        """LEDGER_COLUMNS, some thousand entries at a time."""
-        return (frame[list(LEDGER_COLUMNS)] for frame in _frames(self.rows))
+        yield order_rows(read.facts, read.rows)
 
 
 @contextmanager
-def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> Iterator[LedgerRead]:
-    """A ledger that is a file.
+def ledger_file(
+    source: LedgerSource, *, rules: Rules, keep: bool = False
+) -> Iterator[FileRead[TableFacts, pd.DataFrame]]:
+    """A ledger that is a file, LEDGER_COLUMNS.
 
     Raises:
         ConfigurationError: the mapping names what no ledger has.
@@ -198,7 +202,8 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> It
     zone = ZoneInfo(source.zone) if source.zone else None
     how = {"schema": LEDGER, "rules": rules, "layout": layout_of_ledger(source), "keep": keep}
     with file_reader().read(source.path, table, path=source.path, **how, zone=zone) as read:
-        yield LedgerRead(read.facts, read.rows)
+        columns = [*LEDGER_COLUMNS]
+        yield FileRead(read.facts, lambda: (frame[columns] for frame in frames(read.rows)))
 
 
 class BankFacts(NamedTuple):
@@ -216,16 +221,8 @@ def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> Ba
     return BankFacts(read.statements, read.notes, read.source_file)
 
 
-class BankRead(NamedTuple):
-    """A file of a bank, whose entries lie aside until the end of the block."""
-
-    facts: BankFacts
-    rows: IO[bytes]
-
-    def parts(self) -> Iterator[pd.DataFrame]:
-        """BANK_ENTRY_COLUMNS, some thousand rows at a time; an entry and its payments together."""
-        frames = _frames(self.rows, schema=ENTRY_SCHEMA)
-        return (frame[list(BANK_ENTRY_COLUMNS)] for frame in frames)
+class BankRead(FileRead[BankFacts, pd.DataFrame]):
+    """A file of a bank, BANK_ENTRY_COLUMNS; an entry and its payments come together."""
 
     @property
     def source(self) -> BankSource:
@@ -238,7 +235,9 @@ class BankRead(NamedTuple):
 def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Iterator[BankRead]:
     """A file of a bank: all of its statements, each proven where it has balances."""
     with file_reader().read(path, bank, path=path, rules=rules, layout=layout) as read:
-        yield BankRead(read.facts, read.rows)
+        columns = [*BANK_ENTRY_COLUMNS]
+        entries = partial(frames, read.rows, schema=ENTRY_SCHEMA)
+        yield BankRead(read.facts, lambda: (frame[columns] for frame in entries()))
 
 
 class InstructionFacts(NamedTuple):
@@ -276,28 +275,23 @@ def instruction_file(
     return facts._replace(file=sealed(facts.file, seal=seal))
 
 
-def refused_orders(
+def refused_rows(
     rows: IO[bytes],  # noqa: ARG001 - its rows are facts
     *,
     path: Path,
+    instructs: bool,
     rules: Rules,
     layout: FileLayout,
-) -> list[MendableRow]:
-    """Every refused row of an order file, in the order of its lines."""
-    raw = read_raw(path, wanted=read_of(ORDER_FILE, layout=layout), layout=layout)
-    reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout)
-    return mendable_rows(reading, schema=ORDER_FILE)
-
-
-def refused_instructions(
-    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
-    *,
-    path: Path,
     **how: Any,
 ) -> list[MendableRow]:
-    """Every refused row of an instruction file, in the order of its lines."""
-    reading, _ = checked_instructions(read_bytes(path), **how)
-    return mendable_rows(reading, schema=INSTRUCTION_FILE, also=PAYOUT_COLUMNS)
+    """Every refused row of an order or instruction file, in the order of its lines."""
+    file = read_bytes(path)
+    if instructs:
+        reading, _ = checked_instructions(file, rules=rules, layout=layout, **how)
+        return mendable_rows(reading, schema=INSTRUCTION_FILE, also=PAYOUT_COLUMNS)
+    raw = raw_of(file, wanted=read_of(ORDER_FILE, layout=layout), layout=layout)
+    reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout)
+    return mendable_rows(reading, schema=ORDER_FILE)
 
 
 def rows_to_mend(path: Path, *, instructs: bool = False, **how: Any) -> list[MendableRow]:
@@ -305,8 +299,7 @@ def rows_to_mend(path: Path, *, instructs: bool = False, **how: Any) -> list[Men
 
     `how` it is read: rules and layout, of instructions also review_flags and interface.
     """
-    work = refused_instructions if instructs else refused_orders
-    with file_reader().read(path, work, path=path, **how) as read:
+    with file_reader().read(path, refused_rows, path=path, instructs=instructs, **how) as read:
         return list(read.facts)
 
 
@@ -320,15 +313,8 @@ def proposal(
     return proposal_of([read_bytes(path, bytes_max=SAMPLE_BYTES_MAX) for path in paths], **how)
 
 
-def layout_proposal(
-    paths: Sequence[Path],
-    *,
-    schema: TableSchema,
-    constants: Mapping[str, str],
-    answers: Mapping[str, str],
-) -> Proposal:
-    """A layout for files like these samples; they are read in one process."""
-    how = {"schema": schema, "constants": constants, "answers": answers}
+def layout_proposal(paths: Sequence[Path], **how: Any) -> Proposal:
+    """A layout for files like these samples, read in one process; `how`, see `proposal_of`."""
     with file_reader().read(max(paths, key=size_of), proposal, paths=paths, **how) as read:
         found: Proposal = read.facts
         return found
