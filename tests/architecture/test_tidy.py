@@ -328,7 +328,7 @@ TEMPORARY = frozenset({"TemporaryDirectory", "NamedTemporaryFile", "mkdtemp"})
 WITHOUT_ROWS = frozenset(
     {
         "src/recon/privacy/own_files.py",  # sweeps them
-        "src/recon/files/reader/files.py",  # samples of our own
+        "src/recon/files/reader.py",  # samples of our own
         "flows/serve.py",  # a socket
     }
 )

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.reader.reader_process import MIB
-from recon.files.reader_process import FileReader, bounds_of
+from recon.files.reader_process import MIB, FileReader, bounds_of
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from reports.workbook_io import returned_answers, returned_differences, returned_run
 

@@ -12,8 +12,7 @@ from recon.config.rules import Rules
 from recon.files.formats.format_limits import REJECTED_CHARACTERS_MAX, REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import BadRow, Rows
 from recon.files.reader import plain_table
-from recon.files.reader.reader_process import MIB, SMALL_BYTES, Ending
-from recon.files.reader_process import file_reader
+from recon.files.reader_process import MIB, SMALL_BYTES, Ending, file_reader
 from recon.files.typing.table_schema import schema_of
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
