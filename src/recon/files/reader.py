@@ -24,7 +24,7 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
-from recon.files.formats.raw_reader import raw_of, read_raw
+from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import EveryColumn
 from recon.files.kinds.archive import private_content
 from recon.files.kinds.bank_file import ENTRY_SCHEMA, bank_file_of
@@ -114,7 +114,7 @@ def table(
     `keep`: it may be archived, so every column is looked through for cards.
     """
     read = read_of(schema, layout=layout)
-    raw = read_raw(path, wanted=EveryColumn(read) if keep else read, layout=layout)
+    raw = raw_of(read_bytes(path), wanted=EveryColumn(read) if keep else read, layout=layout)
     private = private_content(raw) if keep else ""
     typed = proven_table(path, raw, schema=schema, rules=rules, layout=layout, zone=zone)
     found = pa.Table.from_pandas(typed.frame, preserve_index=False)

@@ -12,7 +12,8 @@ import pandas as pd
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
-from recon.files.formats.raw_reader import read_raw
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.raw_reader import raw_of
 from recon.files.kinds.sql_ledger import read_ledger
 from recon.files.reader import OrderRead, ledger_file, order_rows, table
 from recon.files.typing.mapped_columns import read_of
@@ -77,5 +78,5 @@ def read_table(
 ) -> Table:
     """As `proven_table`, of a file; `schema`: another layout of this kind, as the inbox file's."""
     wanted = schema or schema_of(kind)
-    raw = read_raw(path, wanted=read_of(wanted, layout=layout), layout=layout)
+    raw = raw_of(read_bytes(path), wanted=read_of(wanted, layout=layout), layout=layout)
     return proven_table(path, raw, schema=wanted, rules=rules, layout=layout, zone=zone)

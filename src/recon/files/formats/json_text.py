@@ -18,7 +18,6 @@ from recon.files.formats.format_limits import (
     CELL_CHARACTERS_MAX,
     JSON_DEPTH_MAX,
     JSON_LINE_BYTES_MAX,
-    ROWS_MAX,
 )
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_table import ListText, NumberText, RawTable, Record, refuse, table_of
@@ -54,7 +53,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = b" \t\r\n"
 
 
-def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int = ROWS_MAX) -> RawTable:
+def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int | None = None) -> RawTable:
     """The wanted columns of a JSON lines file in UTF-8.
 
     Raises:

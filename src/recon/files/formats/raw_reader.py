@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.files.formats.csv_text import csv_table
 from recon.files.formats.json_text import json_table
-from recon.files.formats.named_bytes import FileBytes, read_bytes
+from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.files.formats.parquet_file import parquet_table
 from recon.files.formats.raw_table import RawTable, refuse
@@ -58,22 +58,11 @@ _NOT_TEXT = {
 }
 
 
-def read_raw(path: Path, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
+def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
     """The wanted columns of a CSV, XLSX, Parquet, JSON lines or XML file, as text.
 
     Raises:
-        SourceMissingError: there is no such file.
         SourceUnreadableError: it is not what its name or its layout says.
-    """
-    file = read_bytes(path)
-    return raw_of(file, wanted=wanted, layout=layout)
-
-
-def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
-    """As `read_raw`, from bytes that were read before.
-
-    Raises:
-        SourceUnreadableError: they are not what the name or the layout says.
     """
     kind = kind_of(file.path, layout=layout)
     _refuse_disguised(file.path, file.content, kind=kind)

@@ -158,10 +158,11 @@ def refuse_cards_before_header(text: str, *, name: str) -> None:
         refuse(name, "has a card number before its header; remove it and ask for another file")
 
 
-def refuse_too_many_rows(rows: int, *, name: str, rows_max: int = ROWS_MAX) -> None:
-    """Bound the work of everything that follows."""
-    if rows > rows_max:
-        refuse(name, f"has more than {rows_max} rows; split it")
+def refuse_too_many_rows(rows: int, *, name: str, rows_max: int | None = None) -> None:
+    """Bound the work of everything that follows; None: the bound of a file."""
+    most = ROWS_MAX if rows_max is None else rows_max
+    if rows > most:
+        refuse(name, f"has more than {most} rows; split it")
 
 
 def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
@@ -248,7 +249,7 @@ class Rows:
         *,
         header: Iterable[str],
         wanted: Container[str],
-        rows_max: int = ROWS_MAX,
+        rows_max: int | None = None,
     ) -> None:
         """`header` may grow meanwhile; what a row does not reach is blank in it."""
         self.name, self._rows_max = name, rows_max
@@ -332,7 +333,7 @@ def table_of(
     name: str,
     wanted: Container[str],
     nothing: Callable[[str], str],
-    rows_max: int = ROWS_MAX,
+    rows_max: int | None = None,
 ) -> RawTable:
     """The wanted columns of the records; the header is all names that they have.
 

@@ -39,7 +39,7 @@ from recon.files.kinds.archive import private_content
 from recon.files.kinds.layouts import layout_of_ledger, refuse_wrong_mapping
 from recon.files.typing.mapped_columns import names_of, read_of
 from recon.files.typing.table_schema import LEDGER
-from recon.files.typing.typed_table import type_table
+from recon.files.typing.typed_table import proven_table
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 from recon.model.terms import Reject, SourceFile
@@ -104,7 +104,7 @@ def read_ledger(
         rows_max=rows_max,
     )
     zone = ZoneInfo(source.zone) if source.zone else None
-    table = type_table(raw, schema=LEDGER, rules=rules, layout=layout, zone=zone)
+    table = proven_table(Path(raw.name), raw, schema=LEDGER, rules=rules, layout=layout, zone=zone)
     private = private_content(replace(raw, header=tuple(raw.columns)))
     entries = table.frame[list(LEDGER_COLUMNS)]
     return Ledger(entries, table.rejects, table.source_file, content, private)

@@ -202,10 +202,10 @@ def proven_table(
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> Table:
-    """A file as a typed frame and its rejects, of text columns that were read before.
+    """Text columns as a typed frame and its rejects; control figures are held.
 
     Args:
-        path: the file, for sentences.
+        path: the file, beside which its figures may stand.
         raw: its text columns.
         schema: which table it is.
         rules: how the gateway's fields are to be read.
@@ -217,28 +217,12 @@ def proven_table(
         SourceUnreadableError: columns are missing, its control figures differ, or a row is bad
             where all or nothing holds.
     """
-    table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    table = table_of(reading, schema=schema)
     refuse_unproven(
         path, declared=raw.declared, counted=table.counted, rejects=table.rejects, layout=layout
     )
     return table
-
-
-def type_table(
-    raw: RawTable,
-    *,
-    schema: TableSchema,
-    rules: Rules,
-    layout: FileLayout = STANDARD,
-    zone: ZoneInfo | None = None,
-) -> Table:
-    """Text columns that somebody else brought as a typed frame and its rejects.
-
-    Raises:
-        SourceUnreadableError: a required column is missing.
-    """
-    reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone)
-    return table_of(reading, schema=schema)
 
 
 def reading_of(

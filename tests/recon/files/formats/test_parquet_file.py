@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.raw_reader import read_raw
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
@@ -23,7 +24,7 @@ def write(path: Path, columns: dict[str, Any]) -> Path:
 
 def read(path: Path) -> RawTable:
     """Columns a and b of a file."""
-    return read_raw(path, wanted=frozenset("ab"))
+    return raw_of(read_bytes(path), wanted=frozenset("ab"))
 
 
 def test_exact_types_become_text(tmp_path: Path) -> None:

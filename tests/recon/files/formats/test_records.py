@@ -16,7 +16,7 @@ from recon.config.file_layouts import FileLayout
 from recon.files.formats import format_limits, named_bytes
 from recon.files.formats.json_text import read_json_object
 from recon.files.formats.named_bytes import FileBytes, read_bytes
-from recon.files.formats.raw_reader import REPORTED_COLUMNS, raw_of, read_raw
+from recon.files.formats.raw_reader import REPORTED_COLUMNS, raw_of
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.privacy.shown_text import defused
@@ -28,20 +28,20 @@ def test_a_format_that_is_not_known_is_refused(tmp_path: Path, name: str) -> Non
     path = tmp_path / name
     path.write_text("a,b\n1,2\n")
     with pytest.raises(SourceUnreadableError, match=r"does not end in \.csv, \.xlsx, \.parquet"):
-        read_raw(path, wanted=frozenset("ab"))
+        raw_of(read_bytes(path), wanted=frozenset("ab"))
 
 
 def test_endings_may_be_capitals(tmp_path: Path) -> None:
     """Windows writes ORDERS.CSV."""
     path = tmp_path / "ORDERS.CSV"
     path.write_text("a,b\n1,2\n")
-    assert read_raw(path, wanted=frozenset("ab")).rows_read == 1
+    assert raw_of(read_bytes(path), wanted=frozenset("ab")).rows_read == 1
 
 
 def test_an_absent_file_of_an_unknown_format_is_absent(tmp_path: Path) -> None:
     """That there is no such file is told before what its name might mean."""
     with pytest.raises(SourceMissingError, match="does not exist"):
-        read_raw(tmp_path / "orders", wanted=frozenset("ab"))
+        raw_of(read_bytes(tmp_path / "orders"), wanted=frozenset("ab"))
 
 
 def test_the_content_comes_with_its_hash(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def read(tmp_path: Path, text: str, *wanted: str) -> RawTable:
     """These columns of a JSON lines file."""
     path = tmp_path / "o.jsonl"
     path.write_text(text)
-    return read_raw(path, wanted=frozenset(wanted))
+    return raw_of(read_bytes(path), wanted=frozenset(wanted))
 
 
 def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def read_of_xml_records(tmp_path: Path, text: str, *wanted: str, record: str = "
     """These columns of an XML file."""
     path = tmp_path / "o.xml"
     path.write_text(text)
-    return read_raw(path, wanted=frozenset(wanted), layout=FileLayout(record=record))
+    return raw_of(read_bytes(path), wanted=frozenset(wanted), layout=FileLayout(record=record))
 
 
 def test_leaves_and_attributes_are_columns(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     writer.writerows([cell, "2", "reason", "x", "y"] for cell in cells)
     path = folder / "mended-1.csv"
     path.write_text(out.getvalue())
-    return read_raw(path, wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
+    return raw_of(read_bytes(path), wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
 
 
 @pytest.mark.parametrize("formula", FORMULAS)

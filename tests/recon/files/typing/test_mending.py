@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recon.config.rules import Rules
-from recon.files.formats.raw_reader import read_raw
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.raw_reader import raw_of
 from recon.files.typing.mending import mendable_rows, mendable_text
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.files.typing.typed_table import reading_of
@@ -28,7 +29,7 @@ ODD = (
 
 def mended(path: Path) -> tuple[str, int]:
     """The file of refused rows, and how many rows were refused."""
-    raw = read_raw(path, wanted=frozenset(ORDER_FILE.names))
+    raw = raw_of(read_bytes(path), wanted=frozenset(ORDER_FILE.names))
     reading = reading_of(raw, schema=ORDER_FILE, rules=Rules())
     rows = mendable_rows(reading, schema=ORDER_FILE)
     text = mendable_text(rows, schema=ORDER_FILE)
