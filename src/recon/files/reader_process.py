@@ -21,13 +21,10 @@ import pickle
 import resource
 import select
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -50,7 +47,8 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.step_progress import Way
-from recon.privacy.own_files import WITHOUT_PLUGINS, advise_kernel, program_variables
+from recon.privacy.own_files import advise_kernel
+from recon.privacy.own_processes import OwnProcess
 from recon.privacy.shown_text import redacted, shown_name
 
 MIB = 1024 * 1024
@@ -383,7 +381,6 @@ OWN_VARIABLES = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": "262144",
-    **WITHOUT_PLUGINS,
 }
 """No thread before the fork, and no pool that takes memory before it is needed. What is let go of a
 file goes back to the system from 256 KiB on: a million rows took 525 MiB, and take 450."""
@@ -399,7 +396,6 @@ LIMITS = {
     resource.RLIMIT_FSIZE: "ulimit -f: files of {} bytes, not {}",
 }
 """How a limit of this process is named that is below a bound."""
-END_SECONDS = 5
 LOOK_SECONDS = 1.0
 """How often it is told how far a file is that takes longer."""
 
@@ -427,8 +423,7 @@ class FileReader:
     def __init__(self, *, bounds: Callable[[int], Bounds] = bounds_of) -> None:
         self._bounds = bounds
         self._turn = threading.Lock()
-        self._reader: Connection | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: OwnProcess | None = None
         self._owner = 0
         self.ended: Ending | None = None
         """The reader of the last file."""
@@ -436,7 +431,7 @@ class FileReader:
     def start(self) -> None:
         """Let the readers be loaded while this process does something else."""
         with self._turn:
-            self._connected()
+            self._started()
 
     def close(self) -> None:
         """End the warm process."""
@@ -478,13 +473,14 @@ class FileReader:
 
     def _ask(self, request: bytes, *, rows: IO[bytes], facts: IO[bytes], way: Way) -> Ending | None:
         """How the fork ended; nothing when the warm process itself is gone."""
-        door = self._connected()
+        process = self._started()
+        door = process.door
         try:
             door.send_bytes(request)
             for file in (rows, facts):
                 send_handle(door, file.fileno(), None)
             while not door.poll(LOOK_SECONDS):
-                way.came_to(_bytes_read(self._process) // MIB)
+                way.came_to(_bytes_read(process.process.pid) // MIB)
             return Ending(**json.loads(door.recv_bytes()))
         except (EOFError, OSError):
             self._let_go()
@@ -493,38 +489,20 @@ class FileReader:
             self._let_go()  # an answer that nobody took must not be taken for the next file's
             raise
 
-    def _connected(self) -> Connection:
-        if self._reader is None or self._owner != os.getpid():
-            ours, theirs = socket.socketpair()
-            with theirs:
-                self._process = subprocess.Popen(  # noqa: S603 - this very Python, our own module
-                    [sys.executable, "-P", "-c", START, str(theirs.fileno())],
-                    pass_fds=(theirs.fileno(),),
-                    env=_variables(os.environ),
-                    stdin=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            self._reader, self._owner = Connection(ours.detach()), os.getpid()
-        return self._reader
+    def _started(self) -> OwnProcess:
+        if self._process is None or self._owner != os.getpid():
+            self._process, self._owner = OwnProcess(START, variables=OWN_VARIABLES), os.getpid()
+        return self._process
 
     def _let_go(self) -> None:
-        if self._reader is None or self._owner != os.getpid():
-            return
-        door, process = self._reader, self._process
-        self._reader = self._process = None
-        door.close()
-        assert process is not None  # noqa: S101 - they come and go together
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.end()
 
 
-def _bytes_read(warm: "subprocess.Popen[bytes] | None") -> int:
+def _bytes_read(pid: int) -> int:
     """What the fork of the warm process has read so far; 0 where the system does not tell."""
     with suppress(OSError, LookupError, ValueError):
-        pid = warm.pid if warm else 0
         fork = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
         counts = Path(f"/proc/{fork}/io").read_text().splitlines()
         return int(dict(line.split(": ") for line in counts)["rchar"])
@@ -537,11 +515,6 @@ def _folder() -> str:
         return str(Path.cwd())
     except OSError:
         return ""
-
-
-def _variables(all_of_them: Mapping[str, str]) -> dict[str, str]:
-    kept = program_variables(all_of_them)
-    return kept | OWN_VARIABLES | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds: Bounds) -> None:

@@ -11,12 +11,8 @@ import json
 import os
 import resource
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,7 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recon.privacy.own_files import folder_for_now, program_variables
+from recon.privacy.own_files import folder_for_now
+from recon.privacy.own_processes import OwnProcess
 
 MEMORY_MB = 512
 """What DuckDB may hold; the rest goes to temporary files."""
@@ -35,7 +32,6 @@ SPILL_GB = 8
 THREADS = 1
 SECONDS_MAX = 900
 """A night of a million orders takes a few."""
-END_SECONDS = 5
 REASON_MAX = 200
 """Characters of what DuckDB says that are shown."""
 START = (
@@ -114,21 +110,11 @@ class SqlSession:
         return answer["done"]
 
 
-class _Process:
+class _Process(OwnProcess):
     """One process that has DuckDB; once it has died, or was ended, it stays so."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            self.process = subprocess.Popen(  # noqa: S603 - this very Python, our own module
-                [sys.executable, "-P", "-c", START, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                env=program_variables(os.environ) | path,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self._reader = Connection(ours.detach())
+        super().__init__(START, variables={})
         self.is_over = False
         self.held_to_mb = 0
         """What it may hold; 0 before the first session."""
@@ -137,9 +123,10 @@ class _Process:
         """Bound all that the process may hold, until the next bound."""
         self.held_to_mb, wanted = memory_mb, memory_mb << 20
         with suppress(ProcessLookupError):
-            _, most = resource.prlimit(self.process.pid, resource.RLIMIT_DATA)
+            pid = self.process.pid
+            _, most = resource.prlimit(pid, resource.RLIMIT_DATA)
             least = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (least, most))
+            resource.prlimit(pid, resource.RLIMIT_DATA, (least, most))
 
     def ask(self, request: Mapping[str, object], *, wait_seconds: float) -> dict[str, Any] | None:
         """Its answer; None where it took too long and was ended.
@@ -148,11 +135,11 @@ class _Process:
             SqlError: it died over the request, or before.
         """
         try:
-            self._reader.send_bytes(json.dumps(request).encode())
-            if not self._reader.poll(wait_seconds):
+            self.door.send_bytes(json.dumps(request).encode())
+            if not self.door.poll(wait_seconds):
                 self.end()
                 return None
-            answer: dict[str, Any] = json.loads(self._reader.recv_bytes())
+            answer: dict[str, Any] = json.loads(self.door.recv_bytes())
         except (EOFError, OSError):
             code = self.end()
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -166,12 +153,7 @@ class _Process:
     def end(self) -> int:
         """End it, and how it ended."""
         self.is_over = True
-        self._reader.close()  # it ends by itself when nobody asks any more
-        try:
-            return self.process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
+        return super().end()
 
 
 _WAITING: list[_Process] = []

@@ -10,8 +10,6 @@ may.
 import logging
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import traceback
 from collections import deque
@@ -20,15 +18,16 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any
 
 from recon import __version__
 from recon.config.cluster import ClusterSettings, Done, InProcess, Item, Workers
 from recon.config.keys import key_of_file
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
 from recon.model.uptime import collect_seldom, give_back, pool_of, reuse_freed_memory
-from recon.privacy.own_files import WITHOUT_PLUGINS, program_variables
+from recon.privacy.own_processes import OwnProcess
 
 ATTEMPTS = 3
 """So often a part is begun whose process was ended from outside."""
@@ -36,7 +35,7 @@ WAITING_MAX = 1
 """Parts that are handed out beside those in work: whoever ends one has the next."""
 START = (
     "from recon.model.uptime import collect_seldom; collect_seldom(); "
-    f"from {__name__} import answer; answer()"
+    f"import sys; from {__name__} import answer; answer(int(sys.argv[1]))"
 )
 KEPT = (
     "what was done before is kept: start the night again, with `compared_at_once = 1` in "
@@ -106,9 +105,7 @@ class ProcessPool(InProcess):
             ClusterError: the process of a part was ended from outside each time, or takes too long.
         """
         given = os.environ if self.variables is None else self.variables
-        variables = program_variables(os.environ) | {
-            name: given[name] for name in needs if name in given
-        }
+        variables = {name: given[name] for name in needs if name in given}
         own = _Processes(self.at_once, variables=variables, seconds_max=self.seconds_max)
         with closing(own) as processes:
             yield from _in_order(
@@ -129,7 +126,7 @@ class _Processes:
         self._threads = ThreadPoolExecutor(at_once)
         self._own = threading.local()
         self._lock = threading.Lock()
-        self._all: list[subprocess.Popen[bytes]] = []
+        self._all: list[OwnProcess] = []
         self._is_over = False
 
     def hand_out(self, work: Callable[[Item], Done], item: Item) -> "Future[Any]":
@@ -154,26 +151,22 @@ class _Processes:
         """End all processes, whatever they do."""
         with self._lock:
             self._is_over = True
-            for process in self._all:
-                process.kill()
+            for own in self._all:
+                own.process.kill()
         self._threads.shutdown(cancel_futures=True)
-        for process in self._all:
-            for pipe in filter(None, (process.stdin, process.stdout)):
-                with suppress(OSError):  # half a part, which nobody reads any more
-                    pipe.close()
-            process.wait()
+        for own in self._all:
+            own.end()
 
     def _done(self, task: bytes) -> Answer:
         """What came of a part, by the first process that does not die over it."""
         try:
             for _ in range(ATTEMPTS):
-                writes, reads = self._own.pipes = getattr(self._own, "pipes", None) or self._begin()
-                with suppress(OSError, EOFError, pickle.UnpicklingError):
-                    writes.write(task)
-                    writes.flush()
-                    answered: Answer = pickle.load(reads)  # noqa: S301 - of the process begun here
+                process = self._own.process = getattr(self._own, "process", None) or self._begin()
+                with suppress(OSError, EOFError):
+                    process.door.send_bytes(task)
+                    answered: Answer = pickle.loads(process.door.recv_bytes())  # noqa: S301 - of the process begun here
                     return answered
-                self._own.pipes = None
+                self._own.process = None
         except OSError as error:
             why = error.strerror or type(error).__name__
             msg = f"a process for a part of the comparison could not be begun: {why}; {KEPT}"
@@ -184,40 +177,28 @@ class _Processes:
         )
         return None, ClusterError(msg)
 
-    def _begin(self) -> tuple[IO[bytes], IO[bytes]]:
-        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        variables = {**self._variables, **pool_of(self._variables), **WITHOUT_PLUGINS, **path}
+    def _begin(self) -> OwnProcess:
         with self._lock:
             if self._is_over:
                 raise ProcessLookupError
-            process = subprocess.Popen(  # noqa: S603 - this very Python, our own module
-                [sys.executable, "-P", "-c", START],
-                env=variables,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            variables = {**self._variables, **pool_of(self._variables)}
+            process = OwnProcess(START, variables=variables, is_quiet=True)
             self._all.append(process)
-        if process.stdin is None or process.stdout is None:
-            raise BrokenPipeError
-        return process.stdin, process.stdout
+        return process
 
 
-def answer() -> None:
+def answer(descriptor: int) -> None:
     """In such a process: do the parts that come, until no more do, and say what came of each."""
-    reply = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Nothing that a library prints stands in an answer.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    tasks = os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
-    while tasks.peek(1):
-        pickle.dump(_outcome(tasks), reply)
-        reply.flush()
-        give_back()
+    door = Connection(descriptor)
+    with suppress(EOFError):
+        while True:
+            door.send_bytes(pickle.dumps(_outcome(door.recv_bytes())))
+            give_back()
 
 
-def _outcome(tasks: BinaryIO) -> Answer:
+def _outcome(task: bytes) -> Answer:
     try:
-        work, item = pickle.load(tasks)  # noqa: S301 - of the process that began this
+        work, item = pickle.loads(task)  # noqa: S301 - of the process that began this
         return work(item), None
     except ReconError as error:
         return None, error

@@ -245,8 +245,8 @@ def test_the_warm_process_starts_again_when_it_was_ended(path: Path) -> None:
     assert asked(reader, breaking.counted, path) == len(SECRET)
     process = reader._process
     assert process is not None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.process.send_signal(signal.SIGKILL)
+    process.process.wait()
     with pytest.raises(SourceUnreadableError, match="its reader was ended from outside") as told:
         asked(reader, breaking.counted, path)
     assert type(told.value) is SourceUnreadableError
@@ -264,7 +264,7 @@ from tests.recon.files.reader import breaking
 path = Path(sys.argv[1])
 reader = FileReader()
 with reader.read(path, breaking.counted, path=path):
-    print(reader._process.pid, flush=True)
+    print(reader._process.process.pid, flush=True)
 with reader.read(path, breaking.asleep, path=path):
     pass
 """
