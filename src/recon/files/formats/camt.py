@@ -7,6 +7,7 @@ stands, and both places are read.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from lxml import etree
@@ -117,77 +118,62 @@ def _form_of(root: Any, *, name: str) -> str:
 
 
 def _statement(element: Any, *, entries: list[RawEntry], form: str, name: str) -> RawStatement:
-    line = int(element.sourceline or 0)
-    number = _text(element, "ElctrncSeqNb") or _text(element, "LglSeqNb") or _text(element, "Id")
-    balances = [*_balances(element, name=name)]
-    page, last = _page(element)
-    return RawStatement(
-        account=_account(element),
-        number=number,
-        currency=_text(element, "Acct", "Ccy"),
-        form=form,
-        page=page,
-        last_page=last,
-        from_day=_day(_text(element, "FrToDt", "FrDtTm") or _text(element, "FrToDt", "FrDt")),
-        to_day=_day(_text(element, "FrToDt", "ToDtTm") or _text(element, "FrToDt", "ToDt")),
-        created=_text(element, "CreDtTm"),
-        opening=_balance_of(balances, _OPENING, _PREVIOUS),
-        closing=_balance_of(balances, _CLOSING),
-        entries=entries,
-        line=line,
-    )
-
-
-def _page(element: Any) -> tuple[int, bool]:
-    number = _text(element, "StmtPgntn", "PgNb") or _text(element, "RptPgntn", "PgNb")
-    last = _text(element, "StmtPgntn", "LastPgInd") or _text(element, "RptPgntn", "LastPgInd")
-    plain = number.isascii() and number.isdecimal() and len(number) <= len(str(ENTRIES_MAX))
-    return int(number) if plain else 1, last != "false"
-
-
-def _account(element: Any) -> str:
-    other = _text(element, "Acct", "Id", "Othr", "Id")
-    return (_text(element, "Acct", "Id", "IBAN") or other).replace(" ", "").upper()
-
-
-def _balances(element: Any, *, name: str) -> Iterator[tuple[str, RawBalance]]:
-    for balance in _children(element, "Bal"):
-        kind = _text(balance, "Tp", "CdOrPrtry", "Cd")
-        amount, currency = _amount(balance)
-        sign = _text(balance, "CdtDbtInd")
+    page = _text(element, "StmtPgntn/PgNb", "RptPgntn/PgNb")
+    is_page = page.isascii() and page.isdecimal() and len(page) <= len(str(ENTRIES_MAX))
+    account = _text(element, "Acct/Id/IBAN", "Acct/Id/Othr/Id")
+    balances: dict[str, RawBalance] = {}
+    for own in element.iterchildren("{*}Bal"):
+        amount, currency = _amount(own)
+        sign = _text(own, "CdtDbtInd")
         if sign not in {_CREDIT, _DEBIT} or not amount:
-            refuse(name, f"line {balance.sourceline}: a balance has no amount or no CdtDbtInd")
-        day = _day(_text(balance, "Dt", "Dt") or _text(balance, "Dt", "DtTm"))
-        inner = _text(balance, "Tp", "SubTp", "Cd") == "INTM"
-        yield kind, RawBalance(amount, currency, sign == _CREDIT, day, inner)
-
-
-def _balance_of(balances: list[tuple[str, RawBalance]], *kinds: str) -> RawBalance | None:
-    return next((balance for kind in kinds for code, balance in balances if code == kind), None)
+            refuse(name, f"line {own.sourceline}: a balance has no amount or no CdtDbtInd")
+        day = _day(_text(own, "Dt/Dt", "Dt/DtTm"))
+        inner = _text(own, "Tp/SubTp/Cd") == "INTM"
+        balance = RawBalance(amount, currency, sign == _CREDIT, day, inner)
+        balances.setdefault(_text(own, "Tp/CdOrPrtry/Cd"), balance)
+    return RawStatement(
+        account=account.replace(" ", "").upper(),
+        number=_text(element, "ElctrncSeqNb", "LglSeqNb", "Id"),
+        currency=_text(element, "Acct/Ccy"),
+        form=form,
+        page=int(page) if is_page else 1,
+        last_page=_text(element, "StmtPgntn/LastPgInd", "RptPgntn/LastPgInd") != "false",
+        from_day=_day(_text(element, "FrToDt/FrDtTm", "FrToDt/FrDt")),
+        to_day=_day(_text(element, "FrToDt/ToDtTm", "FrToDt/ToDt")),
+        created=_text(element, "CreDtTm"),
+        opening=balances.get(_OPENING) or balances.get(_PREVIOUS),
+        closing=balances.get(_CLOSING),
+        entries=entries,
+        line=int(element.sourceline or 0),
+    )
 
 
 def _entry(element: Any, *, name: str) -> RawEntry:
     amount, currency = _amount(element)
     sign, line = _text(element, "CdtDbtInd"), int(element.sourceline or 0)
-    state = _text(element, "Sts", "Cd") or _text(element, "Sts")
+    state = _text(element, "Sts/Cd", "Sts")
     if sign not in {_CREDIT, _DEBIT} or not amount or not state:
         refuse(name, f"line {line}: an entry has no amount, no CdtDbtInd or no state (Sts)")
-    booked = _when(element, "BookgDt")
+    booked = _day(_text(element, "BookgDt/Dt", "BookgDt/DtTm"))
     entry = RawEntry(
         line=line,
         amount=amount,
         currency=currency,
         credit=sign == _CREDIT,
         booked_on=booked,
-        value_on=_when(element, "ValDt") or booked,
+        value_on=_day(_text(element, "ValDt/Dt", "ValDt/DtTm")) or booked,
         reversal=_text(element, "RvslInd") in {"true", "1"},
-        entry_no=_text(element, "NtryRef") or _text(element, "AcctSvcrRef"),
+        entry_no=_text(element, "NtryRef", "AcctSvcrRef"),
         booked=state == _BOOKED,
         reference=_text(element, "AcctSvcrRef"),
         text=_text(element, "AddtlNtryInf")[:TEXT_CHARACTERS_MAX],
         charges=tuple(_charges(element)),
     )
-    inner = [*_transactions(element)]
+    inner = [
+        payment
+        for details in element.iterchildren("{*}NtryDtls")
+        for payment in details.iterchildren("{*}TxDtls")
+    ]
     if len(inner) > DETAILS_MAX:
         refuse(name, f"line {line}: an entry has more than {DETAILS_MAX} payments in it")
     if len(inner) == 1:
@@ -197,18 +183,13 @@ def _entry(element: Any, *, name: str) -> RawEntry:
     return entry
 
 
-def _transactions(element: Any) -> Iterator[Any]:
-    for details in _children(element, "NtryDtls"):
-        yield from _children(details, "TxDtls")
-
-
 def _detail(element: Any, *, of: RawEntry) -> RawEntry:
     """One payment of several; without an amount it cannot add up, so "" is left to be seen."""
     amount, currency = _amount(element)
     if currency != of.currency:
         # The order may be in another currency; what of the account was moved stands beside it.
         for tag in ("TxAmt", "CntrValAmt"):
-            moved = _amount(_child(_child(element, "AmtDtls"), tag))
+            moved = _amount(element, f"AmtDtls/{tag}/Amt")
             if moved[0] and (moved[1] == of.currency or not amount):
                 amount, currency = moved
                 break
@@ -231,67 +212,47 @@ def _detail(element: Any, *, of: RawEntry) -> RawEntry:
 
 def _take_words(entry: RawEntry, element: Any) -> None:
     """Who paid, for what and under which reference, as the payment itself says it."""
-    refs = _child(element, "Refs")
-    entry.end_to_end_id = _text(refs, "EndToEndId")[:TEXT_CHARACTERS_MAX]
+    entry.end_to_end_id = _text(element, "Refs/EndToEndId")[:TEXT_CHARACTERS_MAX]
     others = [
         ref.text.strip()
-        for ref in (refs if refs is not None else ())
+        for ref in _children(element, "Refs")
         if _local(ref.tag) != "EndToEndId" and ref.text
     ]
     entry.reference = " ".join(filter(None, (entry.reference, *others)))[:TEXT_CHARACTERS_MAX]
-    entry.counterparty = _other_side(entry, element)
-    remittance = _remittance(element)
-    entry.text = "\n".join(filter(None, (remittance, entry.text)))[:TEXT_CHARACTERS_MAX]
+    # Name and account of who stands on the other side; of a reversal of both: it is turned.
+    sides = ("Dbtr", "UltmtDbtr") if entry.credit else ("Cdtr", "UltmtCdtr")
+    for side in ("Dbtr", "UltmtDbtr", "Cdtr", "UltmtCdtr") if entry.reversal else sides:
+        party = f"RltdPties/{side}"
+        account = _text(element, f"{party}Acct/Id/IBAN").replace(" ", "")
+        named = (entry.counterparty, _text(element, f"{party}/Nm", f"{party}/Pty/Nm"), account)
+        entry.counterparty = " ".join(filter(None, named))[:TEXT_CHARACTERS_MAX]
+    remittance = [
+        glued([own.text or "" for own in _children(element, "RmtInf", "Ustrd")], full=FULL_LINE)
+    ]
+    for structured in _children(element, "RmtInf", "Strd"):
+        remittance += [part.strip() for part in structured.itertext() if part.strip()]
+    every = (*remittance, _text(element, "AddtlTxInf"), entry.text)
+    entry.text = "\n".join(filter(None, every))[:TEXT_CHARACTERS_MAX]
     entry.charges = entry.charges or tuple(_charges(element))
-    instructed = _child(_child(element, "AmtDtls"), "InstdAmt")
-    if instructed is not None:
-        entry.instructed_amount, entry.instructed_currency = _amount(instructed)
-
-
-def _other_side(entry: RawEntry, element: Any) -> str:
-    """Name and account of who stands on the other side; of a reversal of both: it is turned."""
-    parties = _child(element, "RltdPties")
-    if parties is None:
-        return ""
-    sides: tuple[str, ...] = ("Dbtr", "UltmtDbtr") if entry.credit else ("Cdtr", "UltmtCdtr")
-    if entry.reversal:
-        sides = ("Dbtr", "UltmtDbtr", "Cdtr", "UltmtCdtr")
-    words = []
-    for side in sides:
-        party = _child(parties, side)
-        words += [_text(party, "Nm") or _text(party, "Pty", "Nm")]
-        words += [_text(parties, f"{side}Acct", "Id", "IBAN").replace(" ", "")]
-    return " ".join(filter(None, words))[:TEXT_CHARACTERS_MAX]
-
-
-def _remittance(element: Any) -> str:
-    element_found = _child(element, "RmtInf")
-    if element_found is None:
-        return _text(element, "AddtlTxInf")
-    words = [glued([text.text or "" for text in _children(element_found, "Ustrd")], full=FULL_LINE)]
-    for structured in _children(element_found, "Strd"):
-        words += [part.strip() for part in structured.itertext() if part.strip()]
-    return "\n".join(filter(None, (*words, _text(element, "AddtlTxInf"))))
+    instructed = _amount(element, "AmtDtls/InstdAmt/Amt")
+    if any(instructed):
+        entry.instructed_amount, entry.instructed_currency = instructed
 
 
 def _charges(element: Any) -> Iterator[tuple[str, str, bool]]:
-    for charges in _children(element, "Chrgs"):
-        for record in (*_children(charges, "Rcrd"), charges):
+    for charges in element.iterchildren("{*}Chrgs"):
+        for record in (*charges.iterchildren("{*}Rcrd"), charges):
             amount, currency = _amount(record)
             if amount:
                 yield amount, currency, _text(record, "CdtDbtInd") == _CREDIT
 
 
-def _amount(element: Any) -> tuple[str, str]:
+def _amount(element: Any, path: str = "Amt") -> tuple[str, str]:
     """Amount and currency as they stand; "" where there is neither."""
-    amount = _child(element, "Amt")
+    amount = element.find(_any_space(path))
     if amount is None:
         return "", ""
     return (amount.text or "").strip(), str(amount.get("Ccy", ""))
-
-
-def _when(element: Any, name: str) -> str:
-    return _day(_text(element, name, "Dt") or _text(element, name, "DtTm"))
 
 
 def _day(text: str) -> str:
@@ -299,20 +260,24 @@ def _day(text: str) -> str:
     return known[0] if known else ""
 
 
-def _text(element: Any, *path: str) -> str:
-    for name in path:
-        element = _child(element, name)
-    return "" if element is None else (element.text or "").strip()
+def _text(element: Any, *paths: str) -> str:
+    """What stands at the first of some paths that says something."""
+    for path in paths:
+        if text := (element.findtext(_any_space(path)) or "").strip():
+            return text
+    return ""
 
 
-def _child(element: Any, name: str) -> Any:
-    if element is None:
-        return None
-    return next(element.iterchildren(f"{{*}}{name}"), None)
+def _children(element: Any, above: str, tag: str = "*") -> Iterator[Any]:
+    """The elements of a name inside the first one of another name."""
+    found = next(element.iterchildren(f"{{*}}{above}"), None)
+    return iter(()) if found is None else found.iterchildren(f"{{*}}{tag}")
 
 
-def _children(element: Any, name: str) -> Any:
-    return element.iterchildren(f"{{*}}{name}")
+@cache
+def _any_space(path: str) -> str:
+    """A path whose elements may be of any name space."""
+    return "/".join(f"{{*}}{tag}" for tag in path.split("/"))
 
 
 def _local(name: Any) -> str:
