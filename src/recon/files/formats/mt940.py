@@ -8,7 +8,6 @@ fall away without a word. A sign is the mark beside the amount, whatever else st
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
@@ -70,33 +69,6 @@ class Field(NamedTuple):
     line: int
 
 
-@dataclass(slots=True)
-class _Open:
-    """A statement while it is read."""
-
-    fields: list[Field] = field(default_factory=list)
-    """All but entries and their words."""
-    entries: list[RawEntry] = field(default_factory=list)
-    closed: bool = False
-
-    def take(self, own: Field, *, name: str) -> None:
-        """The next tag."""
-        tag = own.tag
-        if tag in _CLOSES:
-            self.closed = True
-        if tag == _ENTRY_TAG:
-            if self.closed:
-                _wrong(name, own.line, "is an entry behind the closing balance")
-            self.entries.append(_entry(own, name=name))
-        elif tag == _WORDS_TAG:
-            if self.entries and not self.closed:
-                _take_words(self.entries[-1], own.lines)
-        elif tag not in _KNOWN:
-            _wrong(name, own.line, f"has the tag :{tag}:, which no statement has")
-        else:
-            self.fields.append(own)
-
-
 def mt940_statements(file: FileBytes) -> list[RawStatement]:
     """Every statement, or page of one, of a file.
 
@@ -144,7 +116,11 @@ def _refuse_unclaimed(header: Sequence[tuple[int, str]], *, name: str) -> None:
 
 def _lines(file: FileBytes, *, name: str) -> Iterator[tuple[int, str]]:
     """Number and text of every line that says something, without the envelope of SWIFT."""
-    for number, raw in enumerate(_raw_lines(file.content), start=1):
+    try:
+        text = file.content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = file.content.decode("latin-1")  # what banks wrote before
+    for number, raw in enumerate(io.StringIO(text, newline="\n"), start=1):
         line = raw.rstrip()
         if not line:
             continue
@@ -159,58 +135,52 @@ def _lines(file: FileBytes, *, name: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _raw_lines(content: bytes) -> Iterator[str]:
-    """UTF-8 where it is, else what banks wrote before: one byte for each character."""
-    encoding = "utf-8-sig"
-    try:
-        for _ in io.TextIOWrapper(io.BytesIO(content), encoding, newline="\n"):
-            pass
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-    yield from io.TextIOWrapper(io.BytesIO(content), encoding, newline="\n")
-
-
 def _ends_message(line: str) -> bool:
     return line in {"-", RABOBANK_HEADER} or line.startswith("-}")
 
 
 def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]:
-    reading: _Open | None = None
-    count = entries = 0
-    for own in fields:
-        tag = own.tag
-        if tag == "20" and reading is not None:
-            yield _statement(reading, name=name)
-            reading = None
+    own: list[Field] = []  # of one statement, all but entries and their words
+    entries: list[RawEntry] = []
+    closed, count, entries_count = False, 0, 0
+    for each in fields:
+        tag = each.tag
+        if tag == "20" and own:
+            yield _statement(own, entries, name=name)
+            own, entries, closed = [], [], False
             count += 1
-        if reading is None or tag in _ONE_LINE:
-            _refuse_out_of_place(own, is_first=reading is None, name=name)
-        reading = reading or _Open()
-        entries += tag == _ENTRY_TAG
+        if tag in _ONE_LINE and len(each.lines) > 1:
+            _wrong(name, each.line + 1, f"belongs to no tag: :{tag}: has one line")
+        if tag != "20" and not own:
+            problem = f"has :{tag}: outside of a statement, which begins with :20:"
+            _wrong(name, each.line, problem)
+        entries_count += tag == _ENTRY_TAG
         if count >= STATEMENTS_MAX:
-            _too_many(name, own.line, f"{STATEMENTS_MAX} statements")
-        if entries > ENTRIES_MAX:
-            _too_many(name, own.line, f"{ENTRIES_MAX} entries")
-        reading.take(own, name=name)
-    if reading is not None:
-        yield _statement(reading, name=name)
+            _too_many(name, each.line, f"{STATEMENTS_MAX} statements")
+        if entries_count > ENTRIES_MAX:
+            _too_many(name, each.line, f"{ENTRIES_MAX} entries")
+        if tag == _ENTRY_TAG:
+            if closed:
+                _wrong(name, each.line, "is an entry behind the closing balance")
+            entries.append(_entry(each, name=name))
+        elif tag == _WORDS_TAG:
+            if entries and not closed:
+                _take_words(entries[-1], each.lines)
+        elif tag not in _KNOWN:
+            _wrong(name, each.line, f"has the tag :{tag}:, which no statement has")
+        else:
+            own.append(each)
+            closed = closed or tag in _CLOSES
+    if own:
+        yield _statement(own, entries, name=name)
 
 
-def _refuse_out_of_place(own: Field, *, is_first: bool, name: str) -> None:
-    if len(own.lines) > 1 and own.tag in _ONE_LINE:
-        _wrong(name, own.line + 1, f"belongs to no tag: :{own.tag}: has one line")
-    if is_first and own.tag != "20":
-        problem = f"has :{own.tag}: outside of a statement, which begins with :20:"
-        _wrong(name, own.line, problem)
-
-
-def _statement(reading: _Open, *, name: str) -> RawStatement:
-    fields = reading.fields
+def _statement(fields: list[Field], entries: list[RawEntry], *, name: str) -> RawStatement:
     account = _only(fields, "25", name=name)
     number = _only(fields, "28C", "28", name=name)
     opening = _balance(_only(fields, *_OPENS, name=name), name=name)
     closing = _balance(_only(fields, *_CLOSES, name=name), name=name)
-    for entry in reading.entries:
+    for entry in entries:
         entry.currency = closing.currency
     first, _, page = number.lines[0].strip().partition("/")
     return RawStatement(
@@ -222,7 +192,7 @@ def _statement(reading: _Open, *, name: str) -> RawStatement:
         opening=opening,
         closing=closing,
         line=fields[0].line,
-        entries=reading.entries,
+        entries=entries,
     )
 
 
