@@ -7,8 +7,8 @@ logged, stored or shown. What is told of an address is its kind and host.
 import logging
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,63 +55,40 @@ def deliver(
         messages: By name: the address, and what is told there.
         deadline_seconds: For all of them.
     """
-    attempts = {name: _Attempt(*message) for name, message in messages.items()}
-    threads = [
-        threading.Thread(target=attempt.make, name=f"notice {name}", daemon=True)
-        for name, attempt in attempts.items()
-    ]
-    for thread in threads:
-        thread.start()
+    problems: dict[str, str] = {}
     finished = threading.Event()
-    watcher = threading.Thread(target=_wait, args=(threads, finished), daemon=True)
-    watcher.start()
-    finished.wait(deadline_seconds)
+
+    def send(name: str, address: str, message: Message) -> None:
+        problems[name] = _problem_of(message, address=address)
+        if len(problems) == len(messages):
+            finished.set()
+
+    for name, message in messages.items():
+        args = (name, *message)
+        threading.Thread(target=send, args=args, name=f"notice {name}", daemon=True).start()
+    if messages:
+        finished.wait(deadline_seconds)
     late = f"gave no answer within {deadline_seconds:.0f} s; it may have arrived"
-    return {
-        name: late if attempt.problem is None else attempt.problem
-        for name, attempt in attempts.items()
-    }
+    return {name: problems.get(name, late) for name in messages}
 
 
-def _wait(threads: Sequence[threading.Thread], finished: threading.Event) -> None:
-    for thread in threads:
-        thread.join()
-    finished.set()
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """One message to one address."""
-
-    address: str
-    message: Message
-    problem: str | None = field(default=None, init=False)
-    """None while nothing is known, "" when it was taken."""
-
-    def make(self) -> None:
-        """Send it; whatever happens ends in `problem`, in words of ours."""
-        try:
-            self.problem = self._sent()
-        except ConfigurationError as error:
-            self.problem = str(error)
-        except Exception as error:  # noqa: BLE001 - a foreign text may quote the address
-            self.problem = f"failed with {type(error).__name__}"
-
-    def _sent(self) -> str:
-        service = _opened(self.address)
-        heard = _Statuses()
-        logger = _apprise_log()
+def _problem_of(message: Message, *, address: str) -> str:
+    """Send it; what went wrong in words of ours, "" when it was taken."""
+    heard, logger = _Statuses(), _apprise_log()
+    try:
+        service = _opened(address)
         logger.addHandler(heard)
-        try:
-            taken = service.notify(
-                title=self.message.title, body=self.message.text, attach=_attached(self.message)
-            )
-        finally:
-            logger.removeHandler(heard)
-        if taken:
-            return ""
-        why = f"answered {heard.status}" if heard.status else "did not take it, or is not there"
-        return f"{_shown(service, address=self.address)} {why}"
+        taken = service.notify(title=message.title, body=message.text, attach=_attached(message))
+    except ConfigurationError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - a foreign text may quote the address
+        return f"failed with {type(error).__name__}"
+    finally:
+        logger.removeHandler(heard)
+    if taken:
+        return ""
+    why = f"answered {heard.status}" if heard.status else "did not take it, or is not there"
+    return f"{_shown(service, address=address)} {why}"
 
 
 class _Statuses(logging.Handler):
