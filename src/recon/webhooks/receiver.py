@@ -14,7 +14,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -107,30 +107,6 @@ Problem = Literal["malformed", "forged", "other account", "contradiction"]
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedMessage:
-    """A verified message, reduced to what may be kept."""
-
-    kind: str
-    """One of TYPE_WORDS' words, or `other`."""
-    fields: Mapping[str, str]
-    """Kept fields by name, sorted."""
-    currency: str
-    amount: int | None
-    """Minor units; of the refund or payout where it tells of one. None: not told, or unreadable."""
-    status: str
-
-    @property
-    def sha256(self) -> str:
-        """Of all kept fields, canonical."""
-        return _digest(self.fields)
-
-    @property
-    def identity_sha256(self) -> str:
-        """Of what the message is about."""
-        return _digest({name: self.fields.get(name, "") for name in IDENTITY_FIELDS})
-
-
-@dataclass(frozen=True, slots=True)
 class MessageRefusal:
     """Why a message is not believed, safe to keep."""
 
@@ -140,13 +116,14 @@ class MessageRefusal:
 
 
 def read_message(
-    pairs: Mapping[str, str], *, account: OurAccount
-) -> VerifiedMessage | MessageRefusal:
+    pairs: Mapping[str, str], *, account: OurAccount, at: datetime
+) -> GatewayMessage | MessageRefusal:
     """What the pairs of a form come to.
 
     Args:
         pairs: Names and values as sent.
         account: That the address names.
+        at: When they came.
     """
     saved = stored_fields(pairs)
     given = pairs.get("encryption_data", "")
@@ -162,7 +139,7 @@ def read_message(
         return MessageRefusal(
             "malformed", "it names no order, transaction, payout or contract", saved
         )
-    return _message(saved)
+    return _message(saved, at=at)
 
 
 def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
@@ -173,27 +150,30 @@ def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
         for name, form in sorted(STORED_FIELDS.items())
         if fields.get(name)
         and re.fullmatch(form, fields[name], re.ASCII)
-        and _is_no_card(fields[name])
+        and not holds_card(fields[name])  # whatever field it came in
     }
 
 
-def _is_no_card(value: str) -> bool:
-    """A number that could pay is never kept, whatever field it came in."""
-    return not holds_card(value)
-
-
-def _message(saved: Mapping[str, str]) -> VerifiedMessage:
+def _message(saved: Mapping[str, str], *, at: datetime) -> GatewayMessage:
     kind = TYPE_WORDS.get(saved.get("webhooks_type", "").upper(), "") or _kind_of(saved)
     name = next((name for name in OWN_AMOUNTS if name in saved), "amount")
     currency = saved.get(name.replace("amount", "currency"), "") or saved.get("currency", "")
     # The payment's own status says nothing of a refund of it.
     fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
-    return VerifiedMessage(
+    amount = None
+    with suppress(AmountError):
+        amount = parse_minor_units(saved.get(name, ""), currency=currency)
+    return GatewayMessage(
         kind=kind,
-        fields=saved,
+        identity_sha256=_digest({name: saved.get(name, "") for name in IDENTITY_FIELDS}),
+        sha256=_digest(saved),
+        order_no=saved.get("order_no", ""),
+        transaction_id=saved.get("transaction_id", ""),
         currency=currency,
-        amount=_minor_units(saved.get(name, ""), currency=currency),
+        amount=amount,
         status=next((saved[name] for name in fields if name in saved), "")[:20],
+        fields=saved,
+        received_at=at,
     )
 
 
@@ -206,13 +186,6 @@ def _kind_of(saved: Mapping[str, str]) -> str:
     if "recurring_status" in saved:
         return "subscription"
     return "refund result" if "refund_status" in saved else "payment"
-
-
-def _minor_units(text: str, *, currency: str) -> int | None:
-    try:
-        return parse_minor_units(text, currency=currency)
-    except AmountError:
-        return None
 
 
 def _digest(fields: Mapping[str, str]) -> str:
@@ -267,27 +240,35 @@ class Receiver:
         declared = self._accounts.get((merchant_id, account_id))
         if declared is None:
             return Acknowledgement(NOWHERE, "there is no such address")
+        at = self._clock()
+        read: GatewayMessage | MessageRefusal
         try:
-            read = _read(body, account=declared)
+            read = read_message(form_pairs(body), account=declared, at=at)
+        except SourceUnreadableError as error:
+            read = MessageRefusal("malformed", str(error), {})
         except UnsignedError:
             # Nobody holds its signature against ours: not acknowledged, so that it comes again.
             return Acknowledgement(UNAVAILABLE, "it could not be checked; send it again later")
         for _ in range(STORE_TRIES_MAX):
             try:
-                return self._save(read, body=body, account=declared)
+                return self._save(read, body=body, account=declared, at=at)
             except StoreError:
                 continue
         # Not acknowledged: the gateway repeats it.
         return Acknowledgement(UNAVAILABLE, "it could not be kept; send it again later")
 
     def _save(
-        self, read: VerifiedMessage | MessageRefusal, *, body: bytes, account: GatewayAccount
+        self,
+        read: GatewayMessage | MessageRefusal,
+        *,
+        body: bytes,
+        account: GatewayAccount,
+        at: datetime,
     ) -> Acknowledgement:
         with self._store.writing() as connection:
-            now = self._clock()
             saved = None
-            if isinstance(read, VerifiedMessage):
-                saved = save(connection, account, message=_reported(read, at=now))
+            if isinstance(read, GatewayMessage):
+                saved = save(connection, account, message=read)
                 if saved is Saved.ALONE:
                     return Acknowledgement(ACKNOWLEDGED, "success")
                 read = MessageRefusal("contradiction", CONTRADICTION, read.fields)
@@ -297,33 +278,10 @@ class Receiver:
                 "body_sha256": hashlib.sha256(body).hexdigest(),
                 "fields": read.fields,
             }
-            save_case(connection, account, case=case, at=now)
+            save_case(connection, account, case=case, at=at)
         if saved is Saved.CONTRADICTS_OTHERS:
             return Acknowledgement(ACKNOWLEDGED, "success")
         return Acknowledgement(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
-
-
-def _read(body: bytes, *, account: GatewayAccount) -> VerifiedMessage | MessageRefusal:
-    try:
-        pairs = form_pairs(body)
-    except SourceUnreadableError as error:
-        return MessageRefusal("malformed", str(error), {})
-    return read_message(pairs, account=account)
-
-
-def _reported(message: VerifiedMessage, *, at: datetime) -> GatewayMessage:
-    return GatewayMessage(
-        kind=message.kind,
-        identity_sha256=message.identity_sha256,
-        sha256=message.sha256,
-        order_no=message.fields.get("order_no", ""),
-        transaction_id=message.fields.get("transaction_id", ""),
-        currency=message.currency,
-        amount=message.amount,
-        status=message.status,
-        fields=message.fields,
-        received_at=at,
-    )
 
 
 BACKLOG = 256

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -6,11 +7,11 @@ from pydantic import SecretStr
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import GatewayInterface, OurAccount
 from recon.model.errors import SourceUnreadableError
+from recon.store.nights.notification_rows import GatewayMessage
 from recon.webhooks.receiver import (
     FORM_BYTES_MAX,
     PAIRS_MAX,
     MessageRefusal,
-    VerifiedMessage,
     form_pairs,
     read_message,
     stored_fields,
@@ -20,20 +21,21 @@ from tests.recon.webhooks.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFU
 INTERFACE = GatewayInterface.of(
     **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
 )
+AT = datetime(2026, 11, 20, tzinfo=UTC)
 OURS = OurAccount(MERCHANT, ACCOUNT, SecretStr("sandbox"), INTERFACE)
 
 
-def read(pairs: dict[str, str]) -> VerifiedMessage | MessageRefusal:
+def read(pairs: dict[str, str]) -> GatewayMessage | MessageRefusal:
     """One message to our account."""
-    return read_message(pairs, account=OURS)
+    return read_message(pairs, account=OURS, at=AT)
 
 
 def test_a_payment_and_a_refund_tell_their_own_amount() -> None:
     """A refund's amount is the refunded one, whatever the payment's was."""
     payment, refund = read(signed(PAYMENT)), read(signed(REFUND))
 
-    assert isinstance(payment, VerifiedMessage)
-    assert isinstance(refund, VerifiedMessage)
+    assert isinstance(payment, GatewayMessage)
+    assert isinstance(refund, GatewayMessage)
     assert (payment.kind, payment.amount, payment.status) == ("payment", 1000, "1")
     assert (refund.kind, refund.amount, refund.currency) == ("refund result", 250, "EUR")
 
