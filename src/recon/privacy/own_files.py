@@ -125,11 +125,13 @@ def write_result(path: Path, text: str, *, newline: str | None = None) -> None:
         file.write(text)
 
 
-def replace_result(path: Path, text: str) -> None:
+def replace_result(
+    path: Path, content: str | bytes, *, mode: int = GROUP, is_flushed: bool = False
+) -> None:
     """Put a text in the place of a file at once, under any umask for its owner and group.
 
     It is written under a name that nobody knows before: where others may write the folder, a link
-    of theirs leads it nowhere.
+    of theirs leads it nowhere. `is_flushed`: it has its name only when all of it is on the disk.
 
     Raises:
         OSError: the folder cannot be written.
@@ -137,9 +139,12 @@ def replace_result(path: Path, text: str) -> None:
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".part")
     draft = Path(name)
     try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), GROUP)
-            file.write(text)
+        with os.fdopen(number, "wb") as file:
+            os.fchmod(number, mode)
+            file.write(content.encode() if isinstance(content, str) else content)
+            if is_flushed:
+                file.flush()
+                os.fsync(number)
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

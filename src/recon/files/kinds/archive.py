@@ -4,8 +4,6 @@ A file with a card number in any column is not kept, and neither is one with pay
 which rest nowhere in clear.
 """
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +13,9 @@ from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.kinds.instruction_file import PAYOUT_COLUMNS
 from recon.files.typing.text_cells import holds_card_numbers
 from recon.model.errors import OutputError
-from recon.privacy.own_files import make_folder
+from recon.privacy.own_files import OWNER, make_folder, replace_result
 from recon.privacy.shown_text import redacted
 
-STORED_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
@@ -52,28 +49,14 @@ def save(
         if file.sha256 != sha256:
             refuse(path.name, "changed after it was read; wait until it is complete and run again")
         content = file.content
-    _write(stored_place(archive, sha256=sha256, name=path.name), content, archive=archive)
-    return ""
-
-
-def _write(target: Path, content: bytes, *, archive: Path) -> None:
-    """The content under a name that appears when all of it is on the disk."""
-    part = target.with_name(f".{target.name}.part")
+    target = stored_place(archive, sha256=sha256, name=path.name)
     try:
         make_folder(target.parent, mode=FOLDER_MODE)
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, STORED_MODE)
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(target)
+        replace_result(target, content, mode=OWNER, is_flushed=True)
     except OSError as error:
         msg = f"the archive {archive} cannot be written: {error.strerror}; nothing was taken"
         raise OutputError(msg) from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    return ""
 
 
 def stored_place(archive: Path, *, sha256: str, name: str) -> Path:
