@@ -249,7 +249,7 @@ def _charges(element: Any) -> Iterator[tuple[str, str, bool]]:
 
 def _amount(element: Any, path: str = "Amt") -> tuple[str, str]:
     """Amount and currency as they stand; "" where there is neither."""
-    amount = element.find(_any_space(path))
+    amount = _at(element, path)
     if amount is None:
         return "", ""
     return (amount.text or "").strip(), str(amount.get("Ccy", ""))
@@ -263,7 +263,8 @@ def _day(text: str) -> str:
 def _text(element: Any, *paths: str) -> str:
     """What stands at the first of some paths that says something."""
     for path in paths:
-        if text := (element.findtext(_any_space(path)) or "").strip():
+        found = _at(element, path)
+        if found is not None and (text := (found.text or "").strip()):
             return text
     return ""
 
@@ -274,10 +275,18 @@ def _children(element: Any, above: str, tag: str = "*") -> Iterator[Any]:
     return iter(()) if found is None else found.iterchildren(f"{{*}}{tag}")
 
 
+def _at(element: Any, path: str) -> Any:
+    """The first element of a path, of any name space; None where there is none."""
+    for tag in _tags(path):
+        element = next(element.iterchildren(tag), None)
+        if element is None:
+            return None
+    return element
+
+
 @cache
-def _any_space(path: str) -> str:
-    """A path whose elements may be of any name space."""
-    return "/".join(f"{{*}}{tag}" for tag in path.split("/"))
+def _tags(path: str) -> tuple[str, ...]:
+    return tuple(f"{{*}}{tag}" for tag in path.split("/"))
 
 
 def _local(name: Any) -> str:
