@@ -34,15 +34,26 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
     descriptor = _open(path)
     try:
         before = os.fstat(descriptor)
-        _refuse_unfit(path, status=before, bytes_max=bytes_max)
-        content = _read(descriptor, bytes_max=bytes_max)
-        if _marks(before) != _marks(os.fstat(descriptor)) or len(content) != before.st_size:
+        mode, size = before.st_mode, before.st_size
+        if not stat.S_ISREG(mode):
+            kinds = {"a folder": stat.S_ISDIR, "a pipe": stat.S_ISFIFO, "a socket": stat.S_ISSOCK}
+            kind = next((name for name, fits in kinds.items() if fits(mode)), "a device")
+            _refuse(path, f"is not a regular file but {kind}")
+        if size > bytes_max:
+            _refuse(path, f"has {size} bytes; at most {bytes_max} are read: split it")
+        content = os.read(descriptor, size + 1)  # one more where it grows: in memory once
+        if _marks(before) != _marks(os.fstat(descriptor)) or len(content) != size:
             _refuse(path, CHANGED)
     except OSError as error:
         _refuse(path, f"cannot be read: {error.strerror}")
     finally:
         os.close(descriptor)
-    _refuse_replaced(path, status=before)
+    try:
+        is_same = _marks(path.lstat()) == _marks(before)
+    except OSError:
+        is_same = False
+    if not is_same:
+        _refuse(path, "was replaced while it was read; run again")
     return FileBytes(path, content, hashlib.sha256(content).hexdigest())
 
 
@@ -75,34 +86,8 @@ def _open(path: Path) -> int:
         _refuse(path, f"cannot be opened: {error.strerror}")
 
 
-def _refuse_unfit(path: Path, *, status: os.stat_result, bytes_max: int) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        _refuse(path, f"is not a regular file but {_kind_of(status.st_mode)}")
-    if status.st_size > bytes_max:
-        _refuse(path, f"has {status.st_size} bytes; at most {bytes_max} are read: split it")
-
-
-def _read(descriptor: int, *, bytes_max: int) -> bytes:
-    """As many bytes as the file has, and one more where it grows: in memory once."""
-    return os.read(descriptor, min(os.fstat(descriptor).st_size, bytes_max) + 1)
-
-
-def _refuse_replaced(path: Path, *, status: os.stat_result) -> None:
-    try:
-        same = _marks(path.lstat()) == _marks(status)
-    except OSError:
-        same = False
-    if not same:
-        _refuse(path, "was replaced while it was read; run again")
-
-
 def _marks(status: os.stat_result) -> tuple[int, int, int, int]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _kind_of(mode: int) -> str:
-    tests = {"a folder": stat.S_ISDIR, "a pipe": stat.S_ISFIFO, "a socket": stat.S_ISSOCK}
-    return next((name for name, fits in tests.items() if fits(mode)), "a device")
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:

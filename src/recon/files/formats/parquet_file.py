@@ -51,14 +51,20 @@ def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
     try:
         metadata = pq.read_metadata(pa.BufferReader(file.content))
         declared = metadata.num_rows
-        header = _header(metadata, size=len(file.content), name=name)
+        text, line = _Text(name, size=len(file.content)), FIRST_LINE
+        groups = range(metadata.num_row_groups)
+        text.refuse_too_much(sum(metadata.row_group(group).total_byte_size for group in groups))
+        refuse_too_many_rows(declared, name=name)
+        header = checked_header(metadata.schema.to_arrow_schema().names, name=name)
         columns = [column for column in header if column in wanted]
+        leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
+        # Columns of text are counted before they are written out.
+        texts = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
         source = pq.ParquetFile(
             pa.BufferReader(file.content),
-            read_dictionary=_texts(metadata, among=columns),
+            read_dictionary=[column for column in columns if column in texts],
             page_checksum_verification=True,
         )
-        text, line = _Text(name, size=len(file.content)), FIRST_LINE
         parts = []
         for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
             rows = pa.Table.from_batches([batch])
@@ -74,29 +80,6 @@ def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
         raise  # Arrow's is an error of its own as well; the file is too large, not damaged
     except (pa.ArrowException, OSError, ValueError) as error:
         refuse(name, f"is a damaged Parquet file: {str(error).splitlines()[0]}")
-
-
-def _header(declared: pq.FileMetaData, *, size: int, name: str) -> tuple[str, ...]:
-    groups = range(declared.num_row_groups)
-    unpacked = sum(declared.row_group(group).total_byte_size for group in groups)
-    _refuse_too_much(unpacked, size=size, name=name)
-    refuse_too_many_rows(declared.num_rows, name=name)
-    return checked_header(declared.schema.to_arrow_schema().names, name=name)
-
-
-def _texts(declared: pq.FileMetaData, *, among: list[str]) -> list[str]:
-    """Columns of text, which are counted before they are written out."""
-    leaves = [declared.schema.column(at) for at in range(len(declared.schema))]
-    plain = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
-    return [column for column in among if column in plain]
-
-
-def _refuse_too_much(unpacked: int, *, size: int, name: str) -> None:
-    """A few bytes may stand for gigabytes of the same text."""
-    fair = max(PARQUET_RATIO_FREE_BYTES, PARQUET_RATIO_MAX * size)
-    if unpacked > min(fair, PARQUET_BYTES_MAX):
-        most = f"at most {min(fair, PARQUET_BYTES_MAX)} are read of a file of {size} bytes"
-        refuse(name, f"unpacks to {unpacked} bytes or more; {most}: split it")
 
 
 class _Text:
@@ -121,7 +104,14 @@ class _Text:
                 refuse(self.name, f"{sentence}; at most {CELL_CHARACTERS_MAX} are read")
             spread = lengths.cast(pa.int64()).take(chunk.indices)
             self._bytes += pc.sum(spread).as_py() or 0
-            _refuse_too_much(self._bytes, size=self._size, name=self.name)
+            self.refuse_too_much(self._bytes)
+
+    def refuse_too_much(self, unpacked: int) -> None:
+        """A few bytes may stand for gigabytes of the same text."""
+        most = min(PARQUET_BYTES_MAX, max(PARQUET_RATIO_FREE_BYTES, PARQUET_RATIO_MAX * self._size))
+        if unpacked > most:
+            bound = f"at most {most} are read of a file of {self._size} bytes"
+            refuse(self.name, f"unpacks to {unpacked} bytes or more; {bound}: split it")
 
 
 def _part(rows: pa.Table, *, header: tuple[str, ...], text: _Text, line: int) -> RawTable:

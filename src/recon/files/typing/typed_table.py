@@ -239,12 +239,13 @@ def reading_of(
         SourceUnreadableError: a required column is missing.
     """
     _refuse_missing(raw, schema=schema, layout=layout)
-    raw, wrong = without_skipped(
-        raw,
-        schema=schema,
-        layout=layout,
-        reads_whole=_reading_whole(schema=schema, rules=rules, layout=layout, zone=zone),
-    )
+    plain = layout.of_all_rows()
+
+    def reads_whole(raw: RawTable) -> npt.NDArray[np.bool_]:
+        reading = reading_of(raw, schema=schema, rules=rules, layout=plain, zone=zone)
+        return ~np.isin(np.arange(len(raw.lines)), [*reading.problems])
+
+    raw, wrong = without_skipped(raw, schema=schema, layout=layout, reads_whole=reads_whole)
     mapped = mapped_columns(raw, schema=schema, layout=layout)
     keys = _keys_of_wide_rows(raw, schema=schema, layout=layout)
     reading = TableReading(raw, mapped, {}, {}, keys_of_bad_rows=keys)
@@ -272,31 +273,18 @@ def reading_of(
             )
         # What must hold between cells is judged only where each by itself can be read.
         found: dict[int, str] = {}
-        for kind, last, rule in _RULES:
-            if (kind, last) == (schema.kind, column.name):
-                for rows, why in rule(reading.columns, reading.typed):
-                    found |= dict.fromkeys(np.flatnonzero(rows).tolist(), why)
+        if rule := _RULES.get((schema.kind, column.name)):
+            for rows, why in rule(reading.columns, reading.typed):
+                found |= dict.fromkeys(np.flatnonzero(rows).tolist(), why)
         judged = {row: why for row, why in found.items() if row not in reading.problems}
         reading.note(column.name, judged)
-    _drop_values(reading, schema=schema, rows=without_payment)
+    if without_payment is not None:  # such an answer shows no amount, whatever its cells say
+        for value in reading.typed.values():
+            if isinstance(value, AmountColumn):
+                value.given &= ~without_payment
     if schema.kind is SourceKind.SETTLEMENT:
         _whole_fees(reading)
     return reading
-
-
-def _reading_whole(
-    *, schema: TableSchema, rules: Rules, layout: FileLayout, zone: ZoneInfo | None
-) -> Callable[[RawTable], npt.NDArray[np.bool_]]:
-    """Which rows of a table are records without a fault."""
-    plain = layout.of_all_rows()
-
-    def whole(raw: RawTable) -> npt.NDArray[np.bool_]:
-        reading = reading_of(raw, schema=schema, rules=rules, layout=plain, zone=zone)
-        found = np.ones(len(raw.lines), dtype=bool)
-        found[list(reading.problems)] = False
-        return found
-
-    return whole
 
 
 def _keys_of_wide_rows(
@@ -437,24 +425,11 @@ def _blanks(
     return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
 
 
-def _drop_values(
-    reading: TableReading, *, schema: TableSchema, rows: npt.NDArray[np.bool_] | None
-) -> None:
-    """An answer without a payment shows no amount, whatever stands in its cells."""
-    if rows is None:
-        return
-    for column in schema.columns:
-        value = reading.typed[column.name]
-        if isinstance(value, AmountColumn):
-            value.given &= ~rows
-
-
 def table_of(reading: TableReading, *, schema: TableSchema) -> Table:
     """The rows without a problem as a frame, and one reject for each other row."""
     raw = reading.raw
     rejects = rejects_of(reading, schema=schema)
-    keep = np.ones(len(raw.lines), dtype=bool)
-    keep[list(reading.problems)] = False
+    keep = ~np.isin(np.arange(len(raw.lines)), [*reading.problems])
     # Most files have no reject: their columns are taken as they are, not copied row by row.
     chosen = keep if reading.problems else None
     names = list(schema.names)
@@ -620,22 +595,22 @@ def _entry_whole(cells: Columns, values: Values) -> Iterator[Finding]:
 
 
 _Rule = Callable[[Columns, Values], Iterator[Finding]]
-_RULES: tuple[tuple[SourceKind, str, _Rule], ...] = (
-    (SourceKind.ORDERS, "refund_amount", _refund_amount_given),
-    (SourceKind.ORDERS, "action", _action_given),
-    (SourceKind.ORDERS, "action_amount", _action_amount_fits),
-    (SourceKind.LEDGER, "transaction_amount", _amount_with_currency("transaction")),
-    (SourceKind.SETTLEMENT, "settled_on", _day_exists("settled_on")),
-    (SourceKind.SETTLEMENT, "net", _net_adds_up),
-    (SourceKind.BANK, "from_date", _day_exists("from_date")),
-    (SourceKind.BANK, "to_date", _day_exists("to_date")),
-    (SourceKind.BANK, "amount", _entry_whole),
-    (SourceKind.BANK, "booked_on", _day_exists("booked_on")),
-    (SourceKind.BANK, "value_on", _day_exists("value_on")),
-    (SourceKind.BANK, "instructed_amount", _amount_with_currency("instructed")),
-    (SourceKind.INSTRUCTIONS, "order_no", _instruction_names("order_no")),
-    (SourceKind.INSTRUCTIONS, "transaction_id", _instruction_names("transaction_id")),
-)
+_RULES: Mapping[tuple[SourceKind, str], _Rule] = {
+    (SourceKind.ORDERS, "refund_amount"): _refund_amount_given,
+    (SourceKind.ORDERS, "action"): _action_given,
+    (SourceKind.ORDERS, "action_amount"): _action_amount_fits,
+    (SourceKind.LEDGER, "transaction_amount"): _amount_with_currency("transaction"),
+    (SourceKind.SETTLEMENT, "settled_on"): _day_exists("settled_on"),
+    (SourceKind.SETTLEMENT, "net"): _net_adds_up,
+    (SourceKind.BANK, "from_date"): _day_exists("from_date"),
+    (SourceKind.BANK, "to_date"): _day_exists("to_date"),
+    (SourceKind.BANK, "amount"): _entry_whole,
+    (SourceKind.BANK, "booked_on"): _day_exists("booked_on"),
+    (SourceKind.BANK, "value_on"): _day_exists("value_on"),
+    (SourceKind.BANK, "instructed_amount"): _amount_with_currency("instructed"),
+    (SourceKind.INSTRUCTIONS, "order_no"): _instruction_names("order_no"),
+    (SourceKind.INSTRUCTIONS, "transaction_id"): _instruction_names("transaction_id"),
+}
 """Kind, the column that completes the rule and is refused, and what must hold."""
 
 

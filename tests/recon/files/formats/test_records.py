@@ -115,10 +115,10 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     """An upload that is still running, or a file put in another's place, is never taken."""
     path = tmp_path / "orders.csv"
     path.write_text("first")
-    read = named_bytes._read
+    read = os.read
 
-    def read_then_change(descriptor: int, *, bytes_max: int) -> bytes:
-        content = read(descriptor, bytes_max=bytes_max)
+    def read_then_change(descriptor: int, size: int) -> bytes:
+        content = read(descriptor, size)
         if change == "grows":
             path.write_text("first and more")
         elif change == "is replaced":
@@ -129,7 +129,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
             path.unlink()
         return content
 
-    monkeypatch.setattr(named_bytes, "_read", read_then_change)
+    monkeypatch.setattr(named_bytes.os, "read", read_then_change)
     with pytest.raises(SourceUnreadableError, match="while it was read"):
         read_bytes(path)
 
