@@ -126,36 +126,28 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
         shown = redacted(bad.text)
         rejects.append(Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, shown, **key))
     for row, (column, _) in reading.problems.items():
-        key = {name: _key_cell(reading, name, row=row) for name in KEY_NAMES}
+        bad_cells = {column, *reading.further.get(row, ())}
+        names = KEY_NAMES
         if schema.kind is SourceKind.SETTLEMENT and column != WHOLE_ROW:
-            of_batch = ("batch_id", "currency")
-            key |= {name: _key_cell(reading, name, row=row) for name in of_batch}
+            names += ("batch_id", "currency")
+        key = {name: _key_cell(reading, name, row=row) for name in names if name not in bad_cells}
+        if schema.kind is SourceKind.LEDGER and not bad_cells.intersection(_MONEY):
+            key |= _money_of(reading, row=row)
         cells = reading.mapped.shown.get(column)
         value = "" if cells is None else redacted(cells[row].as_py())
-        line, column_shown = (
-            int(raw.lines[row]),
-            redacted(reading.mapped.theirs.get(column, column)),
-        )
+        line, shown = int(raw.lines[row]), redacted(reading.mapped.theirs.get(column, column))
         reason = reading.reason(row)
-        key |= _money_of(reading, row=row, kind=schema.kind)
-        rejects.append(Reject(schema.kind, raw.name, line, column_shown, reason, value, **key))
+        rejects.append(Reject(schema.kind, raw.name, line, shown, reason, value, **key))
     return tuple(sorted(rejects, key=lambda reject: reject.line))
 
 
-def _money_of(reading: TableReading, *, row: int, kind: SourceKind) -> dict[str, Any]:
-    """What a rejected entry of the books says in money; nothing where a part of that is wrong."""
-    bad = {reading.problems[row][0], *reading.further.get(row, ())}
-    if kind is not SourceKind.LEDGER or bad.intersection(_MONEY):
-        return {}
+def _money_of(reading: TableReading, *, row: int) -> dict[str, Any]:
+    """What a rejected entry of the books says in money, no part of which is wrong."""
     amounts = reading.typed["amount"]
     if not amounts.given[row]:
         return {}
-    entry_type, currency = (reading.columns[name][row].as_py() for name in _MONEY[:2])
-    return {
-        "entry_type": entry_type,
-        "currency": currency,
-        "amount": int(amounts.minor_units[row]),
-    }
+    said = {name: reading.columns[name][row].as_py() for name in ("entry_type", "currency")}
+    return said | {"amount": int(amounts.minor_units[row])}
 
 
 def _key_cell(reading: TableReading, name: str, *, row: int) -> str:
@@ -164,10 +156,7 @@ def _key_cell(reading: TableReading, name: str, *, row: int) -> str:
         return ""
     grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
     text: str = reading.columns[name][row].as_py()
-    bad = {reading.problems[row][0], *reading.further.get(row, ())}
-    if name in bad or not is_fit(text, grammar=grammar):
-        return ""
-    return text if redacted(text) == text else ""
+    return text if is_fit(text, grammar=grammar) and redacted(text) == text else ""
 
 
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
@@ -408,7 +397,16 @@ def _read_column(
             )
         case Grammar() as grammar:
             reading.typed[column.name] = cells
-            return read_text(cells, grammar=grammar, numbers=numbers)
+            problems = read_text(cells, grammar=grammar, numbers=numbers)
+            if grammar is Grammar.DATE:
+                days = reading.distinct(column.name)
+                odd = {
+                    at: why
+                    for at, text in enumerate(days.texts.to_pylist())
+                    if text and (why := what_is_wrong_with_day(text))
+                }
+                problems = days.by_row(odd) | problems
+            return problems
     reading.typed[column.name] = cells
     return read_words(cells, words=column.cell)
 
@@ -568,17 +566,6 @@ def _amount_with_currency(of: str) -> "_Rule":
     return rule
 
 
-def _day_exists(name: str) -> "_Rule":
-    """A date is a day of the calendar, and not centuries away."""
-
-    def rule(cells: Columns, _: Values) -> Iterator[Finding]:
-        for text in pc.unique(cells[name]).to_pylist():
-            if text and (why := what_is_wrong_with_day(text)):
-                yield _is(cells[name], text), why
-
-    return rule
-
-
 def _net_adds_up(_: Columns, values: Values) -> Iterator[Finding]:
     gross, fee, net = (values[name] for name in ("gross", "fee", "net"))
     given = gross.given & fee.given & net.given
@@ -600,13 +587,8 @@ _RULES: Mapping[tuple[SourceKind, str], _Rule] = {
     (SourceKind.ORDERS, "action"): _action_given,
     (SourceKind.ORDERS, "action_amount"): _action_amount_fits,
     (SourceKind.LEDGER, "transaction_amount"): _amount_with_currency("transaction"),
-    (SourceKind.SETTLEMENT, "settled_on"): _day_exists("settled_on"),
     (SourceKind.SETTLEMENT, "net"): _net_adds_up,
-    (SourceKind.BANK, "from_date"): _day_exists("from_date"),
-    (SourceKind.BANK, "to_date"): _day_exists("to_date"),
     (SourceKind.BANK, "amount"): _entry_whole,
-    (SourceKind.BANK, "booked_on"): _day_exists("booked_on"),
-    (SourceKind.BANK, "value_on"): _day_exists("value_on"),
     (SourceKind.BANK, "instructed_amount"): _amount_with_currency("instructed"),
     (SourceKind.INSTRUCTIONS, "order_no"): _instruction_names("order_no"),
     (SourceKind.INSTRUCTIONS, "transaction_id"): _instruction_names("transaction_id"),
