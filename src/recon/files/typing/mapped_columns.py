@@ -10,16 +10,17 @@ number of that; all it may say of a record is what its first line said.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.config.file_layouts import FileLayout, ItemLines, WrittenNumbers
+from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.files.formats.format_limits import REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import BadRow, RawTable, filled
 from recon.files.typing.amounts import (
@@ -343,79 +344,64 @@ ReadsWhole = Callable[[RawTable], _Bools]
 """Which rows of a table would be records without a fault."""
 
 
-class _Rule(NamedTuple):
-    """One rule of a layout and the well-formed rows that it fits first."""
-
-    column: str
-    name: str
-    rows: _Bools
-    short: tuple[BadRow, ...] = ()
-    """Rows with too few cells that it fits."""
-
-
 def without_skipped(
     raw: RawTable, *, schema: TableSchema, layout: FileLayout, reads_whole: ReadsWhole
 ) -> tuple[RawTable, dict[str, dict[int, str]]]:
     """The table without such rows, and their column -> row -> why one stays all the same."""
-    rules = [*_rules_of_words(raw, layout=layout)]
-    by_words = _any(rules, rows=len(raw.lines))
-    short = {bad.line for rule in rules for bad in rule.short}
-    stored_bad = tuple(bad for bad in raw.bad_rows if bad.line not in short)
-    judged, orphans, again = raw, np.zeros_like(by_words), np.zeros_like(by_words)
+    rules: list[tuple[str, str]] = []  # column and name of each
+    rule_of = np.full(len(raw.lines), -1)  # the first that fits a row
+    skipped = Counter[str]()
+    bad_rows = raw.bad_rows
+    for rule in layout.skip:
+        at = raw.header.index(rule.column)
+        for word in rule.words:
+            name = f"{rule.column} = {word}"
+            rule_of[(rule_of < 0) & equals(raw.columns[rule.column], word=word)] = len(rules)
+            rules.append((rule.column, name))
+            cells = ["".join(bad.cells[at : at + 1]) for bad in bad_rows]
+            fits = equals(pa.array(cells, pa.large_string()), word=word).tolist()
+            left = tuple(
+                bad for bad, fit in zip(bad_rows, fits, strict=True) if not (bad.is_short and fit)
+            )
+            skipped[name], bad_rows = len(bad_rows) - len(left), left
+    judged, orphans, again = raw, np.zeros_like(rule_of, bool), np.zeros_like(rule_of, bool)
     if layout.lines is not None:
-        line = _line_rule(raw, layout.lines, but=by_words)
-        rules.append(line)
-        above = np.maximum.accumulate(np.where(by_words | line.rows, -1, np.arange(len(by_words))))
+        column, first = layout.lines.column, layout.lines.first
+        cells = raw.columns[column]
+        lines = np.array(pc.not_equal(cells, first) if first else pc.equal(cells, ""), dtype=bool)
+        if first:  # a row without a number of its own says nothing of lines
+            lines &= np.array(pc.not_equal(cells, ""), dtype=bool)
+        lines &= rule_of < 0
+        rule_of[lines] = len(rules)
+        rules.append((column, f"{column} is not {first}" if first else f"{column} is blank"))
+        above = np.maximum.accumulate(np.where(rule_of < 0, np.arange(len(rule_of)), -1))
         judged, orphans = _of_first_lines(
             raw,
-            line.rows,
+            lines,
             above=above,
-            bad=stored_bad,
+            bad=bad_rows,
             their=names_of(schema, layout=layout).get("order_no", ""),
         )
         if schema.kind in _ONCE:
-            again = line.rows & _alike(judged, above=above, schema=schema, layout=layout)
-    found = _any(rules, rows=len(raw.lines))
-    if not found.any() and not short:
+            again = lines & _alike(judged, above=above, schema=schema, layout=layout)
+    found = rule_of >= 0
+    if not found.any() and bad_rows == raw.bad_rows:
         return raw, {}
     whole = _whole(judged, found & ~again, schema=schema, layout=layout, reads_whole=reads_whole)
     stays = whole | orphans
     rest = ~found | stays
     places = np.cumsum(rest) - 1
     wrong: dict[str, dict[int, str]] = {}
-    skipped: dict[str, int] = {}
-    for rule in rules:
-        for row in np.flatnonzero(rule.rows & stays).tolist():
-            why = "reads as a record" if whole[row] else "has no first line above"
-            reason = f"{why}, though the layout leaves it out ({rule.name})"
-            wrong.setdefault(rule.column, {})[int(places[row])] = reason
-        if count := int((rule.rows & ~stays).sum()) + len(rule.short):
-            skipped[rule.name] = count
+    for row in np.flatnonzero(found & stays).tolist():
+        column, name = rules[rule_of[row]]
+        why = "reads as a record" if whole[row] else "has no first line above"
+        reason = f"{why}, though the layout leaves it out ({name})"
+        wrong.setdefault(column, {})[int(places[row])] = reason
+    for number, (_, name) in enumerate(rules):
+        skipped[name] += int(((rule_of == number) & ~stays).sum())
     is_open = raw.last_line_open and bool(rest[-1:].all())
-    kept = replace(raw.some(rest), bad_rows=stored_bad, skipped=skipped, last_line_open=is_open)
+    kept = replace(raw.some(rest), bad_rows=bad_rows, skipped=+skipped, last_line_open=is_open)
     return kept, wrong
-
-
-def _any(rules: Iterable[_Rule], *, rows: int) -> _Bools:
-    found = np.zeros(rows, dtype=bool)
-    for rule in rules:
-        found |= rule.rows
-    return found
-
-
-def _rules_of_words(raw: RawTable, *, layout: FileLayout) -> Iterable[_Rule]:
-    taken = np.zeros(len(raw.lines), dtype=bool)
-    short = [bad for bad in raw.bad_rows if bad.is_short]
-    for rule in layout.skip:
-        at = raw.header.index(rule.column)
-        for word in rule.words:
-            rows = equals(raw.columns[rule.column], word=word) & ~taken
-            taken |= rows
-            cells = [bad.cells[at] if at < len(bad.cells) else "" for bad in short]
-            fits = equals(pa.array(cells, pa.large_string()), word=word).tolist()
-            fitting = tuple(bad for bad, fit in zip(short, fits, strict=True) if fit)
-            short = [bad for bad, fit in zip(short, fits, strict=True) if not fit]
-            yield _Rule(rule.column, f"{rule.column} = {word}", rows, fitting)
 
 
 def equals(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
@@ -423,16 +409,6 @@ def equals(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
     if word.endswith("*"):
         return np.array(pc.starts_with(cells, word.removesuffix("*")), dtype=bool)
     return np.array(pc.equal(cells, word), dtype=bool)
-
-
-def _line_rule(raw: RawTable, lines: ItemLines, *, but: _Bools) -> _Rule:
-    column, first = lines.column, lines.first
-    cells = raw.columns[column]
-    rows = np.array(pc.not_equal(cells, first) if first else pc.equal(cells, ""), dtype=bool)
-    if first:  # a row without a number of its own says nothing of lines
-        rows &= np.array(pc.not_equal(cells, ""), dtype=bool)
-    name = f"{column} is not {first}" if first else f"{column} is blank"
-    return _Rule(column, name, rows & ~but)
 
 
 def _of_first_lines(

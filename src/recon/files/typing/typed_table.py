@@ -127,7 +127,7 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
         rejects.append(Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, shown, **key))
     for row, (column, _) in reading.problems.items():
         bad_cells = {column, *reading.further.get(row, ())}
-        names = KEY_NAMES
+        names: tuple[str, ...] = KEY_NAMES
         if schema.kind is SourceKind.SETTLEMENT and column != WHOLE_ROW:
             names += ("batch_id", "currency")
         key = {name: _key_cell(reading, name, row=row) for name in names if name not in bad_cells}
