@@ -19,7 +19,6 @@ import mmap
 import os
 import pickle
 import resource
-import select
 import signal
 import tempfile
 import threading
@@ -28,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, get_type_hints
@@ -282,10 +281,7 @@ def _in_a_fork(
         door.close()
         _do(bounds, task, rows=rows, facts=facts)
     watched = os.pidfd_open(process)
-    waiting = select.poll()
-    waiting.register(watched, select.POLLIN)
-    waiting.register(door.fileno(), select.POLLIN | select.POLLHUP)
-    ready = [handle for handle, _ in waiting.poll(bounds.wall_seconds * 1_000)]
+    ready = wait([watched, door], timeout=bounds.wall_seconds)
     if watched not in ready:
         os.kill(process, signal.SIGKILL)
     _, status, used = os.wait4(process, 0)
@@ -305,35 +301,34 @@ def _do(bounds: Bounds, task: bytes, *, rows: int, facts: int) -> NoReturn:
     code = GAVE_UP
     try:
         _bind(bounds)
+        own: Task = pickle.loads(task)  # noqa: S301 - as above
         with os.fdopen(rows, "w+b") as row_file, os.fdopen(facts, "w+b") as fact_file:
-            code = _answer(pickle.loads(task), rows=row_file, facts=fact_file)  # noqa: S301 - as above
-    except MemoryError:
-        code = OUT_OF_MEMORY
+            try:
+                if own.folder:
+                    os.chdir(own.folder)
+                found = own.work(row_file, **own.arguments)
+                write_facts(found, of=own.work, into=fact_file)
+                code = 0
+            except BaseException as error:  # a panic of a library is no Exception
+                if _ending(error) != GAVE_UP:
+                    raise
+                if isinstance(error, ReconError) and _number_of(error) != errno.EFBIG:
+                    write_refusal(error, into=fact_file)
+                    code = 0
+                else:
+                    fact_file.write(_where(error).encode()[:SORRY_BYTES])
     except BaseException as error:  # noqa: BLE001 - there is nobody above
-        # The system says it in its own way where Python had not to ask for memory itself.
-        code = OUT_OF_MEMORY if _number_of(error) == errno.ENOMEM else GAVE_UP
+        code = _ending(error)
     os._exit(code)
 
 
-def _answer(task: Task, *, rows: IO[bytes], facts: IO[bytes]) -> int:
-    try:
-        if task.folder:
-            os.chdir(task.folder)
-        write_facts(task.work(rows, **task.arguments), of=task.work, into=facts)
-    except MemoryError:
+def _ending(error: BaseException) -> int:
+    """How the process ends over an error."""
+    number = _number_of(error)
+    # The system says it in its own way where Python had not to ask for memory itself.
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return OUT_OF_MEMORY
-    except BaseException as error:  # noqa: BLE001 - a panic of a library is no Exception
-        number = _number_of(error)
-        if number in FULL:
-            return NO_ROOM
-        if number == errno.ENOMEM:
-            return OUT_OF_MEMORY
-        if isinstance(error, ReconError) and number != errno.EFBIG:
-            write_refusal(error, into=facts)
-            return 0
-        facts.write(_where(error).encode()[:SORRY_BYTES])
-        return GAVE_UP
-    return 0
+    return NO_ROOM if number in FULL else GAVE_UP
 
 
 def _number_of(error: BaseException) -> int | None:
