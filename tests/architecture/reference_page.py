@@ -201,7 +201,7 @@ def _kind(title: str, schema: TableSchema) -> Iterator[str]:
     yield ""
     rules = [
         rule
-        for kind, last, _ in _RULES
+        for kind, last in _RULES
         if _applies(kind, last, schema=schema) and (rule := RULES[f"{kind} {last}"])
     ]
     if rules:

@@ -272,8 +272,8 @@ def _as_file(
         _refuse_inexact(of, column=header[index], name=name, dialect=dialect)
     exact = [_number_types(of) for of in kinds]
     lines = []
-    told = (([_text(row[at]) for at in places], row) for row in rows)
-    for texts, row in sorted(told, key=itemgetter(0)):
+    texts_of_rows = (([_text(row[at]) for at in places], row) for row in rows)
+    for texts, row in sorted(texts_of_rows, key=itemgetter(0)):
         cells = (
             f"{own}: {cell if type(row[at]) in numbers else json.dumps(cell, ensure_ascii=False)}"
             for own, cell, at, numbers in zip(names, texts, places, exact, strict=True)

@@ -146,8 +146,8 @@ def _money_of(reading: TableReading, *, row: int) -> dict[str, Any]:
     amounts = reading.typed["amount"]
     if not amounts.given[row]:
         return {}
-    said = {name: reading.columns[name][row].as_py() for name in ("entry_type", "currency")}
-    return said | {"amount": int(amounts.minor_units[row])}
+    stated = {name: reading.columns[name][row].as_py() for name in ("entry_type", "currency")}
+    return stated | {"amount": int(amounts.minor_units[row])}
 
 
 def _key_cell(reading: TableReading, name: str, *, row: int) -> str:
