@@ -34,7 +34,7 @@ from typing import IO, Any, NamedTuple, NoReturn, get_type_hints
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from recon.model.errors import (
     ConfigurationError,
@@ -165,21 +165,12 @@ def read_facts(file: IO[bytes], *, of: Callable[..., Any]) -> Any:
     file.seek(0)
     kind, content = file.read(1), file.read()
     try:
-        if kind == _REFUSED:
-            raise _refusal(content)
-        if kind != _READ:
-            raise BrokenParcelError
-        return _facts_of(of).validate_json(content)
-    except ValidationError:
+        if kind == _READ:
+            return _facts_of(of).validate_json(content)
+        name, words = json.loads(content if kind == _REFUSED else b"")
+    except (ValueError, TypeError):  # pydantic's is a ValueError
         raise BrokenParcelError from None
-
-
-def _refusal(content: bytes) -> ReconError:
-    try:
-        name, words = json.loads(content)
-    except ValueError:
-        raise BrokenParcelError from None
-    return REFUSALS.get(name, SourceUnreadableError)(str(words))
+    raise REFUSALS.get(str(name), SourceUnreadableError)(str(words))
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema, into: IO[bytes]) -> None:

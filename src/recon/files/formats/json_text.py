@@ -70,25 +70,19 @@ def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int | None 
 
 
 def _record(number: int, line: bytes) -> Record:
-    read = _read_row(line)
-    if isinstance(read, str):
-        shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
-        return Record(number, {}, problem=read, text=shown)
-    return Record(number, read)
-
-
-def _read_row(line: bytes) -> dict[str, str] | str:
     """The leaves of one object, or why the line is none."""
     try:
-        return _row_of(line)
+        return Record(number, _row_of(line))
     except UnicodeDecodeError as error:
-        return f"is not UTF-8 (byte {error.start} of the line)"
+        problem = f"is not UTF-8 (byte {error.start} of the line)"
     except RecursionError:
-        return f"is nested deeper than {JSON_DEPTH_MAX}"
+        problem = f"is nested deeper than {JSON_DEPTH_MAX}"
     except json.JSONDecodeError as error:
-        return f"is not JSON: {error.msg} at character {error.pos + 1}"
+        problem = f"is not JSON: {error.msg} at character {error.pos + 1}"
     except ValueError as error:
-        return str(error)
+        problem = str(error)
+    shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
+    return Record(number, {}, problem, shown)
 
 
 def _row_of(line: bytes) -> dict[str, str]:

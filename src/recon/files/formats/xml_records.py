@@ -20,6 +20,7 @@ from recon.privacy.shown_text import redacted
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _TYPES = (b"<!DOCTYPE", b"<!ENTITY")
+BELOW_ROOT = 2
 HEAD_BYTES = 4_096
 """Within which a document says its encoding."""
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
@@ -53,13 +54,10 @@ def xml_table(file: FileBytes, *, wanted: Container[str], record: str) -> RawTab
 def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
     try:
         for element in _elements(content, record=record, name=name):
-            read = _read_row(element)
-            line = int(element.sourceline or 0)
-            if isinstance(read, str):
-                shown = " ".join("".join(element.itertext()).split())
-                yield Record(line, {}, problem=read, text=shown)
-            else:
-                yield Record(line, read)
+            row: dict[str, str] = {}
+            problem = _take_row(element, row=row)
+            shown = " ".join("".join(element.itertext()).split()) if problem else ""
+            yield Record(int(element.sourceline or 0), row, problem, shown)
     except (etree.XMLSyntaxError, ValueError) as error:
         refuse(name, f"is not well-formed XML: {redacted(str(error))}")
 
@@ -90,7 +88,8 @@ def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:
             depth += 1
             if depth > XML_DEPTH_MAX:
                 refuse(name, f"is nested deeper than {XML_DEPTH_MAX} elements")
-            if not inside and _is_record(element, record=record, depth=depth):
+            is_record = _local(element.tag) == record if record else depth == BELOW_ROOT
+            if is_record and not inside:
                 inside = depth
             continue
         if depth == inside:
@@ -103,19 +102,14 @@ def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:
         depth -= 1
 
 
-def _is_record(element: Any, *, record: str, depth: int) -> bool:
-    return _local(element.tag) == record if record else depth == 2  # noqa: PLR2004 - below the root
-
-
 def _forget_earlier(element: Any) -> None:
     parent = element.getparent()
     while parent is not None and element.getprevious() is not None:
         del parent[0]
 
 
-def _read_row(element: Any) -> dict[str, str] | str:
-    """The leaves of a record by their path, or why they are no row."""
-    row: dict[str, str] = {}
+def _take_row(element: Any, *, row: dict[str, str]) -> str:
+    """Take the leaves of a record by their path; why they are no row, or ""."""
     for path, text in _leaves(element, prefix=""):
         if text is None:
             return f"has text between the elements of {path or 'the record'}"
@@ -124,7 +118,7 @@ def _read_row(element: Any) -> dict[str, str] | str:
         if len(text) > CELL_CHARACTERS_MAX:
             return f"has more than {CELL_CHARACTERS_MAX} characters in {redacted(path)}"
         row[path] = text
-    return row or "has nothing in it"
+    return "" if row else "has nothing in it"
 
 
 def _leaves(element: Any, *, prefix: str) -> Iterator[tuple[str, str | None]]:

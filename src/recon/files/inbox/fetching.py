@@ -8,7 +8,7 @@ still in the inbox, and look whole.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -89,14 +89,24 @@ def fetch(
         OSError: the inbox cannot be written, or the folder elsewhere cannot be reached.
     """
     there = {entry.name: entry for entry in sorted(folder.entries(), key=lambda e: e.name)}
-    wanted = _wanted(there, patterns=patterns, layouts=layouts)
+    partners = partners_of(*layouts)  # they come with their files
+    wanted = [
+        name
+        for name in there
+        if any(fnmatchcase(name, pattern) for pattern in patterns) and not name.endswith(partners)
+    ]
     alone = [name for name in wanted if not layout_of(name, layouts=layouts).done_file]
     fresh = [
         name
         for name in alone
         if not _unfit(there[name]) and not _is_known(there[name], inbox=inbox)
     ]
-    growing = _growing(folder, there, names=fresh, settle=settle) if settle else {}
+    growing: dict[str, str] = {}
+    if settle:
+        seen: dict[str, RemoteFile | None] = {name: there[name] for name in fresh}
+        growing = dict.fromkeys(still_moving(seen, look=folder.again, wait=settle), GROWS)
+        growing |= {name: "is gone again" for name, now in seen.items() if now is None}
+        there |= {name: now for name, now in seen.items() if now is not None}
     names: list[str] = []
     left: list[tuple[str, str]] = []
     for name in wanted:
@@ -116,33 +126,6 @@ def fetch(
     unfinished = tuple(name for name, why in left if why in {GROWS, CHANGED})
     misnamed = {redacted(name): why for name in wanted if (why := name_problem(name))}
     return Fetched(tuple(names), tuple(left), unfinished, misnamed)
-
-
-def _wanted(
-    names: Iterable[str], *, patterns: Sequence[str], layouts: tuple[FileLayout, ...]
-) -> Sequence[str]:
-    """Names that fit a pattern, without the partners, which come with their files."""
-    partners = partners_of(*layouts)
-    return [
-        name
-        for name in names
-        if any(fnmatchcase(name, pattern) for pattern in patterns) and not name.endswith(partners)
-    ]
-
-
-def _growing(
-    folder: RemoteFolder,
-    there: dict[str, RemoteFile],
-    *,
-    names: Sequence[str],
-    settle: Callable[[], None],
-) -> Mapping[str, str]:
-    """Files that did not stand still, and why each is left; `there` is renewed meanwhile."""
-    seen: dict[str, RemoteFile | None] = {name: there[name] for name in names}
-    growing = dict.fromkeys(still_moving(seen, look=folder.again, wait=settle), GROWS)
-    gone = {name: "is gone again" for name, now in seen.items() if now is None}
-    there |= {name: now for name, now in seen.items() if now is not None}
-    return growing | gone
 
 
 def _unfit(entry: RemoteFile) -> str:

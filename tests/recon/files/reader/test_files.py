@@ -190,6 +190,7 @@ def test_a_refusal_comes_back_in_place_of_facts(file: IO[bytes]) -> None:
         b"?{}",
         b"=" + json.dumps([[], "no file", [], ""]).encode(),
         b"!not json",
+        b"!7",
         b"=" + pickle.dumps(FACTS),
         b"\x80\x04.",
     ],
