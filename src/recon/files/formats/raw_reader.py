@@ -6,7 +6,6 @@ them, so exactly one apostrophe of `defused` is taken away again.
 
 from collections.abc import Container
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow.compute as pc
 
@@ -64,8 +63,15 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
     Raises:
         SourceUnreadableError: it is not what its name or its layout says.
     """
-    kind = kind_of(file.path, layout=layout)
-    _refuse_disguised(file.path, file.content, kind=kind)
+    path = file.path
+    kind = layout.format or FORMATS.get(path.suffix.lower(), "")
+    if not kind:
+        refuse(path.name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")
+    if not file.content:
+        refuse(path.name, "is empty: it has not even a header")
+    for magic, what in _NOT_TEXT.items() if kind in _TEXT else ():
+        if file.content.startswith(magic):
+            refuse(path.name, f"is not {_TEXT[kind]} but {what} (its first bytes say so)")
     match kind:
         case "csv":
             table = csv_table(file, wanted=wanted, layout=layout)
@@ -78,25 +84,3 @@ def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STAN
         case _:
             table = parquet_table(file, wanted=wanted)
     return replace(as_before(table), sha256=file.sha256, size_bytes=len(file.content))
-
-
-def kind_of(path: Path, *, layout: FileLayout) -> str:
-    """The format of a file, as its name or its layout says.
-
-    Raises:
-        SourceUnreadableError: neither does.
-    """
-    kind = layout.format or FORMATS.get(path.suffix.lower(), "")
-    if not kind:
-        refuse(path.name, f"does not end in {', '.join(SUFFIXES)}, so its format is not known")
-    return kind
-
-
-def _refuse_disguised(path: Path, content: bytes, *, kind: str) -> None:
-    if not content:
-        refuse(path.name, "is empty: it has not even a header")
-    if kind not in _TEXT:
-        return
-    for magic, what in _NOT_TEXT.items():
-        if content.startswith(magic):
-            refuse(path.name, f"is not {_TEXT[kind]} but {what} (its first bytes say so)")
