@@ -274,10 +274,11 @@ def _as_file(
     lines = []
     texts_of_rows = (([_text(row[at]) for at in places], row) for row in rows)
     for texts, row in sorted(texts_of_rows, key=itemgetter(0)):
-        cells = (
-            f"{own}: {cell if type(row[at]) in numbers else json.dumps(cell, ensure_ascii=False)}"
-            for own, cell, at, numbers in zip(names, texts, places, exact, strict=True)
-        )
+        cells = []
+        for own, cell, at, numbers in zip(names, texts, places, exact, strict=True):
+            # NaN and infinity are no numbers of JSON: as texts they are a matter of their cell.
+            is_number = type(row[at]) in numbers and cell[-1:].isdigit()
+            cells.append(f"{own}: {cell if is_number else json.dumps(cell, ensure_ascii=False)}")
         lines.append(f"{{{', '.join(cells)}}}\n")
     content = "".join(lines).encode()
     sha256 = hashlib.sha256(content).hexdigest()

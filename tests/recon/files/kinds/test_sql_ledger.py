@@ -82,6 +82,8 @@ def test_numeric_columns_of_sqlite_are_exact_decimals(books: Path) -> None:
     table = extract(fill(books, ("x", 10.5), ("y", 10)), query="select a, b from t", wanted=AB)
     assert table.columns["b"].to_pylist() == ["10.5", "10"]
     assert table.numbers["b"].to_pylist() == [True, True]
+    endless = extract(fill(books), query="select a, 9e999 as b from t", wanted=AB)
+    assert endless.columns["b"].to_pylist() == ["Infinity"] * 2
     alone = extract(fill(books), query="select a, b from t where a = 'y'", wanted=AB)
     assert "b" not in alone.numbers
 
