@@ -595,8 +595,13 @@ def xlsx_table(
     with reading_archive(name):
         book = WorkbookFile(file.content, name=name)
         rows = _only_sheet(book)
-        head = next(_behind(rows, preamble=layout.preamble, name=name), None)
-        if head is None:
+        head: dict[int, str] = {}
+        for number, cells in rows:
+            if number > layout.preamble:
+                head = cells
+                break
+            refuse_cards_before_header(" ".join(cells.values()), name=name)
+        if not head:
             refuse(name, f"has no header behind its first {layout.preamble} rows")
         first = min(head)
         header = checked_header(_texts(head, first=first), name=name)
@@ -613,8 +618,8 @@ def xlsx_table(
                 found.take(number, placed)
                 continue
             reason = f"has a cell beside the {len(header)} named columns"
-            cells = tuple(map(str.strip, placed))
-            found.take_bad(BadRow(number, reason, " ".join(own.values()), cells))
+            read = tuple(map(str.strip, placed))
+            found.take_bad(BadRow(number, reason, " ".join(own.values()), read))
         table = found.table(typed_dates=True, workbook=True)
         book.rest()
         if trailer is None:
@@ -666,15 +671,6 @@ def _only_sheet(book: WorkbookFile) -> Iterator[SheetRow]:
         titles = ", ".join(repr(title) for title, _ in filled[:5])
         refuse(name, f"has {len(filled)} sheets with content ({titles}); keep one, so none is lost")
     return filled[0][1]
-
-
-def _behind(rows: Iterator[SheetRow], *, preamble: int, name: str) -> Iterator[dict[int, str]]:
-    """The cells of the rows behind so many of the sheet."""
-    for number, cells in rows:
-        if number > preamble:
-            yield cells
-        else:
-            refuse_cards_before_header(" ".join(cells.values()), name=name)
 
 
 def _but_last(rows: Iterator[SheetRow], last: dict[int, str]) -> Iterator[SheetRow]:
