@@ -53,52 +53,33 @@ class ReadPayout:
     """The payee, and what is paid from where that is another currency: what people approve."""
 
 
-_FIELDS = (
-    (
-        "beneficiary.additional_info",
-        (
-            "business_area business_phone_number business_registration_number personal_email "
-            "personal_id_number personal_id_type personal_mobile_number "
-            "personal_net_monthly_average_income personal_phone_country_code "
-            "personal_phone_area_code personal_fiscal_country"
-        ),
-    ),
-    (
-        "beneficiary.address",
-        "city country_code postcode state street number street_address complement",
-    ),
-    ("beneficiary.person_documents", "file_type file_url labels"),
-    (
-        "beneficiary.bank_details",
-        (
-            "account_currency account_name owner_document_number account_number "
-            "bank_account_category bank_branch bank_country_code bank_code bank_name "
-            "bank_street_address binding_mobile_number iban swift_code transaction_reference"
-        ),
-    ),
-    ("beneficiary", "company_name date_of_birth entity_type first_name last_name"),
-    ("", "beneficiary_id client_data fee_paid_by"),
-    (
-        "payer.additional_info",
-        (
-            "business_registration_number business_registration_type external_id "
-            "personal_email personal_id_number job"
-        ),
-    ),
-    ("payer.address", "city country_code postcode state street_address"),
-    ("payer", "company_name date_of_birth entity_type first_name last_name"),
-    (
-        "",
-        (
-            "payment_date payment_method reference source_amount source_currency "
-            "swift_charge_option fund_source notify_url"
-        ),
-    ),
-)
-"""Object of the API document -> its fields, in the document's order."""
+_FIELDS = """\
+beneficiary.additional_info: business_area business_phone_number business_registration_number
+beneficiary.additional_info: personal_email personal_id_number personal_id_type
+beneficiary.additional_info: personal_mobile_number personal_net_monthly_average_income
+beneficiary.additional_info: personal_phone_country_code personal_phone_area_code
+beneficiary.additional_info: personal_fiscal_country
+beneficiary.address: city country_code postcode state street number street_address complement
+beneficiary.person_documents: file_type file_url labels
+beneficiary.bank_details: account_currency account_name owner_document_number account_number
+beneficiary.bank_details: bank_account_category bank_branch bank_country_code bank_code bank_name
+beneficiary.bank_details: bank_street_address binding_mobile_number iban swift_code
+beneficiary.bank_details: transaction_reference
+beneficiary: company_name date_of_birth entity_type first_name last_name
+: beneficiary_id client_data fee_paid_by
+payer.additional_info: business_registration_number business_registration_type external_id
+payer.additional_info: personal_email personal_id_number job
+payer.address: city country_code postcode state street_address
+payer: company_name date_of_birth entity_type first_name last_name
+: payment_date payment_method reference source_amount source_currency swift_charge_option
+: fund_source notify_url
+"""
+"""Object of the API document and its fields, in the document's order."""
 
 PAYOUT_COLUMNS: tuple[str, ...] = tuple(
-    f"{above}.{name}" if above else name for above, names in _FIELDS for name in names.split()
+    f"{above}.{name}".removeprefix(".")
+    for above, _, names in (line.partition(":") for line in _FIELDS.splitlines())
+    for name in names.split()
 )
 """Every column that a payout row may fill beside the common ones."""
 
