@@ -203,12 +203,9 @@ class Code(BaseModel):
     firm: bool = False
     lacks_a_side: bool = False
     both_legs: bool = False
-    names_rows: bool = False
     when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
-    say: Says = ()
-    say_of_cash: Says = ()
-    say_of_bank: Says = ()
+    say: dict[Literal["sets", "groups", "held", "bank"], Says] = {}
 
     @property
     def lowest(self) -> Severity:

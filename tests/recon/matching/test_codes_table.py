@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from recon.matching.causes.reasons import sentences_of
 from recon.matching.classifying.outcomes import table_rows_of_sets
+from recon.matching.classifying.sentences import Sentences
 from recon.matching.codes import CODES, condition_of, table_of
 from recon.model.errors import Defect
 from recon.model.terms import BreakCode
@@ -68,19 +68,17 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
 def test_a_sentence_that_could_not_be_said_is_refused(say: str, said: str) -> None:
     """A condition or a name that nobody knows is an error at the start, with its code."""
     with pytest.raises(Defect, match=said):
-        sentences_of(
-            {
-                c: row.say
-                for c, row in table_of(f"{WHOLE}say = [{say}]\n", source="t").codes.items()
-            },
+        Sentences(
+            "sets",
             facts={"covered": bool},
-            sayable={"ledger_has"},
+            clauses={"ledger_has": str},
+            table=table_of(f"{WHOLE}say.sets = [{say}]\n", source="t"),
         )
 
 
 def test_every_code_says_when_it_holds_and_why_it_is_open() -> None:
     """Of sets, of groups and held-back money, or of what a bank has."""
-    assert all(row.say + row.say_of_cash + row.say_of_bank for row in CODES.values())
+    assert all(row.say and all(row.say.values()) for row in CODES.values())
     assert [code for code, row in CODES.items() if not row.when] == []
 
 

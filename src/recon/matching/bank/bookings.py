@@ -88,7 +88,6 @@ def classify_bookings(
     gap = groups["settled"] - groups["booked"]
     apart = np.array([key.startswith(BEFORE) for key in groups["key"]], dtype=np.bool_)
     nothing = np.zeros(len(groups), dtype=np.bool_)
-    short = np.abs(groups["settled"]) < np.abs(groups["booked"])
     known = _of_groups(arrived, groups=groups)
     batches = [" ".join(each.batches) if each else "" for each in known]
     found = found_of_groups(
@@ -100,15 +99,15 @@ def classify_bookings(
         marks={Flag.NOT_COMPARED: apart},
         ends=_ends(books, bank=bank, clock=clock),
         clock=clock,
+        names=[*map(_name, known)],
         shown={
             "leg": OF_BANK,
             "effect": gap,
             "bank_amount": groups["settled"],
             "exposure": np.abs(gap),
-            "expected_side": np.where(short, "bank", "ledger"),
             "part": "bank",
+            "about": batches,
         },
-        named=([*map(_name, known)], batches),
     )
     broken = found["code"] != ""
     found = found.assign(

@@ -16,7 +16,6 @@ from recon.config.rules import Rules
 from recon.matching.bank.receipts import Receipt
 from recon.matching.bank.statements import Cover
 from recon.model.business_date import AHEAD_MAX, BusinessCalendar, Grace, midnight
-from recon.model.terms import BreakCode, Flag, SetState
 
 LAST_COUNTED = "9998"
 """Days of later years are wrong, and what is due after them no calendar can say."""
@@ -131,7 +130,6 @@ class Finding:
     bank_amount: int = 0
     effect: int = 0
     """What of the difference nothing explains."""
-    flags: frozenset[Flag] = frozenset()
     payouts: tuple[Payout, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     charges: int = 0
@@ -154,9 +152,18 @@ class Finding:
     """It came more than once."""
     overdue: bool = True
     """It should have come by now, and statements tell of that day."""
-    state: SetState = SetState.MATCHED
-    """Of the result; until codes.toml was asked nothing reads it, as the code."""
-    code: BreakCode | None = None
+    came_late: bool = False
+    """All of it came, some of it after the day on which it was due."""
+    repaid: bool = False
+    """What came too much was taken back."""
+    by_amount: bool = False
+    """Nothing but the amount says that the entry is of this payout."""
+    date_ahead: bool = False
+    """The payout has a date that cannot be right."""
+    state: str = ""
+    """Of the result, as are code and flags: until codes.toml was asked nothing reads them."""
+    code: str = ""
+    flags: str = ""
 
     @property
     def by_rate(self) -> bool:
@@ -169,14 +176,30 @@ class Finding:
         return self.rate is not None and self.rate.rate is not None
 
     @property
-    def date_ahead(self) -> bool:
-        """The payout has a date that cannot be right."""
-        return Flag.DATE_AHEAD in self.flags
+    def facts(self) -> dict[str, bool]:
+        """What codes.toml may ask of it; a payout says what is expected, an entry what came."""
+        return {
+            **{name: getattr(self, name) for name in _FACTS},
+            "expected": bool(self.payouts),
+            "received": bool(self.receipts),
+            "joined": len(self.payouts) > 1,
+            "differs": self.effect != 0,
+            "bank_charges": self.charges != 0,
+            "exchanged": bool(self.exchanged),
+            "late_payout_to_bank": self.overdue,
+        }
 
     @property
     def ties(self) -> bool:
         """Nothing is left to explain."""
         return not (self.effect or self.unclear or (self.by_rate and not self.has_rate))
+
+
+_FACTS = (
+    *("unclear", "by_rate", "has_rate", "returned", "twice"),
+    *("came_late", "repaid", "by_amount", "date_ahead"),
+)
+FACTS: Mapping[str, type] = dict.fromkeys(Finding("").facts, bool)
 
 
 def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rules) -> Finding:
@@ -189,24 +212,20 @@ def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: R
     amounts = [one or 0 for one in worths]
     total = sum(amounts)
     foreign = [one for one in receipts if one.currency != currency]
-    flags = frozenset({Flag.EXCHANGED} if foreign else ())
-    flags |= {Flag.JOINED} if len(payouts) > 1 else set()
     base = Finding(
         currency,
         paid=paid,
         bank_amount=total,
-        flags=flags,
         payouts=(*payouts,),
         receipts=(*receipts,),
         exchanged=_exchanged(foreign, currency=currency),
     )
     taken = sum(abs(one.charges) for one in receipts)
-    late = {Flag.LATE} if _late(receipts, payouts) else set()
+    late = _late(receipts, payouts)
     if total == paid:
-        repaid = {Flag.REPAID} if any(one * paid < 0 for one in amounts) else set()
-        return replace(base, flags=flags | late | repaid)
+        return replace(base, came_late=late, repaid=any(one * paid < 0 for one in amounts))
     if taken and not foreign and paid - total == taken:
-        return replace(base, flags=flags | late | {Flag.BANK_CHARGES}, charges=taken)
+        return replace(base, came_late=late, charges=taken)
     twice = sum(amount == paid for amount in amounts) >= SEVERAL
     returned = _went_back(receipts, amounts, paid=paid)
     return replace(base, effect=total - paid, returned=returned, twice=twice)
@@ -255,7 +274,6 @@ def _by_rate(
         bank_amount=total,
         payouts=(*payouts,),
         receipts=(*receipts,),
-        flags=frozenset({Flag.EXCHANGED}),
         rate=first,
     )
     expected = first.exchanged(paid)
@@ -510,7 +528,7 @@ class _Work:
 
     def _matched_by_amount(self, payout: Payout, receipt: Receipt) -> None:
         finding = evaluate([receipt], [payout], rules=self.rules)
-        self.add(replace(finding, flags=finding.flags | {Flag.BY_AMOUNT}))
+        self.add(replace(finding, by_amount=True))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
         """No choice for any of them; what they differ by together stands on the first."""
@@ -646,8 +664,8 @@ def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:
         payout.currency,
         paid=payout.paid,
         effect=-payout.paid,
-        flags=frozenset({Flag.DATE_AHEAD} if ahead else ()),
         payouts=(payout,),
+        date_ahead=ahead,
         overdue=ahead or payout.due_on <= min(day, covered),
     )
 

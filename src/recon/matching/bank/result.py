@@ -3,7 +3,7 @@
 A break of a payout has the id that the books give it, so that one payout is one break.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.bank.pairing import (
+    FACTS,
     Finding,
     Paired,
     Payout,
@@ -23,11 +24,10 @@ from recon.matching.bank.pairing import (
 from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.statements import ClassifiedStatements, Cover, classify_statements
 from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
-from recon.matching.breaks.result_rows import NO_AMOUNT, business_date, found_of, identified
-from recon.matching.causes.reasons import money, sentence_text, sentences_of
+from recon.matching.breaks.result_rows import NO_AMOUNT, Leg, business_date, found_rows, identified
+from recon.matching.classifying.sentences import Clause, amount_of, money
 from recon.matching.classifying.severity import microseconds
-from recon.matching.classifying.table import classified_by, rows_of
-from recon.matching.codes import CODES, TABLE
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.coding import placed
@@ -39,12 +39,6 @@ from recon.model.terms import BreakCode, SetState
 
 SHOWN_ENTRIES_MAX = 3
 """Entries of one break that its sentence shows; the others are counted."""
-
-
-def reason_of(finding: Finding) -> str:
-    """The sentence of a break of the bank: dates and amounts."""
-    assert finding.code is not None  # noqa: S101 - only breaks are asked
-    return sentence_text(SENTENCES[finding.code], facts=finding, labels=_LABELS)
 
 
 def about_of(finding: Finding) -> str:
@@ -80,19 +74,19 @@ def _rate(finding: Finding) -> str:
     return finding.rate.text
 
 
-_LABELS: Mapping[str, Callable[[Finding], str]] = {
+_CLAUSES: Mapping[str, Clause] = {
     "paid": _paid,
     "came": _came,
-    "gap": lambda finding: money(abs(finding.effect), currency=finding.currency),
+    "gap": amount_of("effect", unsigned=True),
     "rate": _rate,
     "due": lambda finding: day_text(finding.payouts[0].due_on),
     "bank": lambda finding: finding.receipts[0].bank,
     "where": _where,
 }
-SENTENCES = sentences_of(
-    {code: row.say_of_bank for code, row in CODES.items()},
-    facts={"effect": int, "has_rate": bool, "date_ahead": bool},
-    sayable=_LABELS,
+_FINDINGS = Leg(
+    "bank",
+    facts=FACTS,
+    clauses=_CLAUSES,
 )
 
 
@@ -118,7 +112,7 @@ class BankResult:
     """Those of `ids` that this reconciliation shows; a night shows what is of its account."""
     night: NightOfBank | None = None
     reopens: Mapping[str, str] = field(default_factory=dict)
-    found: Arrays = field(default_factory=lambda: found_of(()))
+    found: Arrays = field(default_factory=lambda: found_rows({}, size=0))
     """FOUND of those that are shown."""
 
 
@@ -141,11 +135,14 @@ def classify_bank(
     named = named_receipts(receipts, payouts=payouts, owners=owners, rules=rules)
     covers = _known_covers(classified.covers, night=night)
     paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
-    findings = _coded([*paired.findings, *paired.unknown])
-    books = sources.ledger is not None
-    rows = (_row(found, night=night, rules=rules, books=books) for found in findings)
-    found, reopens = identified(found_of(rows), previous=previous)
-    ids = dict(zip(found["id"].tolist(), findings, strict=True))
+    findings = [*paired.findings, *paired.unknown]
+    rows = _rows(findings, night=night, rules=rules, books=sources.ledger is not None)
+    found, reopens = identified(rows, previous=previous)
+    names = ("state", "code", "flags", "effect")
+    ids = {
+        own: replace(one, **dict(zip(names, cells, strict=True)))
+        for one, (own, *cells) in zip(findings, found.rows("id", *names), strict=True)
+    }
     mine = [night is None or shown_by(one, rules=rules) == night.account for one in findings]
     found = found.take(np.array(mine, dtype=np.bool_))
     shown = frozenset(found["id"].tolist())
@@ -163,40 +160,6 @@ def classify_bank(
         reopens={own: before for own, before in reopens.items() if own in shown},
         found=found,
     )
-
-
-_FACTS = ("unclear", "by_rate", "has_rate", "returned", "twice")
-FACTS: Mapping[str, type] = dict.fromkeys(
-    (*_FACTS, "expected", "received", "differs", "late_payout_to_bank"), bool
-)
-"""What codes.toml may ask of a payout or an entry: see pairing.Finding; `expected`: a payout says
-it, `received`: an entry does, `differs`: there is an effect that nothing explains."""
-ROWS = rows_of(TABLE, of="bank", facts=FACTS)
-
-
-def _coded(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with their state and code; of one that waits there is no effect yet."""
-    columns = {name: [getattr(one, name) for one in findings] for name in _FACTS}
-    columns |= {
-        "expected": [bool(one.payouts) for one in findings],
-        "received": [bool(one.receipts) for one in findings],
-        "differs": [one.effect != 0 for one in findings],
-        "late_payout_to_bank": [one.overdue for one in findings],
-        "unverified": [False] * len(findings),
-    }
-    facts = {name: np.array(cells, dtype=np.bool_) for name, cells in columns.items()}
-    classified = classified_by(ROWS, facts=facts)
-    return [
-        replace(
-            found,
-            state=SetState(state),
-            code=BreakCode(code) if code else None,
-            effect=found.effect if code else 0,
-        )
-        for found, state, code in zip(
-            findings, classified.of_each("state"), classified.codes(), strict=True
-        )
-    ]
 
 
 def _owners(several: Sequence[pd.DataFrame]) -> dict[str, tuple[str, str]]:
@@ -232,48 +195,70 @@ def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
     return merchant, account
 
 
-def _row(found: Finding, *, night: NightOfBank | None, rules: Rules, books: bool) -> dict[str, Any]:
-    """A finding as a row of the result; `books`: whether a ledger was compared."""
-    broken = found.state is SetState.BREAK
-    merchant, account = found.account
-    key, since, due_at, is_shown = "", "", NO_INSTANT, True
-    if found.payouts:
-        first = found.payouts[0]
-        merchant, account, since = first.merchant_id, first.account_id, first.settled_on
-        key = first.key
-        if found.state is SetState.PENDING:
-            closes = rules.business_calendar.closes_at(date.fromisoformat(first.due_on))
-            due_at = microseconds(closes)
-        last = max(paid.settled_on for paid in found.payouts)
-        is_shown = night is None or last >= night.shown_since
-    else:
-        key, since = found.receipts[0].key, found.receipts[0].booked_on
-    at_risk = CODES[found.code].risk if found.code else "effect"
-    whole = abs(found.payouts[0].paid) if found.payouts else 0
+def _rows(
+    findings: Sequence[Finding], *, night: NightOfBank | None, rules: Rules, books: bool
+) -> Arrays:
+    """FOUND of each finding; `books`: whether a ledger was compared."""
+    facts = [one.facts for one in findings]
+    cells = [_shown(one, night=night, rules=rules) for one in findings]
+    found = _FINDINGS.found(
+        {
+            **{name: np.array([row[name] for row in facts], dtype=np.bool_) for name in FACTS},
+            "unverified": np.zeros(len(findings), dtype=np.int64),
+        },
+        shown={
+            **{name: [row[name] for row in cells] for name in (cells[0] if cells else ())},
+            "leg": LEG,
+        },
+        more={
+            name: [getattr(one, name) for one in findings]
+            for name in ("payouts", "receipts", "rate")
+        },
+    )
+    # Of what waits there is no effect yet.
+    broken = found["code"] != ""
+    effect, whole = np.where(broken, found["effect"], 0), found["exposure"]
+    at_risk = np.array([CODES[BreakCode(code)].risk if code else "" for code in found["code"]])
+    is_whole = (effect == 0) | (at_risk == "amount")
+    return found.assign(
+        effect=effect,
+        effect_bank=effect,
+        effect_orders=np.where(broken, 0, NO_AMOUNT),
+        effect_ledger=np.where(broken & books, 0, NO_AMOUNT),
+        exposure=np.where(is_whole, whole, np.abs(effect)),
+        owed_to=np.where(effect < 0, "merchant", "none").astype(object),
+    )
+
+
+def _shown(found: Finding, *, night: NightOfBank | None, rules: Rules) -> Row:
+    """What a finding shows, whatever it comes to; its exposure is the whole payout."""
+    cells: Row = {
+        "rule": LEG,
+        "currency": found.currency,
+        "effect": found.effect,
+        "bank_amount": found.bank_amount,
+        "due_at": NO_INSTANT,
+        "about": about_of(found),
+    }
+    if not found.payouts:
+        entry, (merchant, account) = found.receipts[0], found.account
+        own = {"key": entry.key, "since": entry.booked_on, "exposure": 0}
+        return {**cells, **own, "merchant_id": merchant, "account_id": account}
+    first, whole = found.payouts[0], abs(found.payouts[0].paid)
     if any(paid.currency != found.currency for paid in found.payouts):
         whole = abs(found.bank_amount)  # in the currency of the break
+    if not found.overdue:
+        closes = rules.business_calendar.closes_at(date.fromisoformat(first.due_on))
+        cells["due_at"] = microseconds(closes)
+    if night is not None and max(paid.settled_on for paid in found.payouts) < night.shown_since:
+        cells["rule"] = ""
     return {
-        "key": key,
-        "merchant_id": merchant,
-        "account_id": account,
-        "currency": found.currency,
-        "state": found.state.value,
-        "code": found.code.value if found.code else "",
-        "flags": ";".join(sorted(found.flags)),
-        "rule": LEG if is_shown else "",
-        "leg": LEG,
-        "effect": found.effect,
-        "effect_orders": 0 if broken else NO_AMOUNT,
-        "effect_ledger": 0 if broken and books else NO_AMOUNT,
-        "effect_bank": found.effect,
-        "bank_amount": found.bank_amount,
-        "exposure": whole if at_risk == "amount" else abs(found.effect) or whole,
-        "owed_to": "merchant" if found.effect < 0 else "none",
-        "since": since,
-        "due_at": due_at,
-        "expected_side": LEG,
-        "reason": reason_of(found) if broken else "",
-        "about": about_of(found) if broken else "",
+        **cells,
+        "key": first.key,
+        "merchant_id": first.merchant_id,
+        "account_id": first.account_id,
+        "since": first.settled_on,
+        "exposure": whole,
     }
 
 
@@ -340,9 +325,9 @@ def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterat
         yield {**_payout(payout, lines=lines), **nothing, **named}
     for own, found in result.ids.items():
         named = {
-            "state": found.state.value,
-            "code": found.code.value if found.code else "",
-            "flags": ";".join(sorted(found.flags)),
+            "state": found.state,
+            "code": found.code,
+            "flags": found.flags,
             "result_id": own,
         }
         # Thousands of payouts may share the entries that any of them may mean.
@@ -395,7 +380,7 @@ def _received(result: BankResult) -> Iterator[Row]:
         entries = () if id(found.receipts) in seen else found.receipts
         seen.add(id(found.receipts))
         for receipt in entries:
-            states.setdefault(receipt, (found.state.value, own))
+            states.setdefault(receipt, (found.state, own))
     for receipt in result.receipts:
         state, own = states.get(receipt, ("", ""))
         cells = {name: getattr(receipt, name, None) for name in columns_of(RECEIVED)}
@@ -418,7 +403,7 @@ def _part(bank: str, currency: str, what: str, amount: int, *, result_id: str = 
 
 
 def _parts(found: Finding, *, is_shown: bool) -> Iterator[tuple[str, str, int]]:
-    if found.state is SetState.PENDING:
+    if found.state == SetState.PENDING:
         yield IN_TRANSIT, found.currency, sum(payout.paid for payout in found.payouts)
     yield CHARGES, found.currency, found.charges
     yield OPENING, found.currency, found.opening

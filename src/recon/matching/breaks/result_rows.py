@@ -1,8 +1,9 @@
 """From judged sets to the rows of matches, pending, breaks and unverified."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from recon.matching.breaks.result import (
     UNVERIFIED_COLUMNS,
 )
 from recon.matching.classifying.outcomes import Outcomes, set_flags
+from recon.matching.classifying.sentences import Clause, Sentences
 from recon.matching.classifying.severity import (
     business_days,
     effects_in_question,
@@ -29,7 +31,8 @@ from recon.matching.classifying.severity import (
     owed_to,
     severity_of,
 )
-from recon.matching.classifying.table import flag_text
+from recon.matching.classifying.table import classified_by, flag_text, rows_of
+from recon.matching.codes import TABLE
 from recon.matching.frames.arrays import (
     Arrays,
     Column,
@@ -567,23 +570,59 @@ of which one without a rule is not told; `part`: the account of its journal
 _BLANK = {**dict.fromkeys(_TEXTS, ""), **_NUMBERS, "owed_to": "none"}
 
 
-def found_of(rows: Iterable[Mapping[str, Any]]) -> Arrays:
-    """A few rows as columns of FOUND; what a row does not tell is blank."""
-    whole = [{**_BLANK, **row} for row in rows]
-    columns: dict[str, Column] = {}
+def found_rows(columns: Mapping[str, Any], *, size: int) -> Arrays:
+    """FOUND of so many rows: columns, or one cell for all; what is not given is blank."""
+    found: dict[str, Column] = {}
     for name in FOUND:
-        kind: Any = np.int64 if name in _NUMBERS else object
-        columns[name] = np.array([row[name] for row in whole], dtype=kind)
-    return Arrays(columns, size=len(whole))
+        found[name] = np.empty(size, dtype=np.int64 if name in _NUMBERS else object)
+        found[name][:] = columns.get(name, _BLANK[name])
+    return Arrays(found, size=size)
 
 
-def found_in(columns: Mapping[str, Any], *, size: int) -> Arrays:
-    """The same of many rows: columns, or one cell for all."""
-    given: dict[str, Column] = {}
-    for name, cells in columns.items():
-        given[name] = np.empty(size, dtype=np.int64 if name in _NUMBERS else object)
-        given[name][:] = cells
-    return found_of([{}] * size).assign(**given)
+class Leg:
+    """What codes.toml asks and says of rows that stand beside the sets (`of`, see When.of).
+
+    `facts`: name -> type of what its conditions may ask of a row; those of its sentences may ask of
+    FOUND and of `more`, too.
+    """
+
+    def __init__(
+        self,
+        of: str,
+        *,
+        facts: Mapping[str, type],
+        clauses: Mapping[str, Clause],
+        more: Mapping[str, type] | None = None,
+    ) -> None:
+        shown = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(_NUMBERS, int)}
+        self._rows = rows_of(TABLE, of=of, facts=facts)
+        self._sentences = Sentences(of, facts={**facts, **shown, **(more or {})}, clauses=clauses)
+
+    def found(
+        self,
+        facts: Mapping[str, Column],
+        *,
+        shown: Mapping[str, Any],
+        more: Mapping[str, Sequence[Any] | Column],
+        marks: Mapping[Flag, Bools] | None = None,
+    ) -> Arrays:
+        """FOUND of each row: what the table makes of its facts, beside what it shows.
+
+        Args:
+            facts: a column of each fact, and `unverified` (see classifying.table).
+            shown: the other columns of FOUND, or one cell for all rows.
+            more: what else the sentences of breaks are made of (grain: row).
+            marks: flags that no row of the table has, and where each stands.
+        """
+        classified = classified_by(self._rows, facts=facts)
+        own = {name: classified.of_each(name) for name in ("state", "reason", "expected_side")}
+        own |= {"code": classified.codes(), "flags": classified.flags(marks or {})}
+        found = found_rows({**shown, **own}, size=len(own["code"]))
+        known = {**facts, **found.columns, **more}
+        for at in np.flatnonzero(found["code"] != "").tolist():
+            row = SimpleNamespace(**{name: cells[at] for name, cells in known.items()})
+            found["reason"][at] = self._sentences.reason(row.code, row)
+        return found
 
 
 def identified(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,18 +19,14 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.classifying.severity import microseconds
-from recon.matching.classifying.table import Judgements, classified_by, rows_of
-from recon.matching.codes import TABLE
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
 from recon.matching.frames.coding import combined, equals
 from recon.matching.frames.grouping import (
-    NO_INSTANT,
     Bools,
     Ints,
     Rows,
     amounts_of,
     instants_of,
-    latest,
     total,
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, Sources, frame_of
@@ -45,7 +41,7 @@ from recon.matching.sides.ledger_side import (
 )
 from recon.matching.sides.settlement_side import lines_of_rows, pay_outs
 from recon.model.business_date import midnight
-from recon.model.terms import EntryType, SetState
+from recon.model.terms import EntryType
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
 """Kinds of groups; the first word of their keys."""
@@ -324,70 +320,8 @@ def closed_groups(
     return closed
 
 
-FACTS: Mapping[str, type] = {
-    "kind": str,
-    **dict.fromkeys(("differs", "settled", "booked", "before", "over_released"), bool),
-    **dict.fromkeys(("closed_ledger", "late_books"), bool),
-}
-"""What codes.toml may ask of a group; `differs`: both sides are compared and are not the same;
-`settled`: there is a line of it, `booked`: the books come to something; `before`: it was settled
-before the books begin; `late_books`: what is young on either side does not explain the rest."""
-ROWS = rows_of(TABLE, of="groups", facts=FACTS)
-
-
-class ClassifiedGroups(NamedTuple):
-    """What the groups come to (grain: group)."""
-
-    classified: Judgements
-    due_at: Ints
-    """When the last of what is young is not young any more, microseconds."""
-    since: Column
-    """Of those that are breaks the first day after which they were never even again."""
-
-
-def classified_groups(
-    books: BookGroups,
-    *,
-    facts: Mapping[str, Column],
-    ends: tuple[Ints, Ints],
-    as_of: datetime,
-    zone: ZoneInfo,
-) -> ClassifiedGroups:
-    """Matched, waiting or a break.
-
-    Args:
-        books: the groups.
-        facts: `differs`, `before`, `over_released` and `unverified` (see judging.table).
-        ends: until when each row of `settled` and of `booked` is young, microseconds.
-        as_of: when.
-        zone: in which an entry has its day.
-    """
-    groups, size, now = books.groups, len(books.groups), microseconds(as_of)
-    closed = np.zeros(size, dtype=np.bool_)
-    closed[[*books.closed]] = True
-    low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    due_at = np.full(size, NO_INSTANT, dtype=np.int64)
-    for items, end, sign in ((books.settled, ends[0], 1), (books.booked, ends[1], -1)):
-        young = end > now
-        amounts = np.where(young, sign * items["amount"], 0)
-        moved: Ints = total(amounts, groups=items["group"], size=size)
-        low, high = low + np.minimum(0, moved), high + np.maximum(0, moved)
-        mine = np.where(young, end, NO_INSTANT)
-        due_at = np.maximum(due_at, latest(mine, groups=items["group"], size=size))
-    gap = groups["settled"] - groups["booked"]
-    known = {
-        "kind": groups["kind"],
-        "settled": groups["settled_items"] > 0,
-        "booked": groups["booked"] != 0,
-        "closed_ledger": closed,
-        "late_books": (gap < low) | (gap > high),
-    }
-    classified = classified_by(ROWS, facts={**known, **facts})
-    broken = classified.of_each("state") == SetState.BREAK.value
-    return ClassifiedGroups(classified, due_at, _since(books, rows=broken, zone=zone))
-
-
-def _since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
+def uneven_since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
+    """Of some groups the first day after which they were never even again, "" of all others."""
     settled, booked = (
         side.take(rows[side["group"]]).rows("group", name, "amount")
         for side, name in ((books.settled, "day"), (books.booked, "at"))

@@ -1,10 +1,9 @@
 """The cash of a reconciliation: its groups and what is held, as rows of the result."""
 
 from calendar import monthrange
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import HELD_COLUMNS
-from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, found_in, identified
+from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, Leg, identified
 from recon.matching.cash.batches import (
     BEYOND,
     ITEM,
@@ -33,16 +32,15 @@ from recon.matching.cash.book_groups import (
     RESERVES,
     UNASSIGNED,
     BookGroups,
-    classified_groups,
     grouped,
     midnights,
+    uneven_since,
 )
-from recon.matching.causes.reasons import money, sentence_text, sentences_of
+from recon.matching.classifying.sentences import Clause, amount_of
 from recon.matching.classifying.severity import due, is_ahead, microseconds
-from recon.matching.classifying.table import UNVERIFIED_REASONS, classified_by, rows_of
-from recon.matching.codes import CODES, TABLE
+from recon.matching.classifying.table import UNVERIFIED_REASONS
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
 from recon.matching.frames.versions import NEW
@@ -50,7 +48,7 @@ from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_vers
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.business_date import AHEAD_MAX, Grace, day_text
 from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
-from recon.model.terms import BreakCode, EntryType, Flag, SetState, UnverifiedReason
+from recon.model.terms import EntryType, Flag, SetState, UnverifiedReason
 
 LONG_PAST = "1970-01-01"
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
@@ -72,6 +70,49 @@ class Clock:
         return calendar.local_date(self.as_of + AHEAD_MAX).isoformat()
 
 
+_SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
+"""`rule`, of matches: the group agrees, or was written off."""
+UNREAD = 1 + UNVERIFIED_REASONS.index(UnverifiedReason.BATCH_QUARANTINED)
+_OF_BOTH: Mapping[str, Clause] = {
+    "name": lambda facts: str(facts.name),
+    "since": lambda facts: day_text(facts.since),
+    "exposure": amount_of("exposure", unsigned=True),
+}
+"""What sentences of groups and of held-back money may show."""
+_PLURALS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
+
+
+def group_of(kind: str, *, name: str) -> str:
+    """What people read of which group of the books a row is."""
+    if kind not in _PLURALS:
+        return name
+    return f"{_PLURALS[kind]} of {name}" if name else f"all {_PLURALS[kind]} since the opening"
+
+
+_GROUPS = Leg(
+    "groups",
+    facts={
+        "kind": str,
+        **dict.fromkeys(("differs", "settled", "booked", "settled_less"), bool),
+        **dict.fromkeys(("before", "over_released", "closed_ledger", "late_books"), bool),
+    },
+    more={"settled": int, "booked": int},
+    clauses={
+        **_OF_BOTH,
+        "group": lambda facts: group_of(facts.kind, name=facts.name),
+        "settled": amount_of("settled"),
+        "booked": amount_of("booked"),
+        "effect": amount_of("effect", unsigned=True),
+        "arrived": amount_of("settled", unsigned=True),
+        "booked_there": amount_of("booked", unsigned=True),
+    },
+)
+"""`differs`: both sides are compared and are not the same; `settled`: there is a line of it,
+`booked`: the books come to something; `settled_less`: the lines come to less than the books;
+`before`: it was settled before the books begin; `late_books`: what is young on either side does
+not explain the rest."""
+
+
 def findings_of_groups(
     books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
 ) -> Arrays:
@@ -88,33 +129,31 @@ def findings_of_groups(
     gap, before = settled - booked, groups["name"] == BEFORE_BOOKS
     compared = ~before & clock.covered
     over = np.where(compared, _over_released(groups, listed=listed), 0)
-    facts = {
-        "differs": (gap != 0) & compared,
-        "before": before & clock.covered,
-        "over_released": over > 0,
-        "unverified": UNREAD * _unsure(books, unsure=unsure, rules=clock.rules),
-    }
     effect = gap if clock.covered else np.full(size, NO_AMOUNT)
-    shown = {
-        **_SHOWN,
-        "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
-        "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
-        "effect": effect,
-        "effect_ledger": effect,
-        "exposure": np.maximum(np.abs(gap), over),
-        "expected_side": np.where(np.abs(settled) < np.abs(booked), "settlement", "ledger"),
-        "part": [ITEM_SOURCES[kind] for kind in groups["kind"].tolist()],
-    }
-    names = groups["name"].tolist()
-    about = [name or group_of(kind, name="") for kind, name in groups.rows("kind", "name")]
     return found_of_groups(
         books,
-        facts=facts,
+        facts={
+            "differs": (gap != 0) & compared,
+            "before": before & clock.covered,
+            "over_released": over > 0,
+            "unverified": UNREAD * _unsure(books, unsure=unsure, rules=clock.rules),
+        },
         marks={Flag.NOT_COMPARED: np.full(size, not clock.covered)},
         ends=_ends(books, clock=clock),
         clock=clock,
-        shown=shown,
-        named=(names, about),
+        names=groups["name"].tolist(),
+        shown={
+            **_SHOWN,
+            "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
+            "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
+            "effect": effect,
+            "effect_ledger": effect,
+            "exposure": np.maximum(np.abs(gap), over),
+            "part": [ITEM_SOURCES[kind] for kind in groups["kind"].tolist()],
+            "about": [
+                name or group_of(kind, name="") for kind, name in groups.rows("kind", "name")
+            ],
+        },
     )
 
 
@@ -125,58 +164,66 @@ def found_of_groups(
     marks: Mapping[Flag, Bools],
     ends: tuple[Ints, Ints],
     clock: Clock,
+    names: Sequence[str],
     shown: Mapping[str, Any],
-    named: tuple[Sequence[str], Sequence[str]],
 ) -> Arrays:
     """What groups come to (result_rows.FOUND; grain: group).
 
     Args:
         books: the groups.
-        facts: see book_groups.judged_groups.
-        marks: flags that no row of codes.toml says, and where each stands.
-        ends: until when each line and each entry is young.
+        facts: `differs`, `before`, `over_released` and `unverified`.
+        marks: flags that no row of codes.toml has, and where each stands.
+        ends: until when each row of `settled` and of `booked` is young, microseconds.
         clock: when, by which rules.
+        names: what their sentences call them.
         shown: what else their rows show.
-        named: what their sentences call them, and of what they are.
     """
-    groups, zone = books.groups, clock.rules.business_calendar.zone
-    classified, due_at, since = classified_groups(
-        books, facts=facts, ends=ends, as_of=clock.as_of, zone=zone
+    groups, size, now = books.groups, len(books.groups), microseconds(clock.as_of)
+    closed = np.zeros(size, dtype=np.bool_)
+    closed[[*books.closed]] = True
+    low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    due_at = np.full(size, NO_INSTANT, dtype=np.int64)
+    for items, end, sign in ((books.settled, ends[0], 1), (books.booked, ends[1], -1)):
+        young = end > now
+        amounts = np.where(young, sign * items["amount"], 0)
+        moved: Ints = total(amounts, groups=items["group"], size=size)
+        low, high = low + np.minimum(0, moved), high + np.maximum(0, moved)
+        mine = np.where(young, end, NO_INSTANT)
+        due_at = np.maximum(due_at, latest(mine, groups=items["group"], size=size))
+    settled, booked = groups["settled"], groups["booked"]
+    gap, over = settled - booked, facts["over_released"]
+    since = uneven_since(
+        books, rows=facts["differs"] | over, zone=clock.rules.business_calendar.zone
     )
-    found = found_in(
-        {
-            **{name: groups[name] for name in ACCOUNT_CURRENCY},
-            "key": groups["key"],
+    known = {
+        "kind": groups["kind"],
+        "settled": groups["settled_items"] > 0,
+        "booked": booked != 0,
+        "settled_less": np.abs(settled) < np.abs(booked),
+        "closed_ledger": closed,
+        "late_books": (gap < low) | (gap > high),
+    }
+    return _GROUPS.found(
+        {**known, **facts},
+        shown={
+            **{name: groups[name] for name in (*ACCOUNT_CURRENCY, "key")},
             # What names the group: its entries may be as many as the payments.
             "entry_id": groups["key"],
-            "state": classified.of_each("state"),
-            "code": classified.codes(),
-            "flags": classified.flags(
-                {**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)}
-            ),
-            "reason": classified.of_each("reason"),
             "since": since,
             "due_at": due_at,
             **shown,
         },
-        size=len(groups),
+        # What was charged, kept or paid out; below 0 where it was given back.
+        more={"name": names, "settled": -settled, "booked": -booked},
+        marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)},
     )
-    for at in np.flatnonzero(found["code"] != "").tolist():
-        row = {name: column[at] for name, column in found.columns.items()}
-        row |= {
-            "what": groups["kind"][at],
-            "name": named[0][at],
-            "booked": int(groups["booked"][at]),
-        }
-        found["reason"][at], found["about"][at] = reason_of(row), named[1][at]
-    return found
 
 
-_SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
-"""`rule`, of matches: the group agrees, or was written off."""
-UNREAD = 1 + UNVERIFIED_REASONS.index(UnverifiedReason.BATCH_QUARANTINED)
-_HELD_FACTS: Mapping[str, type] = {"what": str, "late_held_back": bool}
-_HELD_ROWS = rows_of(TABLE, of="held", facts=_HELD_FACTS)
+_HELD = Leg(
+    "held",
+    facts={"what": str, "late_held_back": bool},
+    clauses=_OF_BOTH,
+)
 
 
 def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
@@ -196,42 +243,34 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
         grace=Grace.parse(clock.rules.grace.held_back),
         calendar=calendar_,
     )
-    facts = {
-        "what": what,
-        "late_held_back": due_at <= microseconds(clock.as_of),
-        "unverified": UNREAD * (what == UNSURE),
-    }
-    classified = classified_by(_HELD_ROWS, facts=facts)
-    effect = 0 if clock.covered else NO_AMOUNT
     keys = [
         f"{'beyond' if held.what == BEYOND else 'held'}:{held.currency}:{held.batch_id}"
         for held in rows
     ]
-    found = found_in(
+    batches = [held.batch_id for held in rows]
+    effect = 0 if clock.covered else NO_AMOUNT
+    return _HELD.found(
         {
+            "what": what,
+            "late_held_back": due_at <= microseconds(clock.as_of),
+            "unverified": UNREAD * (what == UNSURE),
+        },
+        shown={
             **_SHOWN,
             **{name: [getattr(held, name) for held in rows] for name in ACCOUNT_CURRENCY},
             "key": keys,
             "entry_id": keys,
-            "state": classified.of_each("state"),
-            "code": classified.codes(),
-            "flags": classified.flags({Flag.DATE_AHEAD: days > clock.last_day}),
-            "reason": classified.of_each("reason"),
             "effect": effect,
             "effect_ledger": effect,
             "exposure": np.abs(amounts),
             "since": days,
             "due_at": due_at,
-            "expected_side": classified.of_each("expected_side"),
             "owed_to": np.where(amounts > 0, "merchant", "none"),
+            "about": batches,
         },
-        size=len(rows),
+        more={"name": batches},
+        marks={Flag.DATE_AHEAD: days > clock.last_day},
     )
-    for at in np.flatnonzero(found["code"] != "").tolist():
-        row = {name: column[at] for name, column in found.columns.items()}
-        found["about"][at] = rows[at].batch_id
-        found["reason"][at] = reason_of({**row, "what": what[at], "name": rows[at].batch_id})
-    return found
 
 
 def _batch_of(held: Listed) -> tuple[str, str, str]:
@@ -316,47 +355,6 @@ def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
     both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
     marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
     return marks[0] | marks[1]
-
-
-_NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
-
-
-def reason_of(row: Mapping[str, Any]) -> str:
-    """The sentence of a break of cash: FOUND, `what` and `name` of its group or batch."""
-    is_over = Flag.OVER_RELEASED.value in row["flags"].split(";")
-    facts = SimpleNamespace(**{"booked": 0, **row}, over_released=is_over)
-    return sentence_text(SENTENCES[BreakCode(row["code"])], facts=facts, labels=_LABELS)
-
-
-def _known(amount: int) -> int:
-    return 0 if amount == NO_AMOUNT else int(amount)
-
-
-def group_of(what: str, *, name: str) -> str:
-    """Of which group of the books a finding is, in words."""
-    if what not in _NAMES:
-        return name
-    labels = _NAMES[what]
-    return f"{labels} of {name}" if name else f"all {labels} since the opening"
-
-
-_LABELS: Mapping[str, Callable[[SimpleNamespace], str]] = {
-    "group": lambda facts: group_of(facts.what, name=facts.name),
-    "name": lambda facts: str(facts.name),
-    "since": lambda facts: day_text(facts.since),
-    # What was charged, kept or paid out, below 0 where it was given back; then how far apart.
-    "settled": lambda facts: money(-_known(facts.gateway_amount), currency=facts.currency),
-    "booked": lambda facts: money(-_known(facts.ledger_amount), currency=facts.currency),
-    "effect": lambda facts: money(abs(_known(facts.effect)), currency=facts.currency),
-    "exposure": lambda facts: money(abs(_known(facts.exposure)), currency=facts.currency),
-    "arrived": lambda facts: money(abs(_known(facts.bank_amount)), currency=facts.currency),
-    "booked_there": lambda facts: money(abs(facts.booked), currency=facts.currency),
-}
-SENTENCES = sentences_of(
-    {code: row.say_of_cash for code, row in CODES.items()},
-    facts={"what": str, "over_released": bool, "bank_amount": int, "booked": int},
-    sayable=_LABELS,
-)
 
 
 @dataclass(frozen=True)

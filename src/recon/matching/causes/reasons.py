@@ -5,17 +5,29 @@ of them share; the first whose condition holds is told. Every number in it is on
 rows, or the sum of such, of the side that the sentence names.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from string import Formatter
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from recon.matching.classifying.outcomes import Outcomes
-from recon.matching.codes import CODES, TABLE, Condition, Template, condition_of
+from recon.matching.classifying.sentences import (
+    NOTHING,
+    Clause,
+    Sentence,
+    Sentences,
+    amount_of,
+    as_text,
+    first_text,
+    listed,
+    money,
+    sentences_of,
+)
+from recon.matching.classifying.table import ready
+from recon.matching.codes import TABLE
 from recon.matching.frames.arrays import Arrays, among, texts
 from recon.matching.frames.grouping import Ints, Rows, amounts_of, total
 from recon.matching.frames.sources import Sources
@@ -23,17 +35,10 @@ from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.instruction_side import STANDINGS
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.model.errors import Defect
-from recon.model.money import Money
 from recon.model.terms import BreakCode, InstructionState
 
-SHOWN_MAX = 4
-"""So many records are named one by one; how many more there are is counted."""
-NOTHING = "nothing"
 Facts = SimpleNamespace
 """One break: FACTS and NETS in minor units of its currency, and `rows`, where a code asks."""
-Clause = Callable[[Any], str]
-"""Facts -> words."""
 
 
 class SetRows(NamedTuple):
@@ -84,7 +89,7 @@ def rows_of_sets(
     """
     several = joined.sets["currencies"][numbers] > 1
     pairs = zip(codes, numbers.tolist(), several.tolist(), strict=True)
-    named = {int(n): code for code, n, mixed in pairs if mixed or CODES[code].names_rows}
+    named = {int(n): code for code, n, mixed in pairs if mixed or code in NAMES_ROWS}
     if not named:
         return {}
     orders, gateway, entries, payouts = (
@@ -280,13 +285,6 @@ FACTS: Mapping[str, type] = {
 """What a condition may name, and of which type it is (see `facts_of`)."""
 
 
-def money(amount: int | None, *, currency: str) -> str:
-    """An amount as people read it; `nothing` for none and for one without a currency."""
-    if amount is None or not currency:
-        return NOTHING
-    return str(Money.of_minor_units(amount, currency=currency))
-
-
 def facts_of(
     frame: pd.DataFrame, *, joined: Joined, rows: Mapping[int, SetRows]
 ) -> Iterator[Facts]:
@@ -363,13 +361,6 @@ def label_of(state: str) -> str:
     return state.replace("_", " ")
 
 
-def listed(items: Sequence[str]) -> str:
-    """`a, b and c`; of many the first, and how many more."""
-    if len(items) > SHOWN_MAX:
-        items = [*items[: SHOWN_MAX - 1], f"{len(items) - SHOWN_MAX + 1} more"]
-    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
-
-
 def _sums(rows: Iterable[Any], *, of: str = "amount") -> str:
     """What rows come to, by currency."""
     sums: dict[str, int] = {}
@@ -384,8 +375,8 @@ def _by_currency(facts: Facts) -> str:
     clauses = {
         "the order": _sums(rows.orders),
         "a payout": _sums(rows.payouts),
-        "the gateway": _LABELS["each_payment"](facts),
-        "the ledger": _LABELS["each_kind"](facts),
+        "the gateway": _CLAUSES["each_payment"](facts),
+        "the ledger": _CLAUSES["each_kind"](facts),
         "our instructions": _sums(
             move
             for move in rows.moves
@@ -448,17 +439,11 @@ def _payout_booked(facts: Facts) -> str:
     return f"the ledger has a payout of {_sums(booked)}"
 
 
-def _gap(name: str) -> Clause:
-    return lambda facts: money(abs(getattr(facts, name)), currency=facts.currency)
-
-
 CLAUSES: Mapping[str, Clause] = {
     "by_currency": _by_currency,
     **{f"{kind}_not_done": _not_done(kind) for kind in ("capture", "cancel", "refund")},
     **{f"{kind}_waits_for": _waits_for(kind) for kind in ("capture", "cancel", "refund")},
     "payout_booked": _payout_booked,
-    "fee_gap": _gap("fee_gap"),
-    "exchange_gap": _gap("exchange_gap"),
     **{
         f"{kind}_{standing}": _ours(kind, f"{kind}_{standing}", states)
         for kind in ("capture", "refund")
@@ -474,85 +459,13 @@ CLAUSES: Mapping[str, Clause] = {
 """What single rows say, beside the plain amounts and words of the facts."""
 
 
-class Sentence(NamedTuple):
-    """A sentence of codes.toml, ready to be put into words."""
-
-    text: str
-    holds: Condition
-    named: tuple[str, ...]
-    """What it says of a break: only that is put into words."""
-
-
-Name = TypeVar("Name", bound=str)
-
-
-def sentences_of(
-    says: Mapping[Name, tuple[Template, ...]],
-    *,
-    facts: Mapping[str, type],
-    sayable: Collection[str],
-) -> Mapping[Name, tuple[Sentence, ...]]:
-    """The sentences of every code, whose conditions and names are known.
-
-    Args:
-        says: the sentences as they are written.
-        facts: what their conditions may name.
-        sayable: what stands in braces.
-
-    Raises:
-        Defect: a sentence names a fact or a clause that is not there, with its code.
-    """
-    return {
-        code: tuple(_ready(one, code, facts=facts, sayable=sayable) for one in written)
-        for code, written in says.items()
-    }
-
-
-def _ready(
-    written: Template, code: str, *, facts: Mapping[str, type], sayable: Collection[str] = ()
-) -> Sentence:
-    named = tuple(name for _, name, _, _ in Formatter().parse(written.text) if name)
-    if unknown := [name for name in named if name.lower() not in sayable]:
-        msg = f"codes.toml, {code}: there is no clause or amount {unknown[0]!r}"
-        raise Defect(msg)
-    try:
-        condition = condition_of(written.when or "True", facts=facts)
-    except ValueError as error:
-        msg = f"codes.toml, {code}: {error}"
-        raise Defect(msg) from error
-    return Sentence(written.text, condition, named)
-
-
-def as_text(sentence: Sentence, *, facts: Any, labels: Mapping[str, Callable[[Any], str]]) -> str:
-    """A sentence in words; a name with a capital begins it.
-
-    Args:
-        sentence: of a code.
-        facts: of the break.
-        labels: what each name says of the facts; only what is named is put into words.
-    """
-    shown = {}
-    for name in sentence.named:
-        text = labels[name.lower()](facts)
-        shown[name] = text if name.islower() else text[:1].upper() + text[1:]
-    return sentence.text.format(**shown)
-
-
-def sentence_text(
-    sentences: Iterable[Sentence], *, facts: Any, labels: Mapping[str, Callable[[Any], str]]
-) -> str:
-    """The first of some sentences that holds, in words (see `as_text`)."""
-    sentence = next(one for one in sentences if one.holds(facts))
-    return as_text(sentence, facts=facts, labels=labels)
-
-
 def _fact(name: str) -> Clause:
     """A fact as it is said: a state as words, a name as it is, an amount in its currency."""
     if FACTS.get(name) is str:
         is_state = name.startswith("state_")
         return lambda facts: label_of(getattr(facts, name)) if is_state else getattr(facts, name)
     of = "settled_currency" if name.startswith("settled_") else "currency"
-    return lambda facts: money(getattr(facts, name), currency=getattr(facts, of))
+    return amount_of(name, currency=of)
 
 
 def _reported(name: str) -> Clause:
@@ -561,9 +474,9 @@ def _reported(name: str) -> Clause:
 
     def clause(facts: Facts) -> str:
         if not several:
-            return sentence_text(_SHARED[name], facts=facts, labels=_LABELS)
+            return first_text(_SHARED[name], facts=facts, clauses=_CLAUSES)
         holding = (one for one in _SHARED[name] if one.holds(facts))
-        *parts, otherwise = (as_text(one, facts=facts, labels=_LABELS) for one in holding)
+        *parts, otherwise = (as_text(one, facts=facts, clauses=_CLAUSES) for one in holding)
         return listed(parts or [otherwise])
 
     return clause
@@ -575,16 +488,16 @@ def _each(name: str) -> Clause:
     holds, say = _EACH[name]
 
     def clause(facts: Facts) -> str:
-        rows = [row for row in getattr(facts.rows, rule.of) if holds.holds(row)]
+        rows = [row for row in getattr(facts.rows, rule.of) if holds(row)]
         if rule.sum:
             return _sums(rows, of=rule.sum) or rule.otherwise
         firsts = (next((one for one in say if one.holds(row)), None) for row in rows)
-        labels = [
-            as_text(one, facts=row, labels=_CELLS)
+        texts = [
+            as_text(one, facts=row, clauses=_CELLS)
             for row, one in zip(rows, firsts, strict=True)
             if one is not None
         ]
-        return listed([*dict.fromkeys(labels)] if rule.distinct else labels) or rule.otherwise
+        return listed([*dict.fromkeys(texts)] if rule.distinct else texts) or rule.otherwise
 
     return clause
 
@@ -594,32 +507,45 @@ _CELLS: Mapping[str, Clause] = {
     "transaction_id": lambda row: row.transaction_id or "one",
     "state": lambda row: label_of(row.state),
     "kind": lambda row: row.kind.replace("_", "-"),
-    **{
-        name: lambda row, name=name: money(getattr(row, name), currency=row.currency)  # type: ignore[misc]  # mypy infers no default of a lambda
-        for name in _AMOUNTS
-    },
+    **{name: amount_of(name) for name in _AMOUNTS},
 }
 """What a sentence over a row may name."""
 _EACH = {
     name: (
-        _ready(Template.model_validate({"text": "-", "if": rule.when}), name, facts=ROW_FACTS),
-        tuple(_ready(one, name, facts=ROW_FACTS, sayable=_CELLS) for one in rule.say),
+        ready(rule.when or "True", facts=ROW_FACTS, of=name),
+        sentences_of(rule.say, of=name, facts=ROW_FACTS, clauses=_CELLS),
     )
     for name, rule in TABLE.each.items()
 }
-_SHARED_AS_WRITTEN = {**TABLE.labels, **TABLE.listed}
-_LABELS: Mapping[str, Clause] = {
+_SHARED_TEMPLATES = {**TABLE.labels, **TABLE.listed}
+_CLAUSES: Mapping[str, Clause] = {
     **{name: _fact(name) for name, kind in FACTS.items() if kind is not bool},
     **{name: _fact(name) for name in NETS},
-    **{name: _reported(name) for name in _SHARED_AS_WRITTEN},
+    **{name: amount_of(name, unsigned=True) for name in ("fee_gap", "exchange_gap")},
+    **{name: _reported(name) for name in _SHARED_TEMPLATES},
     **{name: _each(name) for name in TABLE.each},
     **CLAUSES,
 }
-"""What a sentence may name."""
-_SHARED = sentences_of(_SHARED_AS_WRITTEN, facts=FACTS, sayable=_LABELS)
-SENTENCES = sentences_of(
-    {code: row.say for code, row in CODES.items()}, facts=FACTS, sayable=_LABELS
-)
+"""What may stand in the braces of a sentence."""
+_SHARED = {
+    name: sentences_of(templates, of=name, facts=FACTS, clauses=_CLAUSES)
+    for name, templates in _SHARED_TEMPLATES.items()
+}
+SENTENCES = Sentences("sets", facts=FACTS, clauses=_CLAUSES)
+_OF_ROWS_ALONE = {*CLAUSES, *TABLE.each, *_OF_ROWS} - {"each_payment", "each_kind"}
+"""Clauses that are made of single rows; two are asked only of sets of several currencies, whose
+rows are always at hand."""
+
+
+def _needs_rows(sentences: Iterable[Sentence]) -> bool:
+    names = {name.lower() for sentence in sentences for name in sentence.named}
+    return not names.isdisjoint(_OF_ROWS_ALONE) or any(
+        _needs_rows(_SHARED[name]) for name in names if name in _SHARED
+    )
+
+
+NAMES_ROWS = frozenset(code for code, every in SENTENCES.of_codes.items() if _needs_rows(every))
+"""Codes of which a sentence names single rows; those of all others are made of sums alone."""
 
 
 def with_reasons(
@@ -638,8 +564,5 @@ def with_reasons(
         codes, numbers=breaks["set"].to_numpy(), joined=joined, sources=sources, host=outcomes.host
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
-    sentences = [
-        sentence_text(SENTENCES[code], facts=known, labels=_LABELS)
-        for code, known in zip(codes, facts, strict=True)
-    ]
+    sentences = [SENTENCES.reason(code, known) for code, known in zip(codes, facts, strict=True)]
     return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))

@@ -6,8 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.matching.causes import reasons
-from recon.matching.causes.reasons import SENTENCES, Sentence, as_text
+from recon.matching.causes.reasons import SENTENCES
+from recon.matching.classifying import sentences
+from recon.matching.classifying.sentences import Sentence, as_text
 from recon.model.terms import BreakCode
 from tests.injected.word_groups import BANK_CODES, CASH_CODES
 from tests.recon.matching.reason_claims import false_claims, is_claimed
@@ -32,7 +33,7 @@ def told(
         return as_text(sentence, **told)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reasons, "as_text", noted)
+        patch.setattr(sentences, "as_text", noted)
         cases = {planted.name: planted.build(make_case()) for planted in INJECTED}
         yield breaks_together(cases), chosen
 
@@ -49,10 +50,10 @@ def test_the_sentence_says_what_was_planted(told: Formatter, planted: Written) -
 def test_every_sentence_of_every_code_is_planted(told: Formatter) -> None:
     """A sentence that no planted truth brings about is checked by nobody."""
     _, chosen = told
-    every = [(code, one) for code, several in SENTENCES.items() for one in several]
+    every = [(code, one) for code, several in SENTENCES.of_codes.items() for one in several]
 
     assert [(code, one.text) for code, one in every if id(one) not in chosen] == []
-    assert {code for code, said in SENTENCES.items() if said} == {
+    assert {code for code, said in SENTENCES.of_codes.items() if said} == {
         *BreakCode
     } - BANK_CODES - CASH_CODES
 
