@@ -8,20 +8,19 @@ import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from recon.archive.rows_file import read_rows, write_parts
+from recon.archive.rows_file import write_parts
 from recon.archive.schemas import FileSchema
 from recon.archive.step_folder import Hashing
 from recon.archive.storage import LocalStorage, Storage, other_hash, reachable
-from recon.model.errors import ArchiveBrokenError, FactsLostError, OutputError
+from recon.model.errors import FactsLostError, OutputError
 
 SUFFIX = ".parquet"
 
@@ -78,40 +77,12 @@ def _room() -> Iterator[None]:
         raise OutputError(msg) from error
 
 
-def read_facts(
-    storage: Storage,
-    file: FactsFile,
-    *,
-    schema: FileSchema,
-    doing: str,
-    columns: Sequence[str] | None = None,
-) -> pa.Table:
-    """The rows of a file, exactly as they were written.
+def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
+    """The bytes of a file, exactly as they were written.
 
     Raises:
         ArchiveError: it cannot be read, or is not the file whose hash the database has.
     """
-    content = whole_facts(storage, file, doing=doing)
-    return read_rows(
-        content, name=file.path, schemas={schema.name: schema}, columns=columns and [*columns]
-    )
-
-
-def rows_in(content: bytes, *, path: str) -> int:
-    """How many rows a file has, counted by itself.
-
-    Raises:
-        ArchiveBrokenError: it is no Parquet file.
-    """
-    try:
-        return int(pq.ParquetFile(pa.BufferReader(content)).metadata.num_rows)
-    except (pa.ArrowException, OSError) as error:
-        msg = f"{path} of the archive is no whole Parquet file: {error}"
-        raise ArchiveBrokenError(msg) from error
-
-
-def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
-    """The bytes of a file, exactly as they were written; see `read_facts`."""
     with reachable(storage, doing=doing):
         try:
             content = storage.read(file.path)

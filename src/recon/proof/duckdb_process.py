@@ -85,7 +85,9 @@ class _Session:
         )
         if cells := ", ".join(casts):
             statement = whole.replace("*", f"* REPLACE ({cells})", 1)
-        self._sql.execute(f"COPY (\n{statement}\n) TO {into} (FORMAT parquet)", given)
+        self._sql.execute(
+            f"COPY (\n{statement}\n) TO {into} (FORMAT parquet, COMPRESSION uncompressed)", given
+        )
 
     def register(self, *, name: str, source: str) -> None:
         self._sql.execute(f"CREATE TEMP VIEW {name} AS FROM read_parquet({source})")

@@ -71,11 +71,15 @@ class SqlSession:
         """The rows of a statement: whole numbers, texts, truths, lists of these, or None."""
         return [*map(tuple, self._ask("rows", statement=statement, given=given))]
 
-    def table(self, statement: str, given: Given = None) -> pa.Table:
-        """The rows of a statement as a table, for many or those with moments."""
+    def table(self, statement: str, given: Given = None, *, words: Sequence[str] = ()) -> pa.Table:
+        """The rows of a statement as a table, for many or those with moments.
+
+        `words`: columns of few different texts, which come as dictionaries.
+        """
         file = self._next_file()
         self._ask("table", statement=statement, given=given, into=quoted(str(file)))
-        return pq.ParquetFile(file).read()
+        known = [name for name in pq.read_schema(file).names if name in words]
+        return pq.ParquetFile(file, read_dictionary=known, memory_map=True).read()
 
     def register(self, name: str, table: pa.Table) -> None:
         """Let statements read a table under a name."""

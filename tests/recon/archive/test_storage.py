@@ -13,11 +13,11 @@ import pytest
 from recon.archive.facts_files import (
     FactsFile,
     facts_at,
-    read_facts,
     whole_facts,
     write_facts,
 )
-from recon.archive.schemas import ORDER_FACTS, FileSchema
+from recon.archive.rows_file import read_rows
+from recon.archive.schemas import FileSchema
 from recon.archive.step_folder import find_sealed, opened_file, sealed_step, step_problems
 from recon.archive.storage import (
     LocalStorage,
@@ -221,10 +221,11 @@ def test_rows_come_back_from_s3(server: S3Server, bucket: str) -> None:
     storage = storage_of(server, bucket)
 
     file = kept(storage)
-    table = read_facts(storage, file, schema=NUMBERS, doing="not read")
+    content = whole_facts(storage, file, doing="not read")
+    table = read_rows(content, name=file.path, schemas={NUMBERS.name: NUMBERS})
     assert table["key"].to_pylist() == [3, 1, -(2**63)]
     with facts_at([(storage, file)], doing="not read") as (path,):
-        assert path.read_bytes() == whole_facts(storage, file, doing="")
+        assert path.read_bytes() == content
 
 
 def _cut(path: Path) -> None:
@@ -271,12 +272,3 @@ def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_
         facts_at([(storage, file)], doing="not read"),
     ):
         pass
-
-
-def test_a_schema_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
-    """A whole file of other rows is no file of these, whatever its hash says."""
-    storage = LocalStorage(tmp_path)
-    file = kept(storage)
-
-    with pytest.raises(ArchiveBrokenError, match="numbers/1"):
-        read_facts(storage, file, schema=ORDER_FACTS, doing="")

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.schemas import ANSWERS, INSTANT, SCHEMAS
+from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.config.fee_contract import FACTS, PRICED
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
@@ -96,7 +95,7 @@ from recon.store.nights.settlement_rows import (
     Settlements,
     frame_of_lines,
 )
-from recon.store.nights.stored_orders import InView, StoredOrders
+from recon.store.nights.stored_orders import StoredOrders
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,28 +113,13 @@ class SelectedLines:
 
 
 def _table(
-    name: str, lines: NightLines, *, before: BeforeOpening, correcting: tuple[str, ...]
+    name: str, lines: NightLines, *, before: BeforeOpening, with_text: tuple[str, ...]
 ) -> pa.Table:
     """The lines as a file has them."""
     schema = SCHEMAS[name].columns
     if before.order_nos:
-        whole = map(frame_of_lines, lines.batches(correcting=correcting))
-        tables = (table_of(before.lines(frame), name=name) for frame in whole)
-    else:
-        batches = lines.batches(columns=schema.names, correcting=correcting)
-        tables = (coded(table, schema=schema) for table in batches)
-    return pa.concat_tables(tables).unify_dictionaries()
-
-
-def coded(table: pa.Table, *, schema: pa.Schema) -> pa.Table:
-    """Rows with the columns of a schema, its words by number."""
-    columns = [
-        table[field.name].cast(pa.string()).dictionary_encode().cast(field.type)
-        if pa.types.is_dictionary(field.type)
-        else table[field.name]
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema).combine_chunks()
+        return table_of(before.lines(frame_of_lines(lines.table(with_text=with_text))), name=name)
+    return lines.table(schema.names, with_text=with_text).cast(schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +172,12 @@ class RunReading:
         lines = lines_of_night(settled, asked=asked, rules=self._rules)
         volumes = None
         if contract is not None and contract.asks_months:
-            priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
-            each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
-            volumes = month_volumes(settled, days=each)
-        paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
+            priced = lines.table(["settled_on"], entry_types=PRICED)
+            volumes = month_volumes(settled, days=priced["settled_on"].unique().to_pylist())
+        paid = before.lines(frame_of_lines(lines.table(entry_types=[PAY_OUT])))
         made = {
-            name: partial(_table, name, lines, before=before, correcting=correcting)
-            for name, correcting in ((SETTLEMENT, ()), (TARIFFS, FACTS))
+            name: partial(_table, name, lines, before=before, with_text=with_text)
+            for name, with_text in ((SETTLEMENT, ()), (TARIFFS, FACTS))
         }
         return SelectedLines(paid, days, volumes, lines.repeats, made)
 
@@ -205,26 +188,25 @@ class RunReading:
         table = self._answered.newest(["transaction_id"])
         return AskedFor(asked, pc.unique(table["transaction_id"]))
 
-    def own_orders(self, asked: pa.Array) -> pa.Table:
+    def own_orders(self, asked: pa.Array, *, columns: Sequence[str] = ()) -> pa.Table:
         """The orders of the window, and the older ones that this night asked about."""
         since = window_start(self.run, rules=self._rules)
-        return self._stored.in_view(since=since, asked=asked)
+        return self._stored.in_view(since=since, asked=asked, columns=columns)
 
-    def orders(self, asked: pa.Array, *, joined: OfSiblings, older: set[str]) -> pa.Table:
+    def orders(self, asked: pa.Array, *, joined: OfSiblings, files: Counter[int]) -> pa.Table:
         """These, and those of other accounts that complete one of this; connects anew.
 
-        `older` takes the numbers of those that have a row from before the window.
+        `files` takes how many of these rows each order file brought, by its number.
         """
         with self.environment.store.reading() as connection:
             facts_rows.refuse_changed(connection)
             own = replace(self, connection=connection).own_orders(asked)
-        since = pa.scalar(window_start(self.run, rules=self._rules), INSTANT)
-        older.update(own["order_no"].filter(pc.less(own["ordered_at"], since)).to_pylist())
-        others = table_of(joined.orders, name="orders")
-        return coded(
-            pa.concat_tables([own, others]) if len(others) else own,
-            schema=SCHEMAS["orders"].columns,
-        )
+        counts = own["file_id"].value_counts().to_pylist()
+        files.clear()
+        files.update({count["values"]: count["counts"] for count in counts})
+        schema = SCHEMAS["orders"].columns
+        tables = [own.select(schema.names).cast(schema), table_of(joined.orders, name="orders")]
+        return pa.concat_tables(tables).unify_dictionaries()
 
     def small(
         self, asked: pa.Array, *, moves: pd.DataFrame, settled: SelectedLines | None
@@ -270,7 +252,7 @@ class RunReading:
         """
         if not self.inputs.siblings:
             return OfSiblings()
-        ordered = pc.unique(self.own_orders(asked)["order_no"])
+        ordered = pc.unique(self.own_orders(asked, columns=["order_no"])["order_no"])
         shown = self._answered.newest(["answer"])
         is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
         paid = pc.unique(shown["order_no"].filter(is_found))
@@ -302,7 +284,7 @@ class RunReading:
         own = read(names).select(names)
         shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
         is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
-        ordered = self.own_orders(asked)["order_no"].cast(pa.large_string())
+        ordered = self.own_orders(asked, columns=["order_no"])["order_no"].cast(pa.large_string())
         younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
         known = [text_column(ordered), joined.orders["order_no"], moves["order_no"], younger]
         gone = {*shown.loc[is_old & ~is_among(shown["order_no"], pd.concat(known)), "order_no"]}
@@ -348,15 +330,14 @@ class RunReading:
         gone = pa.array(chosen.before.order_nos, pa.string())
         return keys.filter(pc.invert(pc.is_in(keys["order_no"], value_set=gone)))
 
-    def with_steps(self, chosen: "Selected", *, older: set[str]) -> Sources:
+    def with_steps(self, chosen: "Selected", *, files: Counter[int]) -> Sources:
         """What other tables say of the rows that are compared, and of those that are not.
 
-        `older`: see `orders`.
+        `files`: see `orders`.
         """
         connection, run, inputs, rules = self.connection, self.run, self.inputs, self._rules
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
-        view = InView(window_start(run, rules=rules), sorted(older))
-        became = self._stored.steps(view, declared=declared_accounts(self.environment))
+        became = self._stored.steps(files, declared=declared_accounts(self.environment))
         taken = {**became.taken, **settlement_rows.taken(connection, chosen.repeats)}
         give_back()
         unread = None
@@ -470,12 +451,12 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
             keys = joined.gateway[[*KEY_COLUMNS]].drop_duplicates()
             others = table_of(before.without(keys), name="universe")
             own = pa.concat_tables([own, others.cast(own.schema)])
-        return coded(own, schema=schema)
+        return own.cast(schema).unify_dictionaries()
 
-    older = set[str]()
+    files = Counter[int]()
     made: dict[str, Callable[[], pa.Table]] = {
         **(settled.made if settled else {}),
-        "orders": partial(read.orders, asked, joined=joined, older=older),
+        "orders": partial(read.orders, asked, joined=joined, files=files),
         "universe": universe,
     }
     chosen_of_books = None
@@ -486,7 +467,7 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
 
     def whole() -> Sources:
         with environment.store.reading() as connection:
-            return replace(read, connection=connection).with_steps(chosen, older=older)
+            return replace(read, connection=connection).with_steps(chosen, files=files)
 
     chosen = Selected(small, left, joined, chosen_of_books, before, repeats, made, whole)
     return chosen

@@ -405,13 +405,12 @@ class MoneyOfRun:
         standing: dict[str, list[tuple[int, str, OrderRow]]] = {}
         orders = StoredOrders(connection, self._run, storages_of(self._environment))
         order_nos = sorted({item.order_no for item in ours})
-        for file_id, table in orders.by_file(order_nos):
-            for row in table.to_pylist():
-                names = ("currency", "amount", "expected_captured_amount", "refund_amount")
-                own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
-                standing.setdefault(row["order_no"], []).append(
-                    (file_id, row["transaction_id"], own)
-                )
+        for row in orders.named(order_nos).to_pylist():
+            names = ("currency", "amount", "expected_captured_amount", "refund_amount")
+            own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
+            standing.setdefault(row["order_no"], []).append(
+                (row["file_id"], row["transaction_id"], own)
+            )
         reasons: dict[str, str] = {}
         for item in ours:
             shown = baselines[item.order_no].payments if item.order_no in baselines else ()

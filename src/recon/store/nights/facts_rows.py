@@ -18,8 +18,6 @@ from sqlalchemy import Connection, Select, and_, func, insert, or_, select
 from recon.archive.facts_files import (
     FactsFile,
     facts_at,
-    read_facts,
-    rows_in,
     whole_facts,
     write_facts,
 )
@@ -414,21 +412,20 @@ def in_sql(
             raise ArchiveError(msg) from error
 
 
-def rows_of(file: StoredFacts, *, storages: StorageOf, columns: Sequence[str]) -> pa.Table:
-    """The rows that an order file brought; see `read_facts`."""
-    return read_facts(
-        storages(file.inbox), file.rows, schema=ORDER_FACTS, columns=columns, doing=UNREAD
-    )
-
-
 def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> dict[int, int]:
-    """How many rows each file has, counted by itself; see `read_facts`."""
-    return {
-        file.file_id: rows_in(
-            whole_facts(storages(file.inbox), file.rows, doing=UNREAD), path=file.rows.path
+    """How many rows each file has, counted by itself.
+
+    Raises:
+        ArchiveError: as `in_sql`.
+    """
+    if not files:
+        return {}
+    with in_sql(files, storages=storages) as (sql, _):
+        counts = sql.rows(
+            "SELECT file_id, count(*) FROM read_parquet(getvariable('paths'), filename = true)"
+            " JOIN arrivals ON path = filename GROUP BY file_id"
         )
-        for file in files
-    }
+    return dict(counts)
 
 
 def facts_problems(files: Sequence[StoredFacts], *, storages: StorageOf) -> Iterator[str]:
@@ -443,16 +440,3 @@ def problems_of(file: FactsFile, *, inbox: Account, storages: StorageOf) -> Iter
         whole_facts(storages(inbox), file, doing=LOST)
     except (ArchiveError, ConfigurationError) as error:
         yield str(error)
-
-
-def is_of(table: pa.Table, accounts: Collection[Account]) -> Bools:
-    """Which rows are of some accounts."""
-    chosen = np.zeros(table.num_rows, dtype=bool)
-    for merchant_id, account_id in accounts:
-        chosen |= _has(table["merchant_id"], merchant_id) & _has(table["account_id"], account_id)
-    return chosen
-
-
-def _has(column: pa.ChunkedArray, word: str) -> Bools:
-    cells: Bools = pc.equal(column.cast(pa.string()), word).to_numpy()
-    return cells

@@ -11,19 +11,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, Select, select
 
-from recon.archive.facts_files import whole_facts
-from recon.archive.rows_file import row_batches
-from recon.archive.schemas import SETTLED_FACTS
 from recon.config.fee_contract import PRICED
 from recon.instructions.resolution import SettledLine
 from recon.matching.frames.arrays import text_column
@@ -49,8 +44,6 @@ from recon.store.nights.runs import Run
 from recon.store.schema import order_facts_account, order_file, reject
 from recon.store.schema.columns import in_account
 
-LINES_AT_ONCE = 50_000
-"""So many are decoded at a time."""
 UNREAD = "the lines of settlement files could not be read, so the night goes no further"
 OLDER = "older files"
 """Source of lines that stand for all of a batch from before the window."""
@@ -65,6 +58,8 @@ Wanted = Mapping[str, Collection[str] | pa.Array | pa.ChunkedArray]
 """Order numbers, transactions or references of our own; a blank one names nothing."""
 NO_ROWS = pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table()
 """Number of the file, and of the row in it."""
+_WORDS = ("merchant_id", "account_id", "entry_type", "currency", "source")
+"""Columns of few different texts."""
 _VOLUMES = "$since, $priced, $tonight, $told_to"
 _AS_REPORTED = "ORDER BY file_id, row"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
@@ -228,13 +223,12 @@ class Settlements:
         days = self._days
         files = [file for file in self._files if file.file_id in days]
         repeats = self.counted().repeats
-        recent = [file for file in files if days[file.file_id][1] >= since]
         before = [file for file in files if days[file.file_id][0] < since]
         older = PLAIN.empty_table()
         if before:
             with self._asking(before, repeats=repeats) as sql:
                 older = _older(sql, since=since, asked=asked)
-        return NightLines(self.run, since, recent, older, repeats, self.storages)
+        return NightLines(self.run, since, files, older, repeats, self.storages)
 
     def days_reported(self) -> tuple[str, str]:
         """The first and the last day that any line of the account tells of; "" without lines."""
@@ -297,73 +291,46 @@ class NightLines:
     run: Run
     since: str
     files: Sequence[StoredFacts]
-    """Those with lines settled since then."""
+    """Those with lines of the account."""
     older: pa.Table
     """SETTLEMENT_COLUMNS of those settled before `since`: few."""
     repeats: pa.Table
     """Lines of the files that do not count."""
     storages: StorageOf
 
-    def batches(
+    def table(
         self,
-        *,
         columns: Sequence[str] = (*SETTLEMENT_COLUMNS,),
+        *,
         entry_types: Collection[str] = (),
-        correcting: Collection[str] = (),
-    ) -> Iterator[pa.Table]:
-        """Columns of the lines, some rows at a time: the older ones first, then as they came.
+        with_text: Collection[str] = (),
+    ) -> pa.Table:
+        """Columns of the lines, those that stand for older ones first.
 
         Args:
             columns: of SETTLEMENT_COLUMNS.
             entry_types: only lines of these; empty: of all.
-            correcting: only lines with a text in one of these columns; empty: all.
+            with_text: only lines with a text in one of these columns; empty: all.
 
         Raises:
             ArchiveError: a file cannot be read, or is not the one whose hash the database has.
         """
-        also = {"merchant_id", "account_id", "settled_on", *correcting}
-        also |= {"entry_type"} if entry_types else set()
-        asked = [*dict.fromkeys((*columns, *sorted(also)))]
-        older = self.older.select(asked)
-        yield _chosen(older, entry_types=entry_types, correcting=correcting).select([*columns])
-        for file in self.files:
-            for table in self._of_file(file, columns=asked):
-                own = pc.and_(
-                    pc.equal(table["merchant_id"], self.run.merchant_id),
-                    pc.equal(table["account_id"], self.run.account_id),
-                )
-                recent = pc.greater_equal(table["settled_on"], self.since)
-                lines = table.filter(pc.and_(own, recent))
-                yield _chosen(lines, entry_types=entry_types, correcting=correcting).select(
-                    [*columns]
-                )
-
-    def _of_file(self, file: StoredFacts, *, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Columns of a file's lines that count, as PLAIN has them, in the order of the file."""
-        counts, at = np.ones(file.row_count, dtype=bool), 0
-        of_file = pc.equal(self.repeats["file_id"], file.file_id)
-        counts[self.repeats["row"].filter(of_file).to_numpy()] = False
-        schema = pa.schema([PLAIN.field(name) for name in columns])
-        for rows in row_batches(
-            whole_facts(self.storages(file.inbox), file.rows, doing=UNREAD),
-            name=file.rows.path,
-            rows_max=LINES_AT_ONCE,
-            schemas={SETTLED_FACTS.name: SETTLED_FACTS},
-            columns=[name for name in columns if name != "source"],
-        ):
-            cells = [
-                pa.repeat(pa.scalar(file.name, pa.string()), rows.num_rows)
-                if each.name == "source"
-                else rows[each.name].cast(each.type)
-                for each in schema
-            ]
-            table = pa.table(cells, schema=schema)
-            yield table.filter(pa.array(counts[at : at + rows.num_rows]))
-            at += rows.num_rows
+        has_text = " OR ".join(f"{name} <> ''" for name in with_text) or "true"
+        with _asking(
+            self.files, account=self.run.account, storages=self.storages, repeats=self.repeats
+        ) as sql:
+            sql.register("older_lines", self.older)
+            return sql.table(
+                "FROM (FROM older_lines UNION ALL BY NAME FROM counted() WHERE settled_on >= $since"
+                f") SELECT {', '.join(columns)} WHERE ({has_text})"
+                " AND (len($types) = 0 OR list_contains($types, entry_type))",
+                {"since": self.since, "types": [*entry_types]},
+                words=_WORDS,
+            )
 
     def frame(self) -> pd.DataFrame:
         """SETTLEMENT_COLUMNS of all of them."""
-        return frame_of_lines(pa.concat_tables(self.batches()))
+        return frame_of_lines(self.table())
 
 
 @contextmanager
@@ -441,18 +408,6 @@ def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
     ]
     summed = pa.table(cells, names=PLAIN.names).cast(PLAIN)
     return pa.concat_tables([summed, _plain(named)]).combine_chunks()
-
-
-def _chosen(
-    table: pa.Table, *, entry_types: Collection[str], correcting: Collection[str]
-) -> pa.Table:
-    if entry_types:
-        words = pa.array([*entry_types], pa.string())
-        table = table.filter(pc.is_in(table["entry_type"], value_set=words))
-    if correcting:
-        is_given = (pc.not_equal(table[name], "") for name in correcting)
-        table = table.filter(reduce(pc.or_, is_given))
-    return table
 
 
 def frame_of_lines(table: pa.Table) -> pd.DataFrame:

@@ -1,11 +1,30 @@
--- Every row of the orders looked at, once for each arrival of its file. Rows of one order with the same content, and
--- since the same instant, say the same.
-CREATE TEMP TABLE spoken AS
-SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender,
-    struct_pack(currency, amount, status, ordered_at, transaction_id, expected_captured_amount, refund_amount) AS content
+-- What became of the rows of some orders, as DuckDB reads it in the files of facts.
+-- `arrivals` has every file with a row of the accounts, `asked` the orders; the variable `paths` says where the files lie.
+
+-- Of all files only the order numbers are read, then whole only those files that have one of the orders (none: no row
+-- of any is taken).
+CREATE TEMP TABLE named AS
+SELECT file_id, path, order_no FROM read_parquet(getvariable('paths'), filename = true) JOIN arrivals ON path = filename
+WHERE order_no IN (FROM asked);
+
+SET VARIABLE paths = coalesce((SELECT list(DISTINCT path ORDER BY path) FROM named), getvariable('paths'));
+
+-- Orders of one row need no decision.
+CREATE TEMP TABLE crowded AS
+SELECT order_no FROM named GROUP BY order_no HAVING count(*) > 1;
+
+-- Every row of the orders, once for each arrival of its file.
+CREATE TEMP MACRO told() AS TABLE
+SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender, a.name AS source
 FROM read_parquet(getvariable('paths'), filename = true, file_row_number = true) AS f
 JOIN arrivals AS a ON a.path = f.filename
-WHERE f.order_no IN (FROM crowded);
+WHERE f.order_no IN (FROM asked);
+
+-- Rows of one order with the same content, and since the same instant, say the same.
+CREATE TEMP TABLE spoken AS
+SELECT *,
+    struct_pack(currency, amount, status, ordered_at, transaction_id, expected_captured_amount, refund_amount) AS content
+FROM told() WHERE order_no IN (FROM crowded);
 
 -- A file that comes again under its name speaks anew of each order that it names: the rows of its older versions on
 -- that order are over, unless the new row says itself that it is older (updated_at). What every newer version says as
@@ -33,14 +52,19 @@ QUALIFY row_number() OVER (
     PARTITION BY merchant_id, account_id, order_no, content ORDER BY file_id, line, row) = 1;
 
 -- What became of each row: it stands, it says what one that stands says, it takes the place of an earlier one.
-CREATE TEMP VIEW became AS
+CREATE TEMP TABLE became AS
 WITH rows AS (
     SELECT s.*, d.row IS NOT NULL AS stands,
         bool_or(d.row IS NOT NULL) OVER (
             PARTITION BY s.merchant_id, s.account_id, s.order_no, content, updated_at) AS is_said
     FROM spoken AS s LEFT JOIN decided AS d ON d.file_id = s.file_id AND d.row = s.row)
-SELECT order_no, file_id, row, stands, NOT stands AND is_said AS repeats,
+SELECT file_id, row, stands, NOT stands AND is_said AS repeats,
     stands AND coalesce(bool_or(NOT is_said) OVER (
         PARTITION BY merchant_id, account_id, order_no ORDER BY file_id, line, row
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS replaces
-FROM rows ORDER BY file_id, row;
+FROM rows;
+
+-- Every row of the orders with what became of it.
+CREATE TEMP VIEW order_rows AS
+SELECT t.*, coalesce(stands, true) AS stands, coalesce(repeats, false) AS repeats, coalesce(replaces, false) AS replaces
+FROM told() AS t LEFT JOIN became USING (file_id, row);

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
@@ -26,7 +25,7 @@ from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredBooks, bind, storages_of, write_books
 from recon.steps.runtime.shown_answers import Moment, reply_rows
 from recon.steps.runtime.window import NOTHING_BEFORE
-from recon.store.nights import runs, settlement_rows
+from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import AskedFor
@@ -225,13 +224,10 @@ OBJECT_BYTES_A_LINE = 20
 """Of Python and numpy: the bytes of their file while it is read; nothing else grows with them."""
 
 
-def test_lines_take_the_room_of_their_file_and_of_no_frame(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_take_the_room_of_their_file_and_of_no_frame(merchant: Merchant) -> None:
     """What four times the lines take more; rows of Python stand for a few of them at a time."""
     place(merchant).mkdir()
     declare(merchant)
-    monkeypatch.setattr(settlement_rows, "LINES_AT_ONCE", 2_000)
     of_arrow, of_objects = [], []
     for lines in (20_000, 80_000):
         with ingested(merchant, orders=2) as (run, _, environment):

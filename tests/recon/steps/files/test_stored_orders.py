@@ -131,8 +131,7 @@ def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(
 
 
 STATED_TWICE = (
-    *("TABLE asked AS", "TABLE named AS", "TABLE crowded AS", "SELECT DISTINCT file_id FROM named"),
-    *("TABLE spoken AS", "TABLE last_words AS", "TABLE decided AS", "AS replaces"),
+    *("TABLE asked AS", "SELECT DISTINCT order_no", "TABLE named AS", "FROM order_rows"),
 )
 """What is asked of rows that two files have, in its order."""
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -20,10 +21,10 @@ from recon.proof import books_bridge
 from recon.steps.files.arrived_rows import EVER, orders_lack_since
 from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
 from recon.store.database.engine import Store
-from recon.store.nights import facts_rows, order_rows, runs
+from recon.store.nights import facts_rows, order_rows, runs, stored_orders
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import InView, StoredOrders, hashes_of
+from recon.store.nights.stored_orders import OrderSteps, StoredOrders, hashes_of
 from tests.recon.store.stored_files import save, sender_of
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -145,6 +146,12 @@ def _order(order_no: str, amount: int = 100, **cells: Any) -> dict[str, Any]:
     return {**ORDER, "order_no": order_no, "amount": amount, **cells}
 
 
+def _steps(orders: StoredOrders) -> OrderSteps:
+    """What became of the rows; of those from before the window F's is compared."""
+    view = orders.in_view(since=SINCE, asked=pa.array(["F"]))
+    return orders.steps(Counter(view["file_id"].to_pylist()), declared=DECLARED)
+
+
 def test_each_row_leaves_by_one_step(shop: Shop) -> None:
     shop.load(_order("A"), _order("B"), name="a.csv")
     shop.load(
@@ -158,8 +165,7 @@ def test_each_row_leaves_by_one_step(shop: Shop) -> None:
     )
     with shop.store.reading() as connection:
         first, now = (StoredOrders(connection, shop.run, shop.storages, until) for until in (1, 2))
-        found = now.steps(InView(SINCE, ["F"]), declared=DECLARED)
-        as_first_read = first.steps(InView(SINCE, []), declared=DECLARED)
+        found, as_first_read = (_steps(orders) for orders in (now, first))
         nobodys = now.undeclared_accounts(DECLARED)
 
     # A is the row of the first version still; B's successor, and F which is asked about, are new.
@@ -319,11 +325,21 @@ def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(frame[name] for name in names), strict=True))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("few_rows", [0, stored_orders.FEW_ROWS])
+@pytest.mark.parametrize("seed", range(4))
 def test_every_question_is_answered_as_the_rule_says(
-    store: Store, run: Run, storages: StorageOf, seed: int
+    store: Store,
+    run: Run,
+    storages: StorageOf,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    few_rows: int,
 ) -> None:
-    """By window, number, age and lateness, now and as of each file, of files in any order."""
+    """By window, number, age and lateness, now and as of each file, of files in any order.
+
+    Of few rows all are looked up at once, of many no more than is asked for.
+    """
+    monkeypatch.setattr(stored_orders, "FEW_ROWS", few_rows)
     chance = random.Random(seed)
     files = []
     for number in range(FILES):
@@ -369,12 +385,14 @@ def test_every_question_is_answered_as_the_rule_says(
         late = _numbers(orders.numbers(behind=ids[2], spans=[(days[1], days[5])]))
         between = _numbers(orders.numbers(spans=[(days[1], days[3]), (days[6], days[7])]))
         nothing = _numbers(orders.numbers(spans=[]))
+        unknown = orders.named(["O-99"])
         view = orders.in_view(since=days[6], asked=pa.array(["O-1"]))
 
     assert since == {row.order_no for row in mine if row.day >= 4}
     assert late == {row.order_no for row in mine if row.file > 2 and 1 <= row.day < 5}
     assert between == {row.order_no for row in mine if row.day in {1, 2, 6}}
     assert nothing == set()
+    assert unknown.num_rows == 0
     seen = {"O-1", *(row.order_no for row in mine if row.day >= 6)}
     assert sorted(
         zip(view["order_no"].to_pylist(), view["amount"].to_pylist(), strict=True)

@@ -23,7 +23,6 @@ from recon.store.nights.settlement_rows import (
     AskedFor,
     NightLines,
     Settlements,
-    frame_of_lines,
 )
 from tests.recon.store.stored_files import keep_lines
 
@@ -261,33 +260,22 @@ LINES: tuple[dict[str, object], ...] = (
 )
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 50_000])
-def test_lines_come_some_at_a_time_and_are_all_of_them(
-    settled: Settled, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
+def test_older_lines_come_as_sums_or_one_by_one_and_before_the_others(settled: Settled) -> None:
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
         asked = AskedFor.of(["A", "Z", ""], ["T"])
-        expected = settlements.lines(since="2026-11-01", asked=asked)
-        whole = expected.frame()
-        monkeypatch.setattr(settlement_rows, "LINES_AT_ONCE", at_once)
         lines = settlements.lines(since="2026-11-01", asked=asked)
-        tables = [*lines.batches()]
 
-    assert whole["order_no"].tolist() == ["", "", "A", "B", "A", "D", "E", ""]
-    assert lines.older.equals(expected.older)
-    assert max(len(table) for table in tables[1:]) <= at_once
-    pd.testing.assert_frame_equal(frame_of_lines(pa.concat_tables(tables)), whole)
+    assert lines.frame()["order_no"].tolist() == ["", "", "A", "B", "A", "D", "E", ""]
 
 
 def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settled) -> None:
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
         lines = settlements.lines(since="2026-11-01", asked=AskedFor.of(["A"], ["T"]))
-        paid = lines.batches(columns=["settled_on"], entry_types=["payout"])
-        days = pa.concat_tables(paid)["settled_on"].to_pylist()
-        telling = lines.batches(columns=["order_no", "source"], correcting=["brand", "region"])
-        told = pa.concat_tables(telling).to_pylist()
+        paid = lines.table(["settled_on"], entry_types=["payout"])
+        days = paid["settled_on"].to_pylist()
+        told = lines.table(["order_no", "source"], with_text=["brand", "region"]).to_pylist()
 
     assert days == ["2026-01-01", "2026-11-20"]
     assert told == [{"order_no": each, "source": "settlement/1"} for each in ("B", "E")]
@@ -394,7 +382,7 @@ def _kind(name: str) -> str:
 
 def as_read(lines: NightLines) -> list[tuple[Any, ...]]:
     """The same by the files; sums, whose order nobody goes by, sorted."""
-    rows = [_row(row) for table in lines.batches() for row in table.to_pylist()]
+    rows = [_row(row) for row in lines.table().to_pylist()]
     at = [*SETTLEMENT_COLUMNS].index("source")
     sums = [row for row in rows if row[at] == OLDER]
     return [*sorted(sums), *(row for row in rows if row[at] != OLDER)]
