@@ -244,7 +244,13 @@ def html_form(body: bytes) -> HostedForm:
         msg = f"a page with {len(forms)} forms of hidden inputs, not one"
         raise UnreadableReplyError(msg)
     inputs = _inputs(forms[0])
-    parameters = _parameters(inputs.get(ALL_PARAMETERS, ""))
+    try:
+        text = inputs.get(ALL_PARAMETERS, "")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+    except ValueError:
+        msg = f"{ALL_PARAMETERS} with more than {PARAMETERS_MAX} parameters"
+        raise UnreadableReplyError(msg) from None
+    parameters = dict(reversed(pairs))
     if any(map(_DOCTYPE.search, (*inputs.values(), *parameters.values()))):
         msg = "a page with a DOCTYPE in its inputs"
         raise UnreadableReplyError(msg)
@@ -296,12 +302,3 @@ def _inputs(form: Any) -> dict[str, str]:
             raise UnreadableReplyError(msg)
     inputs.pop("", None)
     return inputs
-
-
-def _parameters(text: str) -> dict[str, str]:
-    try:
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
-    except ValueError:
-        msg = f"{ALL_PARAMETERS} with more than {PARAMETERS_MAX} parameters"
-        raise UnreadableReplyError(msg) from None
-    return dict(reversed(pairs))

@@ -197,14 +197,23 @@ class WireAmounts(InterfaceTable):
         return ""
 
     def amount_of(self, text: str | None, *, currency: str, operation: str) -> Decimal | None:
-        """The amount that a reply to an operation writes, as it has it; None when it is none.
+        """The amount that a reply to an operation writes, as it has it; None when it is none."""
+        return self.reader(currency, operation=operation)(text or "")
+
+    def reader(self, currency: str, *, operation: str) -> Callable[[str], Decimal | None]:
+        """As `amount_of`, for many texts.
 
         Operations of `as_written` may write fewer decimals than the currency has.
         """
-        try:
-            return self._read(text or "", currency=currency, is_short=operation in self.as_written)
-        except AmountError:
-            return None
+        read = self._grammar(currency, is_short=operation in self.as_written)
+
+        def amount(text: str) -> Decimal | None:
+            try:
+                return read(text)
+            except AmountError:
+                return None
+
+        return amount
 
     def problem(self, value: object, *, currency: str, may_be_zero: bool = False) -> str:
         """Why a value is no amount that may be sent; "" when it is one.
@@ -217,7 +226,7 @@ class WireAmounts(InterfaceTable):
         if problem or wanted is None or not isinstance(value, Decimal):
             return problem
         try:
-            self._read(f"{value:f}", currency=currency, is_short=False)
+            self._grammar(currency, is_short=False)(f"{value:f}")
         except AmountError as error:
             return str(error)
         fits = value == round(value, wanted)
@@ -228,19 +237,23 @@ class WireAmounts(InterfaceTable):
         wanted = self.decimals_of(currency)
         return f"{value:f}" if wanted is None else f"{value:.{wanted}f}"
 
-    def _read(self, text: str, *, currency: str, is_short: bool) -> Decimal:
+    def _grammar(self, currency: str, *, is_short: bool) -> Callable[[str], Decimal]:
         """The one grammar of an amount; AmountError for any other text or unknown currency.
 
         `is_short`: any fewer decimals than the currency's are right, not only those of the wire.
         """
         wanted, own = self.decimals_of(currency), _iso_decimals(currency)
-        if wanted is None:
-            msg = f"{currency!r} {self.currency_problem(currency)}"
-            raise AmountError(msg)
-        decimals = wanted if own is None else own
-        enough = len(text.partition(".")[2]) if is_short else wanted
-        read_amount(text, currency=currency, decimals=decimals, wire_decimals=enough)
-        return Decimal(text)
+
+        def read(text: str) -> Decimal:
+            if wanted is None:
+                msg = f"{currency!r} {self.currency_problem(currency)}"
+                raise AmountError(msg)
+            decimals = wanted if own is None else own
+            enough = len(text.partition(".")[2]) if is_short else wanted
+            read_amount(text, currency=currency, decimals=decimals, wire_decimals=enough)
+            return Decimal(text)
+
+        return read
 
 
 def number_problem(value: object, *, may_be_zero: bool = False) -> str:

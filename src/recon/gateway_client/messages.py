@@ -3,10 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import quote_plus
@@ -142,19 +141,17 @@ def given_leaves(
                 yield at, element
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
 def text_problem(
-    place: str,
-    *,
-    text: str,
-    interface: GatewayInterface,
-    grammar: Mapping[str, str] = NOTHING,
+    place: str, *, text: str, interface: GatewayInterface, grammar: Mapping[str, str] = NOTHING
 ) -> str:
-    """Why this text must not be sent at this place (dots lead into objects); "" when it may.
+    """As `text_check`, of one text."""
+    return text_check(place, interface=interface, grammar=grammar)(text)
+
+
+def text_check(
+    place: str, *, interface: GatewayInterface, grammar: Mapping[str, str] = NOTHING
+) -> Callable[[str], str]:
+    """Says why a text must not be sent at this place (dots lead into objects); "" when it may.
 
     `grammar` has patterns of an operation's own, by the last name of a field.
     """
@@ -162,13 +159,18 @@ def text_problem(
     own = getattr(profile.grammar, place) if place in _PATTERNED else ""
     longest = profile.lengths.get(place, profile.text_characters_max)
     pattern = grammar.get(place.rpartition(".")[2], own) if grammar else own
-    if pattern and _compiled(pattern).fullmatch(text) is None:
-        return f"does not have the form {pattern}"
-    if _CONTROL.search(text):
-        return "has characters that cannot be sent"
-    if len(text) > longest:
-        return f"is longer than {longest} characters"
-    return profile.amounts.currency_problem(text) if place in CURRENCIES else ""
+    form = re.compile(pattern, re.ASCII).fullmatch if pattern else None
+
+    def problem(text: str) -> str:
+        if form is not None and form(text) is None:
+            return f"does not have the form {pattern}"
+        if _CONTROL.search(text):
+            return "has characters that cannot be sent"
+        if len(text) > longest:
+            return f"is longer than {longest} characters"
+        return profile.amounts.currency_problem(text) if place in CURRENCIES else ""
+
+    return problem
 
 
 def text_problems(

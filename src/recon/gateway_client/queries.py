@@ -18,11 +18,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import MAXYEAR, UTC, datetime
+from datetime import MAXYEAR, UTC, date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from functools import cache, partial
-from types import MappingProxyType, TracebackType
+from functools import partial
+from itertools import repeat
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo
 
@@ -37,7 +38,7 @@ from recon.gateway_client.documents import (
     text_of,
 )
 from recon.gateway_client.interface import KeyKind, OurAccount, QueryRefusal, ReadOperation
-from recon.gateway_client.messages import PreparedCall, refuse_account, text_problem
+from recon.gateway_client.messages import PreparedCall, refuse_account, text_check
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, Sleep, Turns
 from recon.gateway_client.replies import (
     RISK_FIELDS,
@@ -159,9 +160,13 @@ def _fields_of(record: type[NamedTuple]) -> Mapping[str, _Cell]:
 ORDER_FIELDS, REFUND_FIELDS = _fields_of(OrderRecord), _fields_of(RefundRecord)
 
 
+End = tuple[Any, ...] | str | None
+"""How a key ends: its records, or why the gateway's word cannot be used, or None: not found."""
+
+
 @dataclass(slots=True)
-class GroupAnswer(Generic[Record]):
-    """What one reply says of a group: each key is in one of the four, or all are refused."""
+class GroupAnswer:
+    """What one reply says of a group: each key has ended or is missing, or all are refused."""
 
     refusal: QueryRefusal | None = None
     """None when the request was taken."""
@@ -169,10 +174,7 @@ class GroupAnswer(Generic[Record]):
     """Why it was refused or cannot be read."""
     may_repeat: bool = False
     """Asked again, the gateway may answer."""
-    records: list[Record] = field(default_factory=list)
-    not_found: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    """Key -> why what the gateway says of it cannot be used."""
+    ended: dict[str, End] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     """Keys that the reply is silent about."""
     findings: list[ReplyFinding] = field(default_factory=list)
@@ -180,7 +182,7 @@ class GroupAnswer(Generic[Record]):
 
 def read_group(
     keys: Sequence[str], *, raw: RawReply, sent: PreparedCall, kind: KeyKind
-) -> GroupAnswer[Any]:
+) -> GroupAnswer:
     """What a reply to a group of keys says of each of them; never raises on foreign bytes."""
     try:
         reply = json_object(sent.account.without_key(raw.body))
@@ -192,10 +194,10 @@ def read_group(
     term = interface.status_map.query_return_status.get(envelope.return_status)
     if term != "accepted":
         return _refused(envelope, term="signature" if envelope.refuses_signature else term)
-    answer: GroupAnswer[Any] = GroupAnswer()
+    answer = GroupAnswer()
     answer.findings.extend(filter(None, (envelope.note, envelope.doubt)))
     if envelope.doubt is not None:
-        answer.failed = dict.fromkeys(keys, envelope.doubt.message)
+        answer.ended = dict.fromkeys(keys, envelope.doubt.message)
         return answer
     listed, malformed = rows_of(reply, field=described.rows_field)
     if malformed:
@@ -219,16 +221,18 @@ def read_group(
         extra = _extra(reply, listed={*ENVELOPE_FIELDS, described.rows_field})
         entries = rows.orders(kind=kind, envelope_fields=envelope_fields, reply_extra=extra)
     answer.findings.extend(rows.findings)
-    grouped: dict[str, list[Any]] = {key: [] for key in keys}
-    for (key, _), one in zip(asked, entries, strict=True):
-        grouped[key].append(one)
-    for key, ones in grouped.items():
-        _book(answer, key=key, entries=ones)
+    first = 0
+    for key, of_key in by_key.items():
+        first, after = first + len(of_key), first
+        if of_key:
+            answer.ended[key] = _end_of(key, entries[after:first], findings=answer.findings)
+        else:
+            answer.missing.append(key)
     answer.findings = list(dict.fromkeys(answer.findings))
     return answer
 
 
-def _refused(envelope: Envelope, *, term: QueryRefusal | None) -> GroupAnswer[Any]:
+def _refused(envelope: Envelope, *, term: QueryRefusal | None) -> GroupAnswer:
     terms = envelope.text or envelope.code or "no text"
     reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {terms}"
     if term is None:
@@ -237,27 +241,26 @@ def _refused(envelope: Envelope, *, term: QueryRefusal | None) -> GroupAnswer[An
     return GroupAnswer(term, reason, may_repeat=term == "system")
 
 
-def _book(answer: GroupAnswer[Any], *, key: str, entries: Sequence[Any]) -> None:
-    """One end of a key, of what its rows say: a record, why there is none, or None: not found."""
-    records = [one for one in entries if not isinstance(one, str | None)]
+def _end_of(key: str, entries: Sequence[Any], *, findings: list[ReplyFinding]) -> End:
+    """How a key ends whose rows came to these: a record, why there is none, or None: not found."""
+    if len(entries) == 1:
+        return (entries[0],) if isinstance(entries[0], tuple) else entries[0]
     problems = [one for one in entries if isinstance(one, str)]
+    records: list[Any] = [one for one in entries if isinstance(one, tuple)]
     if records and None in entries:
         problems.append("found and not found in one reply")
-        message = f"{key}: {problems[-1]}"
-        answer.findings.append(ReplyFinding(FindingKind.CONTRADICTION, message))
+        findings.append(ReplyFinding(FindingKind.CONTRADICTION, f"{key}: {problems[-1]}"))
     if problems:
-        answer.failed[key] = problems[0]
-    elif not entries:
-        answer.missing.append(key)
-    elif not records:
-        answer.not_found.append(key)
-    for at, record in enumerate(() if problems else records):
-        if record in records[:at]:
+        return problems[0]
+    taken: list[Any] = []
+    for record in records:
+        if record in taken:
             message = "the same row twice in one query reply; taken once"
             ids = (record.transaction_id, record.order_no)
-            answer.findings.append(ReplyFinding(FindingKind.DOUBLED_ROW, message, *ids))
+            findings.append(ReplyFinding(FindingKind.DOUBLED_ROW, message, *ids))
         else:
-            answer.records.append(record)
+            taken.append(record)
+    return tuple(taken) or None
 
 
 class _Rows:
@@ -282,21 +285,21 @@ class _Rows:
         `envelope_fields` is what the reply says beside its only row, else empty.
         """
         meanings = self._interface.status_map.query_result
-        entries: list[OrderRecord | str | None] = []
+        codes = _texts([row.get("query_result") for _, row in self._asked])
+        entries: list[OrderRecord | str | None] = [None] * len(codes)
         shown: list[int] = []
-        for at, (key, row) in enumerate(self._asked):
-            code = text_of(row.get("query_result"))
+        for at, code in enumerate(codes):
             meaning = "record" if code is None else meanings.get(code)
-            entries.append(f"query_result {redacted(code or '')}" if meaning == "failed" else None)
+            if meaning == "failed":
+                entries[at] = f"query_result {redacted(code or '')}"
+            elif meaning != "not_found":
+                shown.append(at)
             if meaning is None:
-                message = (
-                    f"query_result {redacted(code or '') or 'missing'} is not in the status map"
-                )
-                order_no = key if kind == "order_no" else ""
+                shown_code = redacted(code or "") or "missing"
+                message = f"query_result {shown_code} is not in the status map"
+                order_no = self._asked[at][0] if kind == "order_no" else ""
                 finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
                 self.findings.append(finding)
-            if meaning in {"record", None}:
-                shown.append(at)
         self._asked = [self._asked[at] for at in shown]
         whole = risk_facts({}, reply=envelope_fields)
         risk = [
@@ -318,59 +321,52 @@ class _Rows:
         columns = {"key": keys, "queried_at": queried_at, "extra": self._extras(fields), **more}
         for name, cell in fields.items():
             match cell:
-                case _Cell.AMOUNT:
-                    pairs = zip(cells[name], problems, strict=True)
-                    columns[name] = [Decimal(0 if problem else text) for text, problem in pairs]
                 case _Cell.TEXT:
                     columns[name] = _shown(cells[name], keep=set(keys))
-                case _Cell.DATE:
-                    columns[name] = _shown(cells[name])
-                    # One that cannot be read must not pass for one that is still to come.
-                    columns[INSTANTS[name]] = self._instants(name, cells=cells, problems=problems)
-                case _Cell.NUMBER:
+                case _Cell.DATE | _Cell.NUMBER:
                     columns[name] = _shown(cells[name])
                 case _:
                     columns[name] = cells[name]
+            if cell is _Cell.DATE:
+                # One that cannot be read must not pass for one that is still to come.
+                columns[INSTANTS[name]] = self._instants(name, cells=cells, problems=problems)
         for key, problem in zip(keys, problems, strict=True):
             if problem:
                 finding = ReplyFinding(FindingKind.MALFORMED, f"{key}: {problem}")
                 self.findings.append(finding)
         rows = zip(*(columns[name] for name in record._fields), strict=True)
         return [
-            problem or record._make(values) for problem, values in zip(problems, rows, strict=True)
+            problem or one for problem, one in zip(problems, map(record._make, rows), strict=True)
         ]
 
-    def _cells(self, fields: Mapping[str, _Cell]) -> tuple[dict[str, list[str]], list[str]]:
-        """Columns of text without padding, and of each row why it cannot be used, or ""."""
-        given = {
-            name: [
-                cell.strip(PADDING) if type(cell := row.get(name)) is str else text_of(cell)
-                for _, row in self._asked
-            ]
-            for name in fields
+    def _cells(self, fields: Mapping[str, _Cell]) -> tuple[dict[str, list[Any]], list[str]]:
+        """Columns without padding, amounts as numbers; of each row why it cannot be used, or ""."""
+        rows = [row for _, row in self._asked]
+        given = {name: _texts([row.get(name) for row in rows]) for name in fields}
+        cells: dict[str, list[Any]] = {
+            name: [text or "" for text in column] if None in column else column
+            for name, column in given.items()
         }
-        cells = {name: [text or "" for text in column] for name, column in given.items()}
         currencies, wire = cells["currency"], self._interface.profile.amounts
-        unknown = cache(wire.currency_problem)
+        unknown = {currency: wire.currency_problem(currency) for currency in set(currencies)}
         problems = [
-            f"the currency {problem}" if (problem := unknown(currency)) else ""
+            f"the currency {unknown[currency]}" if unknown[currency] else ""
             for currency in currencies
         ]
+        readers = {each: wire.reader(each, operation=self._operation) for each in unknown}
         for name in (name for name, cell in fields.items() if cell is _Cell.AMOUNT):
             pairs = zip(cells[name], currencies, strict=True)
-            fits = [
-                wire.amount_of(text, currency=currency, operation=self._operation) is not None
-                for text, currency in pairs
-            ]
+            cells[name] = [readers[currency](text) for text, currency in pairs]
+            fits = [amount is not None for amount in cells[name]]
             self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
         for name in ("transaction_id", "order_no"):
-            fits = [
-                not text_problem(name, text=text, interface=self._interface) for text in cells[name]
-            ]
+            problem_of = text_check(name, interface=self._interface)
+            fits = [not problem_of(text) for text in cells[name]]
             self._refuse(fits, problems=problems, reason=f"the {name} is malformed")
         for name, column in given.items():
-            fits = [text is not None for text in column]
-            self._refuse(fits, problems=problems, reason=f"the {name} is not text")
+            if None in column:
+                fits = [text is not None for text in column]
+                self._refuse(fits, problems=problems, reason=f"the {name} is not text")
         if numbers := cells.get("refund_reference_id"):
             pairs = zip(numbers, cells["transaction_id"], strict=True)
             fits = [is_refund_number(number, transaction_id=owner) for number, owner in pairs]
@@ -416,12 +412,20 @@ def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
         return None
     try:
         # Many times as fast as strptime, and every row of a query has a date.
-        at = datetime.fromisoformat(f"{text[:8]}T{text[8:]}").replace(tzinfo=zone)
+        at = datetime.combine(date.fromisoformat(text[:8]), time.fromisoformat(text[8:]), zone)
         if at.year == MAXYEAR:
             at.astimezone(UTC)  # west of Greenwich that may be a year too many
     except (ValueError, OverflowError):
         return None
     return at
+
+
+def _texts(cells: Sequence[Any]) -> list[str | None]:
+    """As `text_of` each of them."""
+    try:
+        return [*map(str.strip, cells, repeat(PADDING))]
+    except TypeError:  # null, a number or an object is among them
+        return [*map(text_of, cells)]
 
 
 def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
@@ -537,12 +541,7 @@ class QueryClient:
             self._reads.append(await self._stack.enter_async_context(self._transport.reading()))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._reads.clear()
         await self._stack.aclose()
 
@@ -624,9 +623,11 @@ class QueryClient:
         The smaller groups that come of it are asked here, one after the other, so that a refusal
         that no halving cures is known after few calls.
         """
-        keys = group.keys
-        if self._is_hopeless(query):
-            query.abandon(group, why=self._pace.closed_because)
+        keys, pace = group.keys, self._pace
+        # Nothing more is worth asking where all is refused, or nobody answers.
+        is_silent = query.misses >= FAILURES_IN_A_ROW_MAX and pace.has_been_silent_too_long
+        if query.refused >= FAILURES_IN_A_ROW_MAX or pace.closed_because or is_silent:
+            query.abandon(group, why=pace.closed_because)
             return
         if len(keys) > query.group_max:  # learnt since the group was made
             await self._ask_each(query, _halves(keys), read)
@@ -651,7 +652,7 @@ class QueryClient:
             self._answered(len(keys))
             if answer.missing and len(keys) == 1:
                 why = "the gateway's reply has no row for it"
-                query.end(keys[0], None if query.is_silence_absence else why)
+                query.fail(keys, None if query.is_silence_absence else why)
             elif len(answer.missing) <= ALONE_FROM:
                 await self._ask_each(query, [(key,) for key in answer.missing], read)
             else:
@@ -672,7 +673,7 @@ class QueryClient:
         for keys in groups:
             await self._ask(query, _Group(keys), read)
 
-    async def _call(self, query: "_Query", group: "_Group", read: Read) -> GroupAnswer[Any]:
+    async def _call(self, query: "_Query", group: "_Group", read: Read) -> GroupAnswer:
         """One HTTP call, and what its reply says.
 
         Raises:
@@ -696,7 +697,7 @@ class QueryClient:
         )
         if answer.may_repeat:
             raise _NoAnswerError(answer.reason)
-        if answer.records or answer.not_found:
+        if not all(isinstance(end, str) for end in answer.ended.values()):
             query.dates.append(raw.dated)
         return answer
 
@@ -718,12 +719,6 @@ class QueryClient:
         seconds_left = since + pace.patience_seconds - now
         bound = max(0.0, min(WAIT_MAX_SECONDS, bound, seconds_left, pace.seconds_left))
         await self._sleep(self._randomness.uniform(0, bound) if self._randomness else bound)
-
-    def _is_hopeless(self, query: "_Query") -> bool:
-        """Whether nothing more is worth asking: all is refused, or nobody answers."""
-        if query.refused >= FAILURES_IN_A_ROW_MAX or self._pace.closed_because:
-            return True
-        return query.misses >= FAILURES_IN_A_ROW_MAX and self._pace.has_been_silent_too_long
 
 
 class _NoAnswerError(Exception):
@@ -768,10 +763,10 @@ class _Query:
         """Calls without an answer, and groups refused, one after the other."""
         self.last_failure = ""
         self._keys, self.is_silence_absence = keys, is_silence_absence
-        self._ended: dict[str, tuple[Any, ...] | str | None] = {}
-        """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
+        self._ended: dict[str, End] = {}
+        problem_of = text_check(kind, interface=account.interface)
         for key in keys:
-            problem = text_problem(kind, text=key, interface=account.interface)
+            problem = problem_of(key)
             if problem := problem if key else "is empty":
                 self.fail([key], f"not asked: the {kind} {problem}")
         characters_max = account.interface.profile.query_characters_max
@@ -791,20 +786,13 @@ class _Query:
             operation=self._operation,
         )
 
-    def book(self, answer: GroupAnswer[Any]) -> None:
+    def book(self, answer: GroupAnswer) -> None:
         """The keys that have ended with this answer."""
         self.refused = 0
-        for record in answer.records:
-            known = self._ended.get(record.key)
-            self._ended[record.key] = (*(known if isinstance(known, tuple) else ()), record)
-        self._ended |= {**dict.fromkeys(answer.not_found), **answer.failed}
+        self._ended |= answer.ended
 
-    def end(self, key: str, why: str | None) -> None:
-        """A key without a record, and why; None: it is not found."""
-        self._ended[key] = why
-
-    def fail(self, keys: Iterable[str], reason: str) -> None:
-        """Keys without an answer."""
+    def fail(self, keys: Iterable[str], reason: str | None) -> None:
+        """Keys without a record, and why; None: they are not found."""
         self._ended |= dict.fromkeys(keys, reason)
 
     def abandon(self, group: _Group, *, why: str = "") -> None:
@@ -828,7 +816,7 @@ class _Query:
         )
 
 
-def _answer_of_status(raw: RawReply) -> GroupAnswer[Any] | None:
+def _answer_of_status(raw: RawReply) -> GroupAnswer | None:
     """What the HTTP status alone decides; None when the body must be read."""
     reason = f"the gateway answered HTTP {raw.status}"
     match raw.meaning:
