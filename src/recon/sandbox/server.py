@@ -2,8 +2,8 @@
 
 Blocking for the command line, in a thread for the demo and tests. A reply leaves whole, or as a
 fault of the connection that the client really sees. A reset is a TCP RST and a FIN a closed
-connection without a byte, so both need the transport under the HTTP server: `FaultyProtocol`
-remembers it for each client address while the connection lives.
+connection without a byte, so both need the transport under the HTTP server: each request's scope
+has uvicorn's own cycle of request and response, which knows it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from recon.model.errors import ConfigurationError
 from recon.privacy.own_servers import Bodies, server_config
@@ -57,6 +57,13 @@ from recon.sandbox.wire import (
 HTTP_TOO_LARGE = 413
 
 
+class _App(Starlette):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # uvicorn passes a method of the cycle; what runs without it plays no fault of the wire.
+        scope["cycle"] = getattr(send, "__self__", None)
+        await super().__call__(scope, receive, send)
+
+
 def create_app(options: SandboxOptions) -> Starlette:
     """The application over its state, populated when the state is new.
 
@@ -77,9 +84,8 @@ def create_app(options: SandboxOptions) -> Starlette:
     dispatcher = Dispatcher(sandbox)
     sandbox.book.after_commit = dispatcher.wake
     routes += control_routes(sandbox, repopulate=repopulate, dispatcher=dispatcher)
-    app = Starlette(routes=routes)
+    app = _App(routes=routes)
     app.state.sandbox = sandbox
-    app.state.transports = {}
     app.state.outage = None
     return app
 
@@ -201,31 +207,6 @@ GARBAGE = b"\x16\x03\x01\x02\x00\x01\x00\xfc\x03\x03 not a status line\r\n\r\n"
 HALF_A_REPLY = b'{"merchant_id": "", "account_id": "", "return_status": "1", "return_mes'
 HTML_PAGE = b"<!DOCTYPE html><html><body><h1>Service temporarily unavailable</h1></body></html>"
 
-Transports = dict[tuple[str, int], asyncio.Transport]
-
-
-class FaultyProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 with its transports within reach, by client address."""
-
-    transports: Transports
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Remember the transport of a new connection."""
-        super().connection_made(transport)
-        if self.client:
-            self.transports[self.client] = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the transport of a closed connection."""
-        if self.client:
-            self.transports.pop(self.client, None)
-        super().connection_lost(exc)
-
-    def shutdown(self) -> None:
-        """End also the connections that a fault keeps open: nobody waits out a silence."""
-        super().shutdown()
-        self.transport.close()
-
 
 class Outage:
     """A gateway that nobody can reach: for a while no connection to its port is accepted.
@@ -268,11 +249,6 @@ class Outage:
             config=server.config, server_state=server.server_state, app_state=state
         )
         return made
-
-
-def faulty_protocol(transports: Transports) -> type[FaultyProtocol]:
-    """The protocol of one server, with the transports that its application knows."""
-    return type("ServerProtocol", (FaultyProtocol,), {"transports": transports})
 
 
 def delivered(played: Exchange) -> Response:
@@ -321,15 +297,18 @@ class FaultyResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Play the fault on the connection of this request."""
         kind = self.rule.kind
-        transport = scope["app"].state.transports.get(tuple(scope["client"]))
+        cycle: RequestResponseCycle | None = scope["cycle"]
         if kind in {"silence", "delay"}:
             with suppress(TimeoutError):  # until the client has gone
                 await asyncio.wait_for(_disconnected(receive), self.rule.lasting)
         if kind == "drip" and self.whole is not None:
             await self._drip(self.whole, send=send)
             return
-        if kind == "clock_skew" and transport is not None:
-            _set_date(transport, later=self.rule.lasting)
+        if kind == "clock_skew" and cycle is not None:
+            # The Date of this one reply is that of a gateway whose clock is wrong.
+            date = formatdate(real_seconds() + self.rule.lasting, usegmt=True).encode()
+            others = [header for header in cycle.default_headers if header[0] != b"date"]
+            cycle.default_headers = [*others, (b"date", date)]
         outage: Outage | None = scope["app"].state.outage
         if kind == "refuse" and self.whole is not None and outage is not None:
             self.whole.headers["Connection"] = "close"
@@ -337,8 +316,8 @@ class FaultyResponse(Response):
         if kind in {"delay", "clock_skew", "refuse"} and self.whole is not None:
             await self.whole(scope, receive, send)
             return
-        if transport is not None:
-            self._break(transport)
+        if cycle is not None:
+            self._break(cycle.transport)
         await _disconnected(receive)
 
     async def _drip(self, whole: Response, *, send: Send) -> None:
@@ -374,14 +353,6 @@ def _half(whole: Response | None, *, with_length: bool) -> bytes:
     return head.encode() + body[: len(body) // 2]
 
 
-def _set_date(transport: asyncio.Transport, *, later: float) -> None:
-    """Let the Date of this one reply be wrong, as that of a gateway whose clock is."""
-    cycle = cast("FaultyProtocol", transport.get_protocol()).cycle
-    date = formatdate(real_seconds() + later, usegmt=True).encode()
-    others = [header for header in cycle.default_headers if header[0] != b"date"]
-    cycle.default_headers = [*others, (b"date", date)]
-
-
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -414,16 +385,15 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let open requests end; forced, close their connections under them."""
-        if not self.force_exit:
-            await super().shutdown(sockets)
-            return
+        """End every connection, also one that a fault keeps open: nobody waits out a silence."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
             transport: asyncio.Transport = connection.transport
             transport.abort()
         await asyncio.sleep(0)  # the loop tells the connections
+        if not self.force_exit:
+            await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -509,9 +479,8 @@ def _opened(
         base_url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         app = create_app(options)
         with closing(app.state.sandbox.book):
-            http = faulty_protocol(app.state.transports)
             config = server_config(
-                app, connections_max=None, http=http, drain_seconds=DRAIN_SECONDS
+                app, connections_max=None, http=H11Protocol, drain_seconds=DRAIN_SECONDS
             )
             server = _Server(config, ready=lambda: ready(base_url))
             app.state.outage = Outage(server)
