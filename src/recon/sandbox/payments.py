@@ -37,7 +37,6 @@ from recon.model.money import is_currency
 from recon.model.terms import GatewayState
 from recon.privacy.card_numbers import has_check_digit
 from recon.sandbox.book import (
-    Book,
     Detail,
     Effect,
     Payment,
@@ -114,15 +113,8 @@ def _malformed(call: Call, *, required: Iterable[str]) -> Iterator[str]:
         yield "subscription"
 
 
-def _attempted(
-    sandbox: Sandbox, call: Call, *, method: Literal["", "apm", "hosted"] = ""
-) -> Payment:
+def _payment(call: Call, *, number: int, method: Literal["", "apm", "hosted"] = "") -> Payment:
     """A new payment, pending and not yet written."""
-    payment = _payment(call, number=sandbox.book.next_number("payments"))
-    return _noted(payment, method=method)
-
-
-def _payment(call: Call, *, number: int) -> Payment:
     names = ("return_url", "cancel_url", "notify_url", "note", "installments", "installments_id")
     return Payment(
         transaction_id=transaction_id_of(call.now, number=number),
@@ -132,6 +124,7 @@ def _payment(call: Call, *, number: int) -> Payment:
         created_at=call.now,
         reference_no=f"R{number:09d}",
         detail=Detail(
+            method,
             base_url=call.base_url,
             **call.texts(*names, "open3d"),
             wants_token=call.text("token_flag").upper() == "YES",
@@ -317,15 +310,14 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
         payment = _noted(payment, token_id=token_id)
     if asked := _asked_for(payment, now=call.now):
         number = book.next_number("subscriptions")
-        begun = replace(asked, recurring_id=f"RC{number:09d}")
+        begun = replace(asked, recurring_id=f"RC{number:09d}").renewed()
         book.write("subscription", [begun], kind=Subscription)
-        _next_contract(book, begun, number=1)
         payment = _noted(
             payment,
             contract_name=begun.contract_name,
             recurring_id=begun.recurring_id,
             recurring_deduction_period=f"{begun.interval_count} {begun.interval}",
-            recurring_deduction_time=as_text(begun.due_at(1)),
+            recurring_deduction_time=as_text(begun.end_of(1)),
         )
     return _moved(sandbox, _noted(payment, stage="", info=SUCCESS), state=state)
 
@@ -468,7 +460,8 @@ def _refuse_card(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
 
 
 def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
-    card, payment = _card_of(sandbox, call), _attempted(sandbox, call)
+    card = _card_of(sandbox, call)
+    payment = _payment(call, number=sandbox.book.next_number("payments"))
     if isinstance(card, Card):
         # Data of an authentication that was made elsewhere.
         mpi_info = call.table("additional_information").get("mpi_info")
@@ -482,15 +475,9 @@ def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
     return _payment_reply(payment, _result_of(sandbox, payment))
 
 
-def _refuse_apm(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
-    """JSON with 400 what is invalid, with 404 an unknown account."""
-    unknown = reason in {"merchant", "account"}
-    status = HTTP_NOT_FOUND if unknown else HTTP_BAD_REQUEST
-    return json_refusal(sandbox, call, reason, http_status=status)
-
-
 def _answer_apm(sandbox: Sandbox, call: Call) -> OperationReply:
-    payment = _waiting(sandbox, _attempted(sandbox, call, method="apm"), stage="issuer")
+    payment = _payment(call, number=sandbox.book.next_number("payments"), method="apm")
+    payment = _waiting(sandbox, payment, stage="issuer")
     echo = call.texts("merchant_id", "account_id", "order_no", "amount", "currency")
     return _payment_reply(payment, _signed(sandbox, echo | {"issuer_url": payment.page_url}))
 
@@ -500,7 +487,12 @@ _BY_CARD = SandboxOperation(
 )
 _BY_APM = SandboxOperation(
     _answer_apm,
-    refuse=_refuse_apm,
+    refuse=lambda sandbox, call, reason: json_refusal(
+        sandbox,
+        call,
+        reason,
+        http_status=HTTP_NOT_FOUND if reason in {"merchant", "account"} else HTTP_BAD_REQUEST,
+    ),
     unfit=lambda sandbox, call: _order_refusal(
         sandbox, call, required=(*signed_fields(APM), "payment_method")
     ),
@@ -525,7 +517,8 @@ INPUTS: Mapping[str, Any] = tomllib.loads(
 
 def _answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
     """The page of hidden inputs, every one by name, each once."""
-    payment = _waiting(sandbox, _attempted(sandbox, call, method="hosted"), stage="hosted")
+    payment = _payment(call, number=sandbox.book.next_number("payments"), method="hosted")
+    payment = _waiting(sandbox, payment, stage="hosted")
     given = {name: value for name, value in call.fields.items() if name not in NEVER_SHOWN}
     asked = {
         name: json.dumps(value, ensure_ascii=False, default=str)
@@ -675,9 +668,20 @@ class Subscription:
     starts_at: int
     ends_at: int
     """No contract is charged later."""
+    contracts: int = 0
+    """Contracts that there were, the one that runs included."""
+    due_at: int | None = None
+    """When the contract that runs ends and is charged; None: none runs."""
     state: str = ACTIVE
 
-    def due_at(self, number: int) -> int:
+    def renewed(self) -> "Subscription":
+        """With its next contract, unless it is over before the end of that."""
+        number = self.contracts + 1
+        due_at = self.end_of(number)
+        is_over = self.state != ACTIVE or number > self.charges_max or due_at > self.ends_at
+        return replace(self, contracts=number, due_at=None if is_over else due_at)
+
+    def end_of(self, number: int) -> int:
         """When the contract of a number, counted from 1, ends; a day is never beyond its month."""
         count, interval = number * self.interval_count, self.interval
         if interval in _DAYS:
@@ -743,91 +747,67 @@ def _instant(text: str, *, otherwise: int) -> int:
         return 0
 
 
-def _next_contract(book: Book, subscription: Subscription, *, number: int) -> None:
-    """Write the contract of a number, unless the subscription is over before its end."""
-    due_at = subscription.due_at(number)
-    if number <= subscription.charges_max and due_at <= subscription.ends_at:
-        values = (subscription.recurring_id, number, due_at)
-        book.execute("INSERT INTO contract VALUES (?, ?, ?, '')", values)
-
-
-def _answer_end(sandbox: Sandbox, call: Call) -> OperationReply:
+def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationReply:
     """The subscription becomes Inactived; a second time, or under another name, is refused."""
-    statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
-    rows = sandbox.book.select(statement, (call.text("recurring_id"),))
-    found = Subscription(*rows[0]) if rows else None
-    reason = wrong(call.missing(("recurring_id", "contract_name")))
-    if not reason and (
-        found is None
-        or found.account_id != call.text("account_id")
-        or found.contract_name != call.text("contract_name").strip()
-    ):
-        reason = "unknown"
-    elif not reason and found and found.state != ACTIVE:
-        reason = "inactive"
-    if found and not reason:
-        sandbox.book.execute(
-            "UPDATE subscription SET state = ? WHERE recurring_id = ?",
-            (INACTIVE, found.recurring_id),
-        )
-        effect = Effect(
-            operation="cancelsubscription",
-            origin="api",
-            **ids_of(found),
-            amount=None,
-            committed_at=call.now,
-            request_log_id=call.request_log_id,
-        )
-        sandbox.book.append_effects([effect])
-    message = sandbox.terms.refusal(reason, "subscription") if reason else ""
-    return _end_reply(call, message=message, subscription=found)
-
-
-def _end_reply(
-    call: Call, *, message: str, reason: str = "", subscription: Subscription | None = None
-) -> OperationReply:
+    book, ids = sandbox.book, ("", "")
+    message = sandbox.terms.refusal(refused) if refused else ""
+    if not refused:
+        statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
+        named = (call.text("account_id"), call.text("contract_name").strip())
+        rows = book.select(statement, (call.text("recurring_id"),))
+        found = Subscription(*rows[0]) if rows else None
+        ids = (found.transaction_id, found.order_no) if found else ids
+        reason = wrong(call.missing(("recurring_id", "contract_name")))
+        if not reason and (found is None or (found.account_id, found.contract_name) != named):
+            reason = "unknown"
+        elif not reason and found and found.state != ACTIVE:
+            reason = "inactive"
+        if found and not reason:
+            book.write("subscription", [replace(found, state=INACTIVE)], kind=Subscription)
+            end = Effect(
+                call.operation,
+                "api",
+                **ids_of(found),
+                amount=None,
+                committed_at=call.now,
+                request_log_id=call.request_log_id,
+            )
+            book.append_effects([end])
+        message = sandbox.terms.refusal(reason, "subscription") if reason else ""
     status = STATUS_FAILED if message else STATUS_DONE
     content = {
         **call.texts("merchant_id", "account_id", "recurring_id", "contract_name"),
         "cancel_status": status,
         "error_message": message,
-        "encryption_data": echoed_signature(call, reason=reason),
+        "encryption_data": echoed_signature(call, reason=refused),
     }
-    ids = (subscription.transaction_id, subscription.order_no) if subscription else ("", "")
     row_reply = RowReply(*ids, status, message)
     return OperationReply(content, row_replies=(row_reply,), outcome=status)
 
 
-CANCEL_SUBSCRIPTION = SandboxOperation(
-    _answer_end,
-    refuse=lambda sandbox, call, reason: _end_reply(
-        call, message=sandbox.terms.refusal(reason), reason=reason
-    ),
-)
-
-_FIRST_DUE = f"""
-SELECT number, due_at, {COLUMNS} FROM contract JOIN subscription USING (recurring_id)
-WHERE charged_as = '' AND due_at <= ? ORDER BY due_at, recurring_id LIMIT 1
-"""  # noqa: S608 - our own names
+CANCEL_SUBSCRIPTION = SandboxOperation(_answer_end, refuse=_answer_end)
 
 
 def charge_what_is_due(sandbox: Sandbox) -> None:
     """Charge every contract whose end has come, in the order of time."""
-    now = sandbox.clock.now()
-    while due := sandbox.book.select(_FIRST_DUE, (now,)):
-        number, due_at, *values = due[0]
+    first_due = (
+        f"SELECT {COLUMNS} FROM subscription WHERE due_at <= ?"  # noqa: S608 - our own names
+        " ORDER BY due_at, recurring_id LIMIT 1"
+    )
+    while due := sandbox.book.select(first_due, (sandbox.clock.now(),)):
+        subscription = Subscription(*due[0])
         with sandbox.book.transaction():
-            _charge(sandbox, Subscription(*values), number=number, due_at=due_at)
+            _charge(sandbox, subscription, due_at=subscription.due_at or 0)
 
 
-def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at: int) -> None:
+def _charge(sandbox: Sandbox, subscription: Subscription, *, due_at: int) -> None:
     """One payment, authorised and captured by the gateway itself; the next contract follows."""
     book, amount = sandbox.book, subscription.amount
     # Told where its first payment told of itself.
     first = book.payment(subscription.transaction_id)
     payment = paid_at_once(
         book.next_number("payments"),
-        order_no=f"{subscription.recurring_id}-{number:05d}",
+        order_no=f"{subscription.recurring_id}-{subscription.contracts:05d}",
         merchant_id=subscription.merchant_id,
         account_id=subscription.account_id,
         currency=subscription.currency,
@@ -847,9 +827,4 @@ def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at
         for operation in ("authorise", "capture")
     )
     _notify_payment(sandbox, payment, at=due_at)
-    book.execute(
-        "UPDATE contract SET charged_as = ? WHERE recurring_id = ? AND number = ?",
-        (payment.transaction_id, subscription.recurring_id, number),
-    )
-    if subscription.state == ACTIVE:
-        _next_contract(book, subscription, number=number + 1)
+    book.write("subscription", [subscription.renewed()], kind=Subscription)

@@ -113,16 +113,11 @@ CREATE TABLE IF NOT EXISTS subscription (
     charges_max INTEGER NOT NULL,
     starts_at INTEGER NOT NULL,
     ends_at INTEGER NOT NULL,
+    contracts INTEGER NOT NULL,
+    due_at INTEGER,
     state TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS contract (
-    recurring_id TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    due_at INTEGER NOT NULL,
-    charged_as TEXT NOT NULL,
-    PRIMARY KEY (recurring_id, number)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS contract_due ON contract (due_at) WHERE charged_as = '';
+CREATE INDEX IF NOT EXISTS subscription_due ON subscription (due_at);
 
 -- Saved cards: ten digits and a month, enough to pay again in the sandbox.
 CREATE TABLE IF NOT EXISTS token (
