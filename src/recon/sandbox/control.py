@@ -96,18 +96,15 @@ class _Control:
         self.downloads = Downloads(sandbox)
 
     async def overview(self, request: Request) -> Response:
-        """The page for people."""
         return HTMLResponse(overview(self.sandbox, searched=request.query_params.get("q", "")))
 
     async def timeline(self, request: Request) -> Response:
-        """One transaction for people."""
         page = timeline(self.sandbox, transaction_id=request.path_params["transaction_id"])
         if page is None:
             return Response("no such transaction", status_code=HTTP_NOT_FOUND)
         return HTMLResponse(page)
 
     async def health(self, _request: Request) -> Response:
-        """Ready, and what stands here."""
         options, book = self.sandbox.options, self.sandbox.book
         shown = ("merchant", "account", "second_account", "profile", "capture_mode")
         return JSONResponse(
@@ -138,7 +135,6 @@ class _Control:
         )
 
     async def invariants(self, _request: Request) -> Response:
-        """What must be 0."""
         run_what_is_due(self.sandbox)
         return JSONResponse(self.sandbox.book.invariants())
 
@@ -149,7 +145,6 @@ class _Control:
         return _lines(notification_tables(self.sandbox.book))
 
     async def faults(self, _request: Request) -> Response:
-        """The plan in force, with how often each rule played."""
         planned = planned_faults(self.sandbox.book)
         return JSONResponse(
             {"rules": [entry.model_dump(exclude_defaults=True) for entry in planned]}
@@ -183,7 +178,6 @@ class _Control:
         return JSONResponse({"refused": ""})
 
     async def clock(self, _request: Request) -> Response:
-        """The virtual instant."""
         return JSONResponse({"now": iso(self.sandbox.clock.now())})
 
     async def move_clock(self, request: Request) -> Response:
@@ -206,26 +200,22 @@ class _Control:
         return JSONResponse({"now": now, "late_effects": late, "notification_attempts": attempts})
 
     async def reset(self, request: Request) -> Response:
-        """Begin again from the seed."""
         self.repopulate(self.sandbox)
         return await self.health(request)
 
     async def files(self, request: Request) -> Response:
-        """The page of business dates whose files can be had."""
         today = datetime.fromtimestamp(self.sandbox.clock.now(), UTC).date()
         days = [today - timedelta(days=back) for back in range(DAYS_SHOWN)]
         names = [f"{account}/{day}/" for day in days for account in self.sandbox.options.accounts]
         return _listed(request, "Files to download", names)
 
     async def files_of_day(self, request: Request) -> Response:
-        """The page of the files of one account and business date."""
         files = self._asked_for(self.downloads.of, request)
         day, account = request.path_params["day"], request.path_params["account"]
         title = f"Files of {day}, account {account}"
         return _no_file() if files is None else _listed(request, title, [*files], day=day)
 
     async def file(self, request: Request) -> Response:
-        """One file."""
         name = request.path_params["name"]
         text = (self._asked_for(self.downloads.of, request) or {}).get(name)
         if text is None:

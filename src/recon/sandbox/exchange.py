@@ -172,7 +172,7 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
         "late",
         at=(real_seconds() if rule.on_real_clock else call.now) + rule.lasting,
         on_real_clock=rule.on_real_clock,
-        log_id=call.request_log_id,
+        request_log_id=call.request_log_id,
         operation=call.operation,
         body=body.decode(),
         client_ip=call.client_ip,
@@ -189,19 +189,14 @@ def run_what_is_due(sandbox: Sandbox) -> int:
             book.execute("DELETE FROM agenda WHERE number = ?", (number,))
             if kind == "flip":
                 take_back(sandbox, **json.loads(what))
-            else:
-                _take_late(sandbox, at=now if on_real_clock else int(due_at), **json.loads(what))
+                continue
+            late = json.loads(what)
+            fields, _ = parse_body(late.pop("body").encode())
+            call = Call(fields=fields or {}, now=now if on_real_clock else int(due_at), **late)
+            reply = OPERATIONS[call.operation].played(sandbox, call)
+            row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
+            book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
     return len(due)
-
-
-def _take_late(
-    sandbox: Sandbox, *, at: int, log_id: str, operation: str, body: str, client_ip: str
-) -> None:
-    fields, _ = parse_body(body.encode())
-    call = Call(operation, fields or {}, client_ip, log_id, at)
-    reply = OPERATIONS[operation].played(sandbox, call)
-    row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
-    sandbox.book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
 
 
 Row = dict[str, Any]

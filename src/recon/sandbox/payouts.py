@@ -70,17 +70,34 @@ def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
     number = book.next_number("payments")
     transaction_id = transaction_id_of(call.now, number=number)
     if not failure:
-        _pay(sandbox, call, paid=paid, transaction_id=transaction_id)
+        book.execute(
+            "INSERT INTO paid_out VALUES (?, ?, ?)"
+            " ON CONFLICT (account_id, currency) DO UPDATE SET amount = amount + excluded.amount",
+            (account_id, source, paid),
+        )
+        effect = Effect(
+            "payout",
+            "api",
+            **call.texts("merchant_id", "account_id", "request_id"),
+            order_no="",
+            transaction_id=transaction_id,
+            currency=currency,
+            amount=amount,
+            committed_at=call.now,
+            request_log_id=call.request_log_id,
+        )
+        book.append_effects([effect])
     failure_type, _, failure_reason = failure.partition(":")
     status = FAILED if failure else COMPLETED
+    moment = datetime.fromtimestamp(call.now, UTC).strftime("%Y-%m-%dT%H:%M:%S%z")
     # As numbers, as the document shows those of the record.
     content = _echo(call) | {
         "amount_beneficiary_receives": Money.of_minor_units(received, currency=currency).amount,
         "amount_payer_pays": Money.of_minor_units(paid, currency=source).amount,
         "fee_amount": Money.of_minor_units(fee, currency=fee_currency).amount,
         "fee_currency": fee_currency,
-        "created_at": _moment(call.now),
-        "last_updated_at": _moment(call.now),
+        "created_at": moment,
+        "last_updated_at": moment,
         "failure_reason": failure_reason,
         "failure_type": failure_type,
         "payer_id": f"P{account_id}",
@@ -100,11 +117,6 @@ def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
     )
     row_reply = RowReply(transaction_id, "", status, failure)
     return OperationReply(content, row_replies=(row_reply,), outcome=status)
-
-
-def _moment(instant: int) -> str:
-    """An instant as the record of a payout writes it: `2026-11-20T22:00:00+0000`."""
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
 def _unfit(sandbox: Sandbox, call: Call) -> str:
@@ -137,26 +149,6 @@ def _leaves(sandbox: Sandbox, call: Call) -> int:
     rate = rates.get(source, Decimal(1)) / rates.get(currency, Decimal(1))
     exchanged = Money.of_minor_units(amount, currency=currency).amount * rate
     return Money(round(exchanged, exponent(source)), source).minor_units
-
-
-def _pay(sandbox: Sandbox, call: Call, *, paid: int, transaction_id: str) -> None:
-    sandbox.book.execute(
-        "INSERT INTO paid_out VALUES (?, ?, ?)"
-        " ON CONFLICT (account_id, currency) DO UPDATE SET amount = amount + excluded.amount",
-        (call.text("account_id"), _source_currency(call), paid),
-    )
-    effect = Effect(
-        operation="payout",
-        origin="api",
-        **call.texts("merchant_id", "account_id", "request_id"),
-        order_no="",
-        transaction_id=transaction_id,
-        currency=call.text("payment_currency"),
-        amount=_amount(call),
-        committed_at=call.now,
-        request_log_id=call.request_log_id,
-    )
-    sandbox.book.append_effects([effect])
 
 
 def _echo(call: Call) -> dict[str, Any]:
