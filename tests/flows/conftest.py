@@ -190,7 +190,7 @@ def _show(played: PlayedNight, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put in the place of what a flow reads of a night at its end what the test says."""
     stand_ins: dict[str, Callable[..., object]] = {
         "breaks_of": played.breaks_of,
-        "standing_lines": lambda _run_id, **_: ["## Money", ""],
+        "status_lines": lambda _run_id, **_: ["## Money", ""],
         "totals_of": lambda _run_id, **_: played.totals,
         "waiting_for_people": lambda _: played.waiting,
     }
