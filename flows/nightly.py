@@ -1,12 +1,12 @@
 """Flow `nightly`: one night of one account, step by step, as Prefect shows and schedules it.
 
-The order of the steps is `recon.steps.night.whole_night.ORDER`, the lock is a row in recon's own
-database, the journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the
-same steps without it.
+The order of the steps is `recon.model.nights.STEPS`, the lock is a row in recon's own database, the
+journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the same steps
+without it.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -29,18 +29,8 @@ from flows.night_date import business_date_of_run, refuse_schedule, run_name
 from flows.outcome import FAILED, MEANS, as_text, end_of, state_of, state_of_held
 from recon.config.settings import load_file_settings
 from recon.model.errors import NightHeldError
-from recon.model.nights import Mode, NightRequest, StepSummary
-from tasks.night_tasks import (
-    echo,
-    ingest,
-    keeping_workers,
-    opened_environment,
-    query,
-    reconcile,
-    report,
-    sentences_only,
-    settle,
-)
+from recon.model.nights import NIGHT, Mode, NightPlan, NightRequest, StepSummary
+from tasks.night_tasks import TASKS, echo, keeping_workers, opened_environment, sentences_only
 
 if TYPE_CHECKING:
     from recon.config.retention import NightSchedule
@@ -66,16 +56,6 @@ def night_workers() -> Iterator[None]:
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
 Reason = Annotated[str, Field(max_length=300)]
 
-TASKS: Mapping[str, Callable[[str], StepSummary]] = {
-    "ingest": ingest,
-    "query": lambda run_id: query(run_id, phase="baseline"),
-    "settle": settle,
-    "query again": lambda run_id: query(run_id, phase="after"),
-    "reconcile": reconcile,
-    "report": report,
-}
-"""The task of each step of `recon.steps.night.whole_night.ORDER`, by its name there."""
-
 
 @flow(name="nightly", flow_run_name=run_name, retries=0, persist_result=False)
 @as_text(refused=FAILED)
@@ -99,8 +79,6 @@ def nightly(
         opening: Tick it for the first live night of an account whose rules name no opening date.
         skip_reason: Where the night before is missing and is not to be run first, say why.
     """
-    from recon.steps.night.whole_night import STEP_NAMES
-
     with sentences_only("nightly"):
         refuse_schedule("mode", declared=partial(_schedule, f"{merchant_id}/{account_id}"))
         day = business_date or business_date_of_run()
@@ -114,12 +92,9 @@ def nightly(
         )
         artifacts = Artifacts(request)
         try:
-            with _held(request) as run_id:
-                summaries = walk(STEP_NAMES, run_id, artifacts=artifacts)
+            return ended(*walk(request, plan=NIGHT, artifacts=artifacts), artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
-        index(request)
-        return ended(run_id, summaries=summaries, artifacts=artifacts)
 
 
 def _schedule(account: str) -> "NightSchedule | None":
@@ -127,40 +102,31 @@ def _schedule(account: str) -> "NightSchedule | None":
     return declared.schedule if declared else None
 
 
-@contextmanager
-def _held(request: NightRequest) -> Iterator[str]:
-    """The id of the run that holds the night in recon's database, not in Prefect.
+def walk(
+    request: NightRequest, *, plan: NightPlan, artifacts: Artifacts
+) -> tuple[str, list[StepSummary]]:
+    """Carry out a plan: the run's id, and what each step did.
 
-    How it ended is told to people when the account is free again.
+    The run is held in recon's database, not in Prefect; all steps have the same workers. After a
+    night comes one workbook over all accounts; without it the night stands.
     """
-    from recon.steps.night.notices import notifying
-    from recon.steps.night.whole_night import hold
-
-    with (
-        opened_environment() as environment,
-        notifying(environment, echo=echo) as night,
-        hold(request, environment=environment) as night.run_id,
-    ):
-        yield night.run_id
-
-
-def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[StepSummary]:
-    """Do these steps of a run that is held, by the same workers, shown as they are done."""
-    summaries = []
-    with night_workers(), artifacts.progress(names) as step_done:
-        for name in names:
-            summaries.append(TASKS[name](run_id))
-            step_done(summaries[-1].sentence)
-    return summaries
-
-
-def index(request: NightRequest) -> None:
-    """One workbook over all accounts, beside the night's own; without it the night stands."""
     from recon.steps.night.monitor import index_after
-    from reports.workbook_io import index as write
+    from recon.steps.night.whole_night import hold
+    from reports.workbook_io import index
 
+    summaries = []
     with opened_environment() as environment:
-        index_after(request, environment=environment, write=write, echo=echo)
+        with (
+            hold(request, environment=environment, plan=plan, echo_error=echo) as run_id,
+            night_workers(),
+            artifacts.progress(plan.steps) as step_done,
+        ):
+            for name in plan.steps:
+                summaries.append(TASKS[name](run_id))
+                step_done(summaries[-1].sentence)
+        if plan.part is None:
+            index_after(request, environment=environment, write=index, echo=echo)
+    return run_id, summaries
 
 
 def waiting_for_people(environment: "Environment") -> int:
@@ -170,7 +136,7 @@ def waiting_for_people(environment: "Environment") -> int:
     return len(waiting(environment).wanted.items)
 
 
-def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:
+def ended(run_id: str, summaries: Sequence[StepSummary], *, artifacts: Artifacts) -> State[Any]:
     """Leave what people need of a night on its page; its last state."""
     last = summaries[-1]
     end = end_of(last)

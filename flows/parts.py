@@ -18,7 +18,7 @@ from prefect.states import Completed, Failed
 
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
-from flows.nightly import TASKS, GatewayId, ended, index, walk
+from flows.nightly import GatewayId, ended, walk
 from flows.outcome import (
     ANOTHER_RESULT,
     FAILED,
@@ -29,8 +29,8 @@ from flows.outcome import (
     state_of_part,
 )
 from recon.model.errors import NightHeldError, UsageError
-from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from tasks.night_tasks import echo, opened_environment, sentences_only
+from recon.model.nights import FINISH, PLANS, Mode, NightRequest, Part
+from tasks.night_tasks import TASKS, opened_environment, sentences_only
 
 ARGS = """
 
@@ -75,46 +75,28 @@ def _form(
 
 def _part(part: Part, account: Account, business_date: date | None, mode: Mode) -> State[Any]:
     """Hold the account, do the steps of the part, and leave their sentences on the page."""
-    day = business_date or _next_of(part, account=account)
-    request = NightRequest(*account, day, mode)
-    artifacts = Artifacts(request, part=part.value)
-    summaries = _walk(part, request=request, artifacts=artifacts)
+    from recon.steps.night.whole_night import moved_since, next_night
+
+    day = business_date or business_date_of_run()
+    with opened_environment() as environment:
+        if part is Part.INGEST and not business_date:
+            day = next_night(account, last_closed=day, environment=environment)
+        request = NightRequest(*account, day, mode)
+        artifacts = Artifacts(request, part=part.value)
+        run_id, summaries = walk(request, plan=PLANS[part], artifacts=artifacts)
+        if part is Part.QUERY:
+            moved = moved_since(run_id, environment=environment)
+            rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
+            artifacts.changes(rows, total=len(rows))
     state = state_of_part(part, summaries=summaries, live=request.mode is Mode.LIVE)
     artifacts.summary(verdict=str(state.name), summaries=summaries)
     artifacts.ended_as(str(state.name))
     return state
 
 
-def _next_of(part: Part, *, account: Account) -> date:
-    """The business date of a part whose form named none."""
-    from recon.steps.night.whole_night import next_night
-
-    day = business_date_of_run()
-    if part is not Part.INGEST:
-        return day
-    with opened_environment() as environment:
-        return next_night(account, last_closed=day, environment=environment)
-
-
-def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[StepSummary]:
-    from recon.steps.night.whole_night import STEPS_OF_PARTS, hold, moved_since
-
-    with (
-        opened_environment() as environment,
-        hold(request, environment=environment, part=part) as run_id,
-    ):
-        summaries = walk(STEPS_OF_PARTS[part], run_id, artifacts=artifacts)
-        if part is Part.QUERY:
-            moved = moved_since(run_id, environment=environment)
-            rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
-            artifacts.changes(rows, total=len(rows))
-    return summaries
-
-
 def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[Any]:
     """The stopped night brought to its end, told and shown as a night is; else it is compared."""
-    from recon.steps.night.notices import notifying
-    from recon.steps.night.whole_night import LAST_STEPS, hold_stopped, is_stopped
+    from recon.steps.night.whole_night import is_stopped
 
     request = NightRequest(*account, business_date or business_date_of_run(), Mode.LIVE)
     with opened_environment() as environment:
@@ -122,14 +104,7 @@ def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[
     if not stopped:
         return _compared(request)
     artifacts = Artifacts(request)
-    with (
-        opened_environment() as environment,
-        notifying(environment, echo=echo) as night,
-        hold_stopped(request, environment=environment) as night.run_id,
-    ):
-        summaries = walk(LAST_STEPS, night.run_id, artifacts=artifacts)
-    index(request)
-    return ended(night.run_id, summaries=summaries, artifacts=artifacts)
+    return ended(*walk(request, plan=FINISH, artifacts=artifacts), artifacts=artifacts)
 
 
 def _compared(request: NightRequest) -> State[Any]:

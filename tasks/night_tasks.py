@@ -6,11 +6,10 @@ The weight of a step is loaded when it runs, not when its flow is looked at.
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
@@ -21,7 +20,7 @@ from prefect.logging.loggers import PrefectLogAdapter
 
 from recon.config.cluster import Workers
 from recon.model.errors import Defect, ReconError, StoreLockedError
-from recon.model.nights import StepSummary
+from recon.model.nights import STEPS, StepSummary
 from recon.privacy.shown_text import for_people
 
 if TYPE_CHECKING:
@@ -35,26 +34,6 @@ NIGHT_LOG = "night"
 """Child of Prefect's run loggers that carries the sentences for people."""
 
 _KEPT: ContextVar[Workers | None] = ContextVar("workers of the flow", default=None)
-
-Step = Callable[..., StepSummary]
-"""`(run_id, *, environment, ...) -> StepSummary`."""
-
-
-def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> StepSummary:
-    """Run one step of a night in an environment opened from the process's variables.
-
-    `stage` is its name in the figures of the night; without it the step's own.
-
-    Raises:
-        ReconError: what the step could not continue from, one sentence without payload.
-    """
-    from recon.steps.runtime.night_end import measured
-
-    with sentences_only(step.__name__), opened_environment() as environment:
-        do = partial(step, run_id, environment=environment, **options)
-        summary = measured(stage or step.__name__, do, run_id=run_id, environment=environment)
-    echo(summary.sentence)
-    return summary
 
 
 @contextmanager
@@ -124,48 +103,35 @@ READ: dict[str, Any] = ONCE | {
     "retry_delay_seconds": RETRY_DELAYS_SECONDS,
     "retry_condition_fn": worth_another_try,
 }
+NEVER_AGAIN = frozenset({"settle", "reconcile"})
+"""Steps that Prefect does not try again: what is still to be sent only the journal decides."""
 
 
-@task(task_run_name="ingest", **READ)
-def ingest(run_id: str) -> StepSummary:
-    """Read the inbox of the run's account; safe to repeat, files are known by their content."""
-    from recon.steps.files.ingest import ingest as step
+def _task_of(name: str) -> Task[[str], StepSummary]:
+    """The step of this name as a task: the id of a run goes in, a summary comes out."""
 
-    return run_step(step, run_id=run_id)
+    def step(run_id: str) -> StepSummary:
+        from recon.steps.night.report import Workbooks
+        from recon.steps.night.whole_night import walk
+        from reports.reading.workbook_check import sheet_totals
+        from reports.workbook import write_workbook
 
+        done: list[StepSummary] = []
+        with sentences_only(name), opened_environment() as environment:
+            walk(
+                [name],
+                run_id,
+                environment=environment,
+                workbooks=Workbooks(write=write_workbook, totals=sheet_totals),
+                progress=done.append,
+            )
+        echo(done[0].sentence)
+        return done[0]
 
-@task(task_run_name="query {phase}", **READ)
-def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
-    """Ask the gateway about the run's orders; safe to repeat, only reads travel."""
-    from recon.steps.night.query import query as step
-
-    stage = "query" if phase == "baseline" else "query again"
-    return run_step(step, run_id=run_id, stage=stage, phase=phase)
-
-
-@task(task_run_name="settle", **ONCE)
-def settle(run_id: str) -> StepSummary:
-    """Send what is approved and not yet sent; the journal, not Prefect, decides what that is."""
-    from recon.steps.night.whole_night import settle as step
-
-    return run_step(step, run_id=run_id)
-
-
-@task(task_run_name="reconcile", **ONCE)
-def reconcile(run_id: str) -> StepSummary:
-    """Compare the three sources of the run and store breaks, totals and verdict."""
-    from recon.steps.compare.reconcile import reconcile as step
-
-    return run_step(step, run_id=run_id)
+    step.__name__ = step.__qualname__ = name.replace(" ", "_")
+    how = ONCE if name in NEVER_AGAIN else READ
+    return task(name=name, task_run_name=name, **how)(step)
 
 
-@task(task_run_name="report", **READ)
-def report(run_id: str) -> StepSummary:
-    """Write the workbook of the run; figures `workbook` (path) and `verdict`."""
-    from recon.steps.night.report import Workbooks
-    from recon.steps.night.report import report as step
-    from reports.reading.workbook_check import sheet_totals
-    from reports.workbook import write_workbook
-
-    workbooks = Workbooks(write=write_workbook, totals=sheet_totals)
-    return run_step(step, run_id=run_id, workbooks=workbooks)
+TASKS: Mapping[str, Task[[str], StepSummary]] = {name: _task_of(name) for name in STEPS}
+"""The task of each step of a night."""

@@ -28,6 +28,7 @@ from recon.cli.commands import ending_of
 from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest
+from recon.model.terms import Verdict
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
 from recon.steps.runtime.environment import Environment, environment_of
@@ -96,12 +97,13 @@ def _night(order: dict[str, Any], *, say: Callable[[str], object] = str) -> int:
         request = _request(order, environment=environment)
         if order.get("money_only"):
             return _money(request, environment=environment)
-        verdict = night.run(
+        ended = night.run(
             request,
             environment=environment,
             workbooks=PLAIN,
             progress=lambda _: None,
         )
+        verdict = Verdict(ended.verdict)
         say(f"{verdict}\n")
     return verdict.exit_code
 

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from flows import nightly  # bound before its steps are played
 from flows.deployments import pool_text
 from flows.serve import PrefectServer, prefect_variables
 from recon.model.errors import ReconError
-from recon.model.nights import NightRequest, Part, StepSummary
+from recon.model.nights import NightPlan, NightRequest, StepSummary
 from recon.model.terms import ControlTotal
 from tests.flows.prefect_api import prefect_server
 
@@ -32,12 +32,6 @@ collect_ignore = [name for variable, name in ON_REQUEST.items() if not os.enviro
 
 ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"
-STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
-SIMPLE_STEPS = {
-    "files.ingest": "ingest",
-    "night.whole_night": "settle",
-    "compare.reconcile": "reconcile",
-}
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
@@ -111,10 +105,9 @@ class PlayedNight:
     totals: tuple[ControlTotal, ...] = ()
     done: list[str] = field(default_factory=list)
     requests: list[NightRequest] = field(default_factory=list)
-    parts: list[Part | None] = field(default_factory=list)
+    plans: list[NightPlan] = field(default_factory=list)
     stopped: bool = False
     indexed: list[NightRequest] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
     unreported: str = ""
     waiting: int = 0
 
@@ -129,27 +122,44 @@ class PlayedNight:
 
     @contextmanager
     def hold(
-        self, request: NightRequest, *, environment: object, part: Part | None = None
+        self,
+        request: NightRequest,
+        *,
+        environment: object,
+        plan: NightPlan,
+        echo_error: Callable[[str], None],
     ) -> Iterator[str]:
-        """Stands for recon.steps.night.whole_night.hold, and for that of a stopped night."""
-        self.parts.append(part)
+        """Stands for recon.steps.night.whole_night.hold; people hear of a night that was held."""
+        self.plans.append(plan)
         assert environment is self
         self.requests.append(request)
         if self.held:
             raise self.held
-        yield RUN_ID
-
-    @contextmanager
-    def telling(self, environment: object, *, say: Callable[[str], None]) -> Iterator[object]:
-        """Stands for recon.steps.night.notices.telling; notes the run that people hear of."""
-        assert environment is self
-        ended = SimpleNamespace(run_id="")
         try:
-            yield ended
+            yield RUN_ID
         finally:
-            self.told.append(ended.run_id)
-            if self.unreported:
-                say(self.unreported)
+            if plan.part is None and self.unreported:
+                echo_error(self.unreported)
+
+    def walk(
+        self,
+        names: list[str],
+        run_id: str,
+        *,
+        environment: object,
+        workbooks: object,
+        progress: Callable[[StepSummary], None],
+    ) -> None:
+        """Stands for recon.steps.night.whole_night.walk: each step is noted, or fails."""
+        assert (run_id, environment) == (RUN_ID, self)
+        assert workbooks == {"write": "writer", "totals": "reader"}
+        for name in names:
+            self.done.append(name)
+            if name in self.failing:
+                raise self.failing[name]
+            figures = {"verdict": self.verdict, "end": self.verdict, "workbook": str(self.workbook)}
+            told = figures if name == "report" else {}
+            progress(StepSummary(name, f"{name} did its work.", told))
 
     def breaks_of(self, run_id: str, *, environment: object) -> tuple[list[dict[str, str]], int]:
         """Stands for flows.artifacts.breaks_of: what the store has of the run."""
@@ -162,28 +172,6 @@ class PlayedNight:
         """Stands for recon.steps.night.monitor.index_after."""
         assert (environment, write, callable(say)) == (self, "index writer", True)
         self.indexed.append(request)
-
-    def step(self, name: str, **figures: str) -> StepSummary:
-        """One step, noted; fails when the test says so."""
-        self.done.append(name)
-        if name in self.failing:
-            raise self.failing[name]
-        return StepSummary(name, f"{name} did its work.", figures)
-
-
-def _by_themselves(played: PlayedNight) -> dict[str, dict[str, object]]:
-    """What stands for the parts of a night, and for one that is brought to its end."""
-    money = ("query", "settle", "query again")
-    return {
-        "recon.steps.night.whole_night": {
-            "STEPS_OF_PARTS": dict(zip(Part, (("ingest",), ("query",), money, money), strict=True)),
-            "next_night": lambda *_, **__: date(2026, 11, 22),
-            "moved_since": lambda *_, **__: (),
-            "LAST_STEPS": ("reconcile", "report"),
-            "hold_stopped": played.hold,
-            "is_stopped": lambda *_, **__: played.stopped,
-        },
-    }
 
 
 def _show(played: PlayedNight, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,35 +198,17 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
         vars(stand_in).update(vars(import_module(module)) | names)
         monkeypatch.setitem(sys.modules, module, stand_in)
 
-    def simple(name: str) -> Callable[..., StepSummary]:
-        def step(run_id: str, *, environment: object) -> StepSummary:
-            assert (run_id, environment) == (RUN_ID, played)
-            return played.step(name)
-
-        return step
-
-    def query(_run_id: str, *, phase: str, environment: object) -> StepSummary:
-        assert environment is played
-        return played.step({"baseline": "query", "after": "query again"}[phase])
-
-    def report(_run_id: str, *, environment: object, workbooks: dict[str, object]) -> StepSummary:
-        assert environment is played
-        assert workbooks == {"write": "writer", "totals": "reader"}
-        return played.step(
-            "report", verdict=played.verdict, end=played.verdict, workbook=str(played.workbook)
-        )
-
     put("recon.steps.runtime.environment", environment_of=played.environment_of, system_clock=clock)
-    put("recon.steps.night.whole_night", hold=played.hold, STEP_NAMES=STEPS)
-    for module, names in _by_themselves(played).items():
-        put(module, **names)
-    put("recon.steps.night.notices", notifying=played.telling)
-    put("recon.steps.runtime.night_end", measured=lambda _name, do, **_: do())
-    put("recon.steps.night.query", query=query)
-    put("recon.steps.night.report", report=report, Workbooks=dict)
-    for module, name in SIMPLE_STEPS.items():
-        put(f"recon.steps.{module}", **{name: simple(name)})
+    put(
+        "recon.steps.night.whole_night",
+        hold=played.hold,
+        walk=played.walk,
+        next_night=lambda *_, **__: date(2026, 11, 22),
+        moved_since=lambda *_, **__: (),
+        is_stopped=lambda *_, **__: played.stopped,
+    )
     put("recon.steps.night.monitor", index_after=played.index_after)
+    put("recon.steps.night.report", Workbooks=dict)
     put("reports.workbook_io", index="index writer", drawings=None)
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")

@@ -8,7 +8,7 @@ import pytest
 
 from flows.serve import PrefectServer
 from recon.model.errors import Defect, GateClosedError, NightHeldError
-from recon.model.nights import Mode, NightRequest
+from recon.model.nights import NIGHT, Mode, NightRequest
 from recon.model.terms import End
 from tests.flows.flow_in_process import run_nightly
 
@@ -57,7 +57,7 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     assert night.done == ["ingest", "query", "settle", "query again", "reconcile", "report"]
     assert night.requests == [REQUEST]
     assert sentences == [*(f"{name} did its work." for name in night.done), night.unreported]
-    assert night.told == ["run-1"]
+    assert night.plans == [NIGHT]
     assert night.indexed == [REQUEST]
     run = last_run(server)
     assert run.name == "nightly 100042/100042001 2026-11-20 live · BREAKS OPEN"

@@ -9,11 +9,9 @@ import pytest
 
 from flows.artifacts import Artifacts
 from flows.nightly import night_workers, walk
-from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from recon.steps.night.whole_night import LAST_STEPS, STEPS_OF_PARTS
+from recon.model.nights import FINISH, NIGHT, PLANS, Mode, NightPlan, NightRequest, StepSummary
 from tasks.night_tasks import opened_environment
 
-STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 CLUSTER = (
     'address = "tls://127.0.0.1:1"\n'
     'ca_file = "ca.pem"\ncertificate_file = "dask.pem"\nkey_file = "dask-key.pem"\n'
@@ -37,9 +35,9 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("names", [(*STEPS,), (*STEPS_OF_PARTS[Part.SETTLE],), (*LAST_STEPS,)])
+@pytest.mark.parametrize("plan", [NIGHT, PLANS["settle"], FINISH])
 def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
-    config: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+    config: Path, monkeypatch: pytest.MonkeyPatch, plan: NightPlan
 ) -> None:
     """Whichever steps a flow walks, all are given the same workers, and none is left behind."""
     (config / "cluster.toml").write_text(CLUSTER)
@@ -50,16 +48,17 @@ def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
             given.append(workers)
         return StepSummary("step", run_id)
 
-    monkeypatch.setattr("flows.nightly.TASKS", dict.fromkeys(names, step))
+    monkeypatch.setattr("flows.nightly.TASKS", dict.fromkeys(plan.steps, step))
     monkeypatch.setattr(Artifacts, "progress", lambda *_, **__: nullcontext(lambda _: None))
+    held = "recon.steps.night.whole_night.hold"
+    monkeypatch.setattr(held, lambda *_, **__: nullcontext("run-1"))
+    monkeypatch.setattr("recon.steps.night.monitor.index_after", lambda *_, **__: None)
+    request = NightRequest("1", "2", date(2026, 11, 20), Mode.DRY_RUN)
 
-    walk(
-        names,
-        "run-1",
-        artifacts=Artifacts(NightRequest("1", "2", date(2026, 11, 20), Mode.DRY_RUN)),
-    )
+    _, summaries = walk(request, plan=plan, artifacts=Artifacts(request))
 
-    assert len(given) == len(names)
+    assert [summary.sentence for summary in summaries] == ["run-1"] * len(plan.steps)
+    assert len(given) == len(plan.steps)
     assert given[0] is not None
     assert {id(workers) for workers in given} == {id(given[0])}
     with opened_environment() as workers:

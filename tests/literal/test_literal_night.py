@@ -85,12 +85,13 @@ class Shop:
         """A live night by the real steps, with a real workbook."""
         self.told = []
         with self.opened(day) as opened:
-            return night.run(
+            ended = night.run(
                 NightRequest(MERCHANT, ACCOUNT, date.fromisoformat(day), Mode.LIVE),
                 environment=opened,
                 workbooks=workbooks(),
                 progress=self.told.append,
             )
+            return Verdict(ended.verdict)
 
     def instruct(self, name: str, *rows: dict[str, str]) -> None:
         """An instruction file in the inbox."""

@@ -9,16 +9,14 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Failed
 
 from recon.model.errors import Defect, GateClosedError, StoreLockedError
-from tasks import night_tasks
-from tasks.night_tasks import echo, sentences_only, worth_another_try
-
-STEPS = ("ingest", "query", "settle", "reconcile", "report")
+from recon.model.nights import STEPS
+from tasks.night_tasks import TASKS, echo, sentences_only, worth_another_try
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_task_is_never_cached_and_never_stores_what_it_returns(name: str) -> None:
     """A cached or replayed result would stand for work that was not done."""
-    task = getattr(night_tasks, name)
+    task = TASKS[name]
 
     assert task.name == name
     assert task.cache_policy == NO_CACHE
@@ -27,10 +25,9 @@ def test_a_task_is_never_cached_and_never_stores_what_it_returns(name: str) -> N
 
 def test_money_is_never_sent_again_by_prefect() -> None:
     """Only the journal decides what is sent; Prefect retries reads alone."""
-    from tasks.night_tasks import query, settle
+    retries = {name: task.retries for name, task in TASKS.items()}
 
-    assert settle.retries == 0
-    assert query.retries == 2
+    assert retries == dict.fromkeys(STEPS, 2) | {"settle": 0, "reconcile": 0}
 
 
 @pytest.mark.parametrize(

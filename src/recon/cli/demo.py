@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.output import echo, progress_of
+from recon.model.nights import STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,15 +112,14 @@ def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[
     """The newest night again, or those that are left up to a date; the figures of the last."""
     from recon.cli.demo_work import days_after, recall, whole_night
     from recon.cli.night_choices import date_of
-    from recon.steps.night.whole_night import STEP_NAMES
 
     *before, newest = days_after(memory, to=date_of(to)) if to else [None]
     for day in before:
-        with progress_of(["prepare", *STEP_NAMES]) as report:
+        with progress_of(["prepare", *STEPS]) as report:
             end = whole_night(folder, memory, report=report, day=day)["end"]
         echo(f"{end}: night of {day}")
         memory = recall(folder) or memory
-    with progress_of(["prepare", *STEP_NAMES]) as report:
+    with progress_of(["prepare", *STEPS]) as report:
         return whole_night(folder, memory, report=report, day=newest)
 
 

@@ -433,7 +433,7 @@ def whole_night(
         request = NightRequest(
             ACCOUNT.merchant_id, ACCOUNT.account_id, ready.business_date, Mode.LIVE
         )
-        figures = played(request, variables={**_of_others(), **ready.variables}, report=report)
+        _, figures = played(request, variables={**_of_others(), **ready.variables}, report=report)
     remember(demo, replace(recall(demo) or memory, played=ready.business_date.isoformat()))
     return figures
 

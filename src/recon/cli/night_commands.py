@@ -23,7 +23,7 @@ from recon.cli.night_choices import (
     run_of,
 )
 from recon.cli.output import AsJson, Echo, echo, echo_error, progress_of, show, show_json
-from recon.model.nights import Mode, NightRequest, Part
+from recon.model.nights import NIGHT, PLANS, Mode, NightPlan, NightRequest, Part
 from recon.model.terms import Verdict
 
 if TYPE_CHECKING:
@@ -241,68 +241,63 @@ def nightly(
     again, and tells what is shown otherwise than in the night; settle and payouts ask, pass the
     gate and send what is approved; finish compares and reports a stopped night from what is stored.
     """
-    sends = only in {None, "settle", "payouts"}
-    if (only and (opening or skip)) or (live is not None and not sends):
+    plan = PLANS[only] if only else NIGHT
+    if (only and (opening or skip)) or (live is not None and (plan.resumes or not plan.sends)):
         msg = "--opening and --skip are of a whole night, --live and --dry-run of what sends"
         raise typer.BadParameter(msg)
-    if only not in {None, "finish"}:
-        _run_part(Part(only), (merchant, account), business_date, live=live)
-        return
-    from recon.steps.night import whole_night as night
-
     day = closed_day(business_date)
-    mode = Mode.LIVE if only else mode_of(live)
+    mode = mode_of(live) if plan.sends else Mode.LIVE if plan.resumes else Mode.DRY_RUN
+    if plan.part is Part.INGEST and not business_date:
+        from recon.steps.night.whole_night import next_night
+
+        with opened() as environment:
+            day = next_night((merchant, account), last_closed=day, environment=environment)
     request = NightRequest(merchant, account, day, mode, opening=opening, skip=skip.strip())
-    run, steps = (night.finish, night.LAST_STEPS) if only else (night.run, night.STEP_NAMES)
-    with progress_of(steps) as report:
-        figures = played(request, variables=os.environ, report=report, run=run)
+    with progress_of(plan.steps) as report:
+        run, figures = played(request, variables=os.environ, report=report, plan=plan)
+    if plan.part:
+        _end_part(run, figures, part=plan.part)
+        return
     dry = " (dry run, nothing was sent)" * (mode is Mode.DRY_RUN)
     end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
 
 
 def played(
-    request: NightRequest,
-    *,
-    variables: Mapping[str, str],
-    report: Echo,
-    run: Callable[..., object] | None = None,
-) -> dict[str, int | str]:
-    """One whole night in this process, and the workbook over all accounts; its figures.
+    request: NightRequest, *, variables: Mapping[str, str], report: Echo, plan: NightPlan = NIGHT
+) -> "tuple[Run, dict[str, int | str]]":
+    """A night, or a part, in this process, and the workbook over all accounts: run and figures.
 
     Args:
         request: which night.
         variables: of the environment.
         report: takes the sentence of each step.
-        run: what plays it; without it the night from its beginning.
+        plan: what of the night is done.
     """
     from recon.model.uptime import look_past_loaded
     from recon.steps.night.monitor import index_after
-    from recon.steps.night.whole_night import run as whole_night
+    from recon.steps.night.whole_night import run
     from recon.steps.runtime.environment import environment_of, system_clock
     from reports.workbook_io import index, workbooks
 
     look_past_loaded()
     figures: dict[str, int | str] = {}
-    with environment_of(variables, clock=system_clock) as environment:
-        (run or whole_night)(
-            request,
-            environment=environment,
-            workbooks=workbooks(),
-            progress=_progress(figures, report=report),
-            echo_error=echo_error,
-        )
-        index_after(request, environment=environment, write=index, echo=echo)
-    return figures
-
-
-def _progress(figures: dict[str, int | str], *, report: Echo) -> "Callable[[StepSummary], None]":
-    """What hears of each step that is done: its figures are kept, its sentence is told."""
 
     def progress(summary: "StepSummary") -> None:
         figures.update(summary.figures)
         report(summary.sentence)
 
-    return progress
+    with environment_of(variables, clock=system_clock) as environment:
+        ended = run(
+            request,
+            environment=environment,
+            workbooks=workbooks(),
+            progress=progress,
+            plan=plan,
+            echo_error=echo_error,
+        )
+        if plan.part is None:
+            index_after(request, environment=environment, write=index, echo=echo)
+    return ended, figures
 
 
 def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
@@ -447,46 +442,20 @@ CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""
 
 
-def _run_part(
-    part: Part, account: tuple[str, str], business_date: str, *, live: bool | None
-) -> None:
-    """Run a part by itself, and say what it did and what it left for a person.
+def _end_part(run: "Run", figures: Mapping[str, int | str], *, part: Part) -> None:
+    """Say what a part did, and what it left for a person.
 
     Raises:
         typer.Exit: files were refused, money is in doubt, or sending stopped.
     """
-    from recon.steps.night.whole_night import (
-        SENDS,
-        STEPS_OF_PARTS,
-        moved_since,
-        next_night,
-        run_part,
-    )
+    from recon.steps.night.whole_night import moved_since
     from recon.steps.runtime.night_end import undone_by
-    from recon.store.nights import runs
-    from reports.workbook_io import workbooks
 
-    day = closed_day(business_date)
-    mode = mode_of(live) if part in SENDS else Mode.DRY_RUN
-    figures: dict[str, int | str] = {}
     with opened() as environment:
-        if part is Part.INGEST and not business_date:
-            day = next_night(account, last_closed=day, environment=environment)
-        with progress_of(STEPS_OF_PARTS[part]) as report:
-            run_id = run_part(
-                NightRequest(*account, day, mode),
-                part=part,
-                environment=environment,
-                workbooks=workbooks(),
-                progress=_progress(figures, report=report),
-            )
-        moved = moved_since(run_id, environment=environment) if part is Part.QUERY else ()
-        with environment.store.reading() as connection:
-            run = runs.get(connection, run_id)
+        moved = moved_since(run.run_id, environment=environment) if part is Part.QUERY else ()
         undone = undone_by(run, environment=environment)
-    echo(
-        f"Done: {part} of {'/'.join(account)} for {day}, run {run_id}. The night is not run by it."
-    )
+    account, day = "/".join(run.account), run.business_date
+    echo(f"Done: {part} of {account} for {day}, run {run.run_id}. The night is not run by it.")
     if part is Part.QUERY:
         echo(f"{len(moved)} orders are shown otherwise than in the night.")
     for change in moved[:CHANGES_SHOWN_MAX]:

@@ -34,6 +34,39 @@ class Part(StrEnum):
     PAYOUTS = "payouts"
 
 
+STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
+"""The steps of a night, in order, under the names that flows, documents and the UI use."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightPlan:
+    """What of a night is done in one go, under the account's lock."""
+
+    steps: tuple[str, ...] = STEPS
+    part: Part | None = None
+    """Which part of a night it is, whose run never counts as the night; None: it does."""
+    resumes: bool = False
+    """Whether the night's own stopped run goes on, from what is stored."""
+
+    @property
+    def sends(self) -> bool:
+        """Whether money may move."""
+        return "settle" in self.steps
+
+
+NIGHT = NightPlan()
+FINISH = NightPlan(("reconcile", "report"), resumes=True)
+_MONEY = ("query", "settle", "query again")
+PLANS: Mapping[str, NightPlan] = {
+    "ingest": NightPlan(("ingest",), Part.INGEST),
+    "query": NightPlan(("query",), Part.QUERY),
+    "settle": NightPlan(_MONEY, Part.SETTLE),
+    "payouts": NightPlan(_MONEY, Part.PAYOUTS),
+    "finish": FINISH,
+}
+"""What may be done instead of a whole night, by the name that people give it."""
+
+
 @dataclass(frozen=True, slots=True)
 class NightRequest:
     """Which night to run; one run per merchant, account and business date."""

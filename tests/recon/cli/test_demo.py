@@ -19,8 +19,8 @@ from recon.cli.demo_work import (
     remember,
 )
 from recon.config.settings import load_settings
+from recon.model.nights import STEPS
 from recon.sandbox import SandboxOptions, serving
-from recon.steps.night.whole_night import STEP_NAMES
 from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo, effects
 
 FEW = DemoMemory(orders=40, seed=7)
@@ -88,7 +88,7 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
     (workbook,) = (folder / "reports").glob("reconciliation-*.xlsx")
     stages = [stage["stage"] for stage in json.loads(metrics.read_text())["stages"]]
     assert out[-1] == "0 False"
-    assert stages == [*STEP_NAMES]
+    assert stages == [*STEPS]
     first = out[out.index("Look first at") :]
     assert f"1. {workbook}: " in first[1]
     assert any(str(folder / "answer-key.json") in line for line in first)

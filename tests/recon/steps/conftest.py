@@ -24,7 +24,7 @@ from recon.archive.storage import LocalStorage
 from recon.config.settings import load_tables
 from recon.matching.breaks.result import Reconciliation
 from recon.model.figures import NightFigures
-from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.nights import STEPS, Mode, NightRequest, StepSummary
 from recon.model.terms import Verdict
 from recon.model.uptime import Uptime
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
@@ -59,7 +59,7 @@ ORDER_HEADER = (
 )
 SECRETS = {name: pyotp.random_base32() for name in ("anna", "ben")}
 """Of the one-time codes of two approvers."""
-UP_TO_COMPARE = night.STEP_NAMES[: night.STEP_NAMES.index("reconcile")]
+UP_TO_COMPARE = STEPS[: STEPS.index("reconcile")]
 
 
 IN_PARTS = bool(os.environ.get("NIGHTS_IN_PARTS"))
@@ -169,14 +169,14 @@ class Merchant:
         )
         self.told = []
         with self.environment() as environment:
-            verdict = night.run(
+            ended = night.run(
                 request,
                 environment=environment,
                 workbooks=workbooks or plain_workbooks(),
                 progress=self.told.append,
             )
         assert_adds_up(self.told)
-        return verdict
+        return Verdict(ended.verdict)
 
     def move_money(self, *, date: str = BUSINESS_DATE, mode: Mode = Mode.LIVE) -> None:
         """A night that ends before it compares, for tests that look at nothing which comes after.

@@ -12,11 +12,11 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from recon.instructions.planning import RULE_APPROVER
-from recon.model.nights import Part
+from recon.model.nights import PLANS, Part
 from recon.model.terms import InstructionState
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night.report import Workbooks
-from recon.steps.night.whole_night import run_part
+from recon.steps.night.whole_night import run
 from recon.steps.runtime.identity import identify
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
@@ -234,9 +234,9 @@ def _did(merchant: Any, *parts: Part) -> list[str]:
     """Parts one after the other; what has moved by then."""
     for wanted in parts:
         with merchant.environment() as environment:
-            run_part(
+            run(
                 merchant.request,
-                part=wanted,
+                plan=PLANS[wanted],
                 environment=environment,
                 workbooks=merchant.workbooks(),
                 progress=merchant.told.append,

@@ -12,7 +12,7 @@ sent is brought to its end from what is stored, unless anything else happened to
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -27,15 +27,14 @@ from recon.model.errors import (
     StoreError,
     UsageError,
 )
-from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from recon.model.terms import Verdict
+from recon.model.nights import NIGHT, STEPS, Mode, NightPlan, NightRequest, Part, StepSummary
 from recon.privacy.own_files import make_folder
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files.ingest import ingest
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.money.settle import settle as settle_after
-from recon.steps.night.notices import notifying
+from recon.steps.night.notices import EndedNight, notifying
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
 from recon.steps.runtime.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
@@ -68,16 +67,21 @@ HOLDER_LOOKS_AGREE = 5
 """Looks in a row that show the same run; then it is the one that works."""
 
 
-ORDER: Mapping[str, Callable[..., StepSummary]] = {
-    "ingest": ingest,
-    "query": partial(query, phase=BASELINE),
-    "settle": settle,
-    "query again": partial(query, phase=AFTER),
-    "reconcile": reconcile,
-    "report": report,
-}
-"""The steps of a night, in order, under the names that flows, docs and the UI use."""
-STEP_NAMES = (*ORDER,)
+ORDER: Mapping[str, Callable[..., StepSummary]] = dict(
+    zip(
+        STEPS,
+        (
+            ingest,
+            partial(query, phase=BASELINE),
+            settle,
+            partial(query, phase=AFTER),
+            reconcile,
+            report,
+        ),
+        strict=True,
+    )
+)
+"""What each step of a night does, by its name."""
 
 
 def run(
@@ -86,25 +90,26 @@ def run(
     environment: Environment,
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
+    plan: NightPlan = NIGHT,
     echo_error: Callable[[str], None] = lambda _: None,
-) -> Verdict:
-    """A whole night without Prefect; tells `progress` after each step.
+) -> Run:
+    """A whole night, or what `plan` says of it, without Prefect; the run as it ended.
 
-    `echo_error` hears of people who could not be told how it ended.
+    Args:
+        request: which night.
+        environment: of this process.
+        workbooks: how its workbook is written and read back.
+        progress: called after each step.
+        plan: what of the night is done.
+        echo_error: called for each person who could not be told how the night ended.
+
+    Raises:
+        ReconError: as `hold` and the steps do.
     """
-    with (
-        notifying(environment, echo=echo_error) as night,
-        hold(request, environment=environment) as night.run_id,
-    ):
-        walk(
-            STEP_NAMES,
-            night.run_id,
-            environment=environment,
-            workbooks=workbooks,
-            progress=progress,
-        )
-        with environment.store.reading() as connection:
-            return Verdict(runs.get(connection, night.run_id).verdict)
+    with hold(request, environment=environment, plan=plan, echo_error=echo_error) as run_id:
+        walk(plan.steps, run_id, environment=environment, workbooks=workbooks, progress=progress)
+    with environment.store.reading() as connection:
+        return runs.get(connection, run_id)
 
 
 def walk(
@@ -116,7 +121,7 @@ def walk(
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
 ) -> None:
-    """Do these steps of `ORDER` for a run that is held; tells `progress` after each."""
+    """Do these steps of `ORDER` for a run that is held; calls `progress` after each."""
     for name in names:
         drawn = {"workbooks": workbooks} if name == "report" else {}
         do = partial(ORDER[name], run_id, environment=environment, **drawn)
@@ -125,64 +130,92 @@ def walk(
 
 @contextmanager
 def hold(
-    request: NightRequest, *, environment: Environment, part: Part | None = None
+    request: NightRequest,
+    *,
+    environment: Environment,
+    plan: NightPlan = NIGHT,
+    echo_error: Callable[[str], None] = lambda _: None,
 ) -> Iterator[str]:
-    """Hold an account for one night; yields the run's id and closes the run at the end.
+    """Hold an account while a plan is carried out; yields the run's id, and closes the run.
 
-    A run whose process is gone is taken over at once: its lock died with it. A run of a part holds
-    the account as a night does, and never ends as a finished night.
+    A run whose process is gone is taken over at once: its lock died with it. How a night ended is
+    notices to people once the account is free again; of a part nobody is told.
 
     Raises:
         NightHeldError: another run holds the account; the sentence names it.
         UsageError: the business date has not closed yet, or its month is closed, or the night
-            before is missing and nobody said why.
+            before is missing and nobody said why; or there is no stopped night to resume, or one
+            that what is stored does not suffice for.
         FolderError: the reports folder cannot be written.
+        OutputError: the disk of the database is nearly full.
         ConfigurationError: the account is not declared.
     """
+    if not (plan.sends or plan.resumes):  # what sends nothing is never live
+        request = replace(request, mode=Mode.DRY_RUN)
     closes_at = environment.settings.rules.business_calendar.closes_at(request.business_date)
-    if part is not Part.INGEST:
+    if plan.part is not Part.INGEST and not plan.resumes:
         refuse_open_day(request, closes_at=closes_at, now=environment.clock())
-    with _locked(request, environment=environment):
-        run_id = f"{request.business_date:%Y%m%d}-{environment.new_id()[:8]}"
+    notices = nullcontext(EndedNight()) if plan.part else notifying(environment, echo=echo_error)
+    with notices as night, _locked(request, environment=environment):
         with environment.store.writing() as connection:
-            runs.start(
-                connection,
-                request,
-                run_id=run_id,
-                as_of=closes_at,
-                now=environment.clock(),
-                part=part,
-                predecessor=_permitted(connection, request, part=part, environment=environment),
+            run_id = (
+                _resumed(connection, request, environment=environment)
+                if plan.resumes
+                else _begun(
+                    connection,
+                    request,
+                    part=plan.part,
+                    closes_at=closes_at,
+                    environment=environment,
+                )
             )
-        with closed_at_end(
-            run_id, ended="finished" if part is None else runs.PART_ENDED, environment=environment
-        ):
-            yield run_id
+        night.run_id = run_id
+        try:
+            with ending_in_order():
+                yield run_id
+        except BaseException as error:
+            _close(run_id, status="stopped", problem=_reported(error), environment=environment)
+            raise
+        ended = runs.PART_ENDED if plan.part else "finished"
+        _close(run_id, status=ended, problem="", environment=environment)
 
 
-def _permitted(
-    connection: Connection, request: NightRequest, *, part: Part | None, environment: Environment
+def _begun(
+    connection: Connection,
+    request: NightRequest,
+    *,
+    part: Part | None,
+    closes_at: datetime,
+    environment: Environment,
 ) -> str:
-    """What stands in place of the night before, once it is sure that the run may begin."""
+    """The id of a new run, once it is sure that it may begin."""
     if request.mode is Mode.LIVE or part is Part.INGEST:
         refuse_closed(connection, request, saved="nothing was done")
+    predecessor = ""
     if part is None:
         rules = environment.settings.rules
-        return stated_of_predecessor(connection, request, rules=rules)
-    refuse_part(connection, request, part=part)
-    return ""
+        predecessor = stated_of_predecessor(connection, request, rules=rules)
+    else:
+        refuse_part(connection, request, part=part)
+    run_id = f"{request.business_date:%Y%m%d}-{environment.new_id()[:8]}"
+    runs.start(
+        connection,
+        request,
+        run_id=run_id,
+        as_of=closes_at,
+        now=environment.clock(),
+        part=part,
+        predecessor=predecessor,
+    )
+    return run_id
 
 
-@contextmanager
-def closed_at_end(run_id: str, *, ended: str, environment: Environment) -> Iterator[None]:
-    """Close a run with the status `ended`, or as stopped with what it stopped at."""
-    try:
-        with ending_in_order():
-            yield
-    except BaseException as error:
-        _close(run_id, status="stopped", problem=_reported(error), environment=environment)
-        raise
-    _close(run_id, status=ended, problem="", environment=environment)
+def _resumed(connection: Connection, request: NightRequest, *, environment: Environment) -> str:
+    """The id of the night's own stopped run, which goes on."""
+    run = _stopped(connection, request)
+    refuse_closed(connection, run, saved="the stopped run stays as it is")
+    runs.resume(connection, run.run_id, now=environment.clock())
+    return run.run_id
 
 
 def refuse_part(connection: Connection, request: NightRequest, *, part: Part) -> None:
@@ -338,17 +371,6 @@ def _reported(error: BaseException) -> str:
     return str(error) if isinstance(error, ReconError) else type(error).__name__
 
 
-_MONEY = ("query", "settle", "query again")
-STEPS_OF_PARTS: Mapping[Part, tuple[str, ...]] = {
-    Part.INGEST: ("ingest",),
-    Part.QUERY: ("query",),
-    Part.SETTLE: _MONEY,
-    Part.PAYOUTS: _MONEY,
-}
-"""Which steps of `night.ORDER` a part does, in the night's order."""
-SENDS = frozenset({Part.SETTLE, Part.PAYOUTS})
-
-
 @dataclass(frozen=True, slots=True)
 class Moved:
     """One order that the gateway answers otherwise than it did in the night."""
@@ -356,33 +378,6 @@ class Moved:
     order_no: str
     then: str
     now: str
-
-
-def run_part(
-    request: NightRequest,
-    *,
-    part: Part,
-    environment: Environment,
-    workbooks: Workbooks,
-    progress: Callable[[StepSummary], None],
-) -> str:
-    """Do a part of a night; the run's id. Tells `progress` after each step.
-
-    Raises:
-        NightHeldError: another run holds the account.
-        UsageError: the day has not closed, or its night is finished already.
-    """
-    # What sends nothing is never live.
-    wanted = request if part in SENDS else replace(request, mode=Mode.DRY_RUN)
-    with hold(wanted, environment=environment, part=part) as run_id:
-        walk(
-            STEPS_OF_PARTS[part],
-            run_id,
-            environment=environment,
-            workbooks=workbooks,
-            progress=progress,
-        )
-    return run_id
 
 
 def next_night(account: tuple[str, str], *, last_closed: date, environment: Environment) -> date:
@@ -426,57 +421,8 @@ def _shown(connection: Connection, run: Run, *, environment: Environment) -> dic
     return {key: ", ".join(state) for key, state in states.items()}
 
 
-LAST_STEPS = ("reconcile", "report")
 ASKED = frozenset({"query again", "reconcile", "report"})
 """Last finished steps after which only comparing and reporting are left."""
-
-
-def finish(
-    request: NightRequest,
-    *,
-    environment: Environment,
-    workbooks: Workbooks,
-    progress: Callable[[StepSummary], None],
-    echo_error: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Bring the night to its end; the run's id. Tells `progress` after each step.
-
-    `echo_error` hears of people who could not be told how it ended.
-
-    Raises:
-        NightHeldError: another run holds the account.
-        UsageError: there is no such stopped night, or it cannot be finished from what is stored.
-    """
-    with (
-        notifying(environment, echo=echo_error) as night,
-        hold_stopped(request, environment=environment) as night.run_id,
-    ):
-        walk(
-            LAST_STEPS,
-            night.run_id,
-            environment=environment,
-            workbooks=workbooks,
-            progress=progress,
-        )
-    return night.run_id
-
-
-@contextmanager
-def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator[str]:
-    """Hold the account for the night's own stopped run; yields its id, and closes it at the end.
-
-    Raises:
-        NightHeldError: another run holds the account.
-        UsageError: there is no such stopped night, or it cannot be finished from what is stored.
-    """
-    with _locked(request, environment=environment):
-        with environment.store.writing() as connection:
-            run = _stopped(connection, request)
-            now = environment.clock()
-            refuse_closed(connection, run, saved="the stopped run stays as it is")
-            runs.resume(connection, run.run_id, now=now)
-        with closed_at_end(run.run_id, ended="finished", environment=environment):
-            yield run.run_id
 
 
 def is_stopped(request: NightRequest, *, environment: Environment) -> bool:

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from recon.model.errors import OutputError, UsageError
+from recon.model.nights import FINISH
 from recon.model.terms import DIGITS_READ
 from recon.steps.approvals.sign_off import Night, file_to_sign, nights
 from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
-from recon.steps.night.whole_night import finish
+from recon.steps.night.whole_night import run
 from recon.steps.runtime.identity import identify
 from recon.store.database.history import links_of
 from recon.store.nights import runs
@@ -120,9 +121,13 @@ def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) ->
         proven.night(date=f"{earlier.business_date}", workbooks=Workbooks(write=full, totals=full))
     signed(proven, first, role="reviewer", name="dan")
     with proven.environment() as environment:
-        back = finish(
-            earlier, environment=environment, workbooks=workbooks(), progress=lambda _: None
-        )
+        back = run(
+            earlier,
+            environment=environment,
+            workbooks=workbooks(),
+            progress=lambda _: None,
+            plan=FINISH,
+        ).run_id
 
     (night,) = listed(proven)
     assert (night.run_id, night.signed) == (first, ())

@@ -8,7 +8,7 @@ import pytest
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Manifest, sealed_step
 from recon.model.errors import ArchiveBrokenError, ReconError, StoreError, UsageError
-from recon.model.nights import Mode, StepSummary
+from recon.model.nights import FINISH, Mode, StepSummary
 from recon.model.terms import Verdict
 from recon.sandbox import SandboxOptions
 from recon.steps.compare.rebuild import run_named
@@ -89,8 +89,12 @@ def test_a_stopped_night_is_compared_as_it_was_chosen_or_not_at_all(
     else:
         merchant.as_owner("UPDATE run_input SET previous_run_id = 'r0'")
     with merchant.environment() as environment, pytest.raises(kind, match=why):
-        whole_night.finish(
-            merchant.request, environment=environment, progress=lambda _: None, **how
+        whole_night.run(
+            merchant.request,
+            environment=environment,
+            progress=lambda _: None,
+            plan=FINISH,
+            **how,
         )
     assert len(merchant.effects()) == 1
 

@@ -14,12 +14,10 @@ from recon.archive.step_folder import FileEntry, find_sealed, sealed_step, step_
 from recon.archive.storage import LocalStorage
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError, NightHeldError, OutputError, UsageError
-from recon.model.nights import Mode, Part, StepSummary
+from recon.model.nights import FINISH, NIGHT, PLANS, Mode, NightPlan, StepSummary
 from recon.model.terms import Verdict
-from recon.steps.night import whole_night
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks
-from recon.steps.night.whole_night import finish
 from recon.steps.runtime.night_folder import DECISIONS, STEPS, links
 from recon.store.database import history
 from recon.store.nights import runs
@@ -188,18 +186,19 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
     root.unlink()
     root.with_name("elsewhere").rename(root)
     with merchant.environment() as environment:
-        run_id = finish(
+        run_id = night.run(
             merchant.request,
             environment=environment,
             workbooks=plain_workbooks(),
             progress=lambda _: None,
-        )
+            plan=FINISH,
+        ).run_id
     assert len(merchant.effects()) == 1
     assert run_folder(merchant).name == run_id
     assert checked(merchant, "2026-11-20").problems == ()
 
 
-NIGHT = "from recon.cli import main; raise SystemExit(main())"
+COMMAND = "from recon.cli import main; raise SystemExit(main())"
 KILLED_AT = [
     ("archived the books:1", "nightly"),
     ("archived a manifest:2", "nightly"),
@@ -220,7 +219,7 @@ def test_a_night_killed_while_it_is_sealed_ends_whole(
 
     def played(command: str, **variables: str) -> int:
         return subprocess.run(
-            [sys.executable, "-c", NIGHT, *command.split(), *account],
+            [sys.executable, "-c", COMMAND, *command.split(), *account],
             env={**os.environ, **merchant.variables, **variables},
             capture_output=True,
             check=False,
@@ -260,7 +259,7 @@ def test_a_part_holds_the_account_and_says_so(merchant: Any) -> None:
     """A night that starts meanwhile ends at once and hears which part is at work."""
     with (
         merchant.environment() as first,
-        night.hold(merchant.request, environment=first, part=Part.SETTLE),
+        night.hold(merchant.request, environment=first, plan=PLANS["settle"]),
         pytest.raises(NightHeldError, match=r"2026-11-20 \(settle alone\)"),
     ):
         merchant.night()
@@ -269,29 +268,41 @@ def test_a_part_holds_the_account_and_says_so(merchant: Any) -> None:
 def test_a_part_never_counts_as_the_night(merchant: Any) -> None:
     """It does its own steps, its run ends as a part, and no night is finished by it."""
     with merchant.environment() as environment:
-        run_id = night.run_part(
+        end = night.run(
             merchant.request,
-            part=Part.SETTLE,
+            plan=PLANS["settle"],
             environment=environment,
             workbooks=merchant.workbooks(),
             progress=merchant.told.append,
         )
         with environment.store.reading() as connection:
-            end, finished = runs.get(connection, run_id), runs.finished(connection)
+            finished = runs.finished(connection)
+
+        ran = [
+            night.run(
+                merchant.request,
+                plan=PLANS[only],
+                environment=environment,
+                workbooks=merchant.workbooks(),
+                progress=lambda _: None,
+            )
+            for only in ("ingest", "query")
+        ]
 
     assert [one.step for one in merchant.told] == ["query", "settle", "query again"]
-    assert (end.part, end.status, finished) == ("settle", "part", [])
+    assert (end.part, end.status, end.mode, finished) == ("settle", "part", Mode.LIVE, [])
+    assert {run.mode for run in ran} == {Mode.DRY_RUN}, "what sends nothing is never live"
 
 
-@pytest.mark.parametrize("only", [None, Part.QUERY])
+@pytest.mark.parametrize("plan", [NIGHT, PLANS["query"]], ids=["night", "query"])
 @pytest.mark.parametrize("stops", [False, True])
 def test_what_was_taken_over_does_not_end_well(
-    merchant: Any, only: Part | None, *, stops: bool
+    merchant: Any, plan: NightPlan, *, stops: bool
 ) -> None:
     """A process that slept through a takeover says so; what stopped it before is what it tells."""
 
     def held() -> None:
-        with night.hold(merchant.request, environment=environment, part=only) as run_id:
+        with night.hold(merchant.request, environment=environment, plan=plan) as run_id:
             with environment.store.writing() as connection:
                 runs.finish(connection, run_id, status="stopped", problem="", now=merchant.now)
             if stops:
@@ -309,12 +320,13 @@ def finished(merchant: Any) -> str:
     """The stopped night brought to its end; its run."""
     merchant.told = []
     with merchant.environment() as environment:
-        return whole_night.finish(
+        return night.run(
             merchant.request,
+            plan=FINISH,
             environment=environment,
             workbooks=merchant.workbooks(),
             progress=merchant.told.append,
-        )
+        ).run_id
 
 
 def stopped_at_its_report(merchant: Any) -> None:
@@ -338,7 +350,7 @@ def test_a_stopped_night_ends_without_asking_or_sending(merchant: Any) -> None:
     run_id = finished(merchant)
     steps = [one.step for one in merchant.told]
     with merchant.environment() as environment:
-        again = whole_night.is_stopped(merchant.request, environment=environment)
+        again = night.is_stopped(merchant.request, environment=environment)
         with environment.store.reading() as connection:
             (end,) = runs.finished(connection)
             verdict = runs.get(connection, run_id).verdict
@@ -367,9 +379,9 @@ def test_answers_from_before_something_else_are_too_old(merchant: Any) -> None:
     """Another run of the account since: the whole night is started again."""
     stopped_at_its_report(merchant)
     with merchant.environment() as environment:
-        whole_night.run_part(
+        night.run(
             merchant.request,
-            part=Part.SETTLE,
+            plan=PLANS["settle"],
             environment=environment,
             workbooks=merchant.workbooks(),
             progress=merchant.told.append,

@@ -236,11 +236,14 @@ def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> lis
     complaints: list[str] = []
     with (
         merchant.environment() as environment,
-        notices.notifying(environment, echo=complaints.append) as ended,
-        night.hold(replace(merchant.request, **changed), environment=environment) as ended.run_id,
+        night.hold(
+            replace(merchant.request, **changed),
+            environment=environment,
+            echo_error=complaints.append,
+        ) as run_id,
         environment.store.writing() as connection,
     ):
-        runs.note_result(connection, ended.run_id, values={"verdict": verdict})
+        runs.note_result(connection, run_id, values={"verdict": verdict})
     return complaints
 
 

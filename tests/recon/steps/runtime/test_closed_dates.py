@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ReconError, UsageError
-from recon.model.nights import Mode, NightRequest, Part
+from recon.model.nights import FINISH, PLANS, Mode, NightRequest
 from recon.model.resolutions import Returned
 from recon.steps.approvals import returned_answers
 from recon.steps.night import whole_night
@@ -61,7 +61,7 @@ def test_files_for_a_closed_date_are_refused_and_a_dry_night_is_not(closed: Merc
     """A dry night stands for nothing: no statement and no hold on money goes by it."""
     request = replace(closed.request, mode=Mode.DRY_RUN)
     with closed.environment() as environment:
-        files = whole_night.hold(request, environment=environment, part=Part.INGEST)
+        files = whole_night.hold(request, environment=environment, plan=PLANS["ingest"])
         with pytest.raises(UsageError, match=SENTENCE), files:
             pass
         with whole_night.hold(request, environment=environment) as run_id:
@@ -83,7 +83,7 @@ def test_a_stopped_night_of_a_closed_date_is_not_brought_to_its_end(ended: Merch
     with (
         ended.environment() as environment,
         pytest.raises(UsageError, match=SENTENCE),
-        whole_night.hold_stopped(request, environment=environment),
+        whole_night.hold(request, environment=environment, plan=FINISH),
     ):
         pass
 
