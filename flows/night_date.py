@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 
-from recon.config.settings import config_dir_of, load_rules
+from recon.config.retention import NightSchedule
+from recon.config.settings import config_dir_of, load_file_settings, load_rules
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Part
@@ -75,10 +75,23 @@ def business_date_of_run() -> date:
     if due_at is None:
         msg = "no business date was given and this is no scheduled run: name the business date"
         raise ConfigurationError(msg)
-    calendar = load_rules(config_dir=config_dir_of(os.environ)).business_calendar
     # The sandbox's nights have a time of their own; it is moved by as much as their clock.
     due_at += clock_shift(os.environ)
-    return last_closed_business_date(due_at, calendar=calendar, schedule_zone=_schedule_zone())
+    schedule, calendar = schedule_of_account(), load_rules(config_dir=config_dir_of(os.environ))
+    return last_closed_business_date(
+        due_at,
+        calendar=calendar.business_calendar,
+        schedule_zone=schedule.zone if schedule else None,
+    )
+
+
+def schedule_of_account() -> NightSchedule | None:
+    """When the nights of this run's account start, as merchants.toml declares it."""
+    context = FlowRunContext.get()
+    given = (context.parameters if context else None) or {}
+    account = f"{given.get('merchant_id')}/{given.get('account_id')}"
+    declared = load_file_settings(os.environ).accounts.get(account)
+    return declared.schedule if declared else None
 
 
 def last_closed_business_date(
@@ -91,15 +104,3 @@ def last_closed_business_date(
     if schedule_zone:
         calendar = replace(calendar, zone=ZoneInfo(schedule_zone))
     return calendar.business_date_of(due_at) - timedelta(days=1)
-
-
-def _schedule_zone() -> str | None:
-    """The time zone of the deployment's schedules; None without one or where they differ."""
-    context = FlowRunContext.get()
-    deployment_id = context.flow_run.deployment_id if context and context.flow_run else None
-    if deployment_id is None:
-        return None
-    with get_client(sync_client=True) as client:
-        deployment = client.read_deployment(deployment_id)
-    zones = {getattr(entry.schedule, "timezone", None) for entry in deployment.schedules}
-    return str(zone) if len(zones) == 1 and (zone := zones.pop()) else None

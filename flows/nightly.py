@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,15 +24,13 @@ from flows.artifacts import (
     status_lines,
     totals_of,
 )
-from flows.night_date import business_date_of_run, refuse_schedule, run_name
+from flows.night_date import business_date_of_run, refuse_schedule, run_name, schedule_of_account
 from flows.outcome import FAILED, MEANS, as_text, end_of, state_of, state_of_held
-from recon.config.settings import load_file_settings
 from recon.model.errors import NightHeldError
 from recon.model.nights import NIGHT, Mode, NightPlan, NightRequest, StepSummary
 from tasks.night_tasks import TASKS, echo, keeping_workers, opened_environment, sentences_only
 
 if TYPE_CHECKING:
-    from recon.config.retention import NightSchedule
     from recon.steps.runtime.environment import Environment
 
 
@@ -80,7 +77,7 @@ def nightly(
         skip_reason: Where the night before is missing and is not to be run first, say why.
     """
     with sentences_only("nightly"):
-        refuse_schedule("mode", declared=partial(_schedule, f"{merchant_id}/{account_id}"))
+        refuse_schedule("mode", declared=schedule_of_account)
         day = business_date or business_date_of_run()
         request = NightRequest(
             merchant_id,
@@ -95,11 +92,6 @@ def nightly(
             return ended(*walk(request, plan=NIGHT, artifacts=artifacts), artifacts=artifacts)
         except NightHeldError as error:
             return state_of_held(error)
-
-
-def _schedule(account: str) -> "NightSchedule | None":
-    declared = load_file_settings(os.environ).accounts.get(account)
-    return declared.schedule if declared else None
 
 
 def walk(

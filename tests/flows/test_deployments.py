@@ -201,6 +201,7 @@ def test_the_form_explains_its_fields_and_offers_the_modes(deployed: Any) -> Non
     assert schema["definitions"]["Mode"]["enum"] == ["dry-run", "live"]
 
 
+@pytest.mark.usefixtures("config")
 def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
     server: PrefectServer, deployed: Any, night: Any
 ) -> None:

@@ -51,8 +51,8 @@ def test_where_the_sandbox_has_another_date_a_run_is_due_there(
 ) -> None:
     """The form of `make serve` without a date means the demo's night, whatever today is."""
     due_at = datetime(2026, 11, 26, 2, 30, tzinfo=UTC)
-    due = SimpleNamespace(expected_start_time=due_at, deployment_id=None)
-    context = SimpleNamespace(get=lambda: SimpleNamespace(flow_run=due))
+    due = SimpleNamespace(expected_start_time=due_at)
+    context = SimpleNamespace(get=lambda: SimpleNamespace(flow_run=due, parameters={}))
     monkeypatch.setattr("flows.night_date.FlowRunContext", context)
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "http://127.0.0.1:9")
@@ -65,3 +65,22 @@ def test_outside_a_run_nobody_guesses_a_date() -> None:
     """Without a scheduled run there is no date; today is never one."""
     with pytest.raises(ConfigurationError, match="name the business date"):
         business_date_of_run()
+
+
+@pytest.mark.parametrize(("account_id", "day"), [("1", "2026-11-20"), ("2", "2026-11-19")])
+def test_the_zone_is_that_of_the_schedule_that_the_account_declares(
+    account_id: str, day: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the page of the settings says; an account without a schedule has the calendar's."""
+    (tmp_path / "merchants.toml").write_text(
+        '[accounts."100042/1"]\ninbox = "in"\nreports = "out"\n'
+        'schedule = { cron = "30 2 * * *", zone = "Asia/Tokyo" }\n'
+        '[accounts."100042/2"]\ninbox = "in"\nreports = "out"\n'
+    )
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    due = SimpleNamespace(expected_start_time=datetime(2026, 11, 20, 16, 0, tzinfo=UTC))
+    given = {"merchant_id": "100042", "account_id": account_id}
+    run = SimpleNamespace(flow_run=due, parameters=given)
+    monkeypatch.setattr("flows.night_date.FlowRunContext", SimpleNamespace(get=lambda: run))
+
+    assert str(business_date_of_run()) == day
