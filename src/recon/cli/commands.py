@@ -31,7 +31,6 @@ from recon.cli.output import echo, echo_error, print_any_name
 from recon.cli.people_commands import ActGroup, act
 from recon.model.errors import ReconError
 from recon.model.uptime import collect_seldom, pool_of
-from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import WITHOUT_PLUGINS, refuse_other_users
 from recon.privacy.shown_text import for_people
 
@@ -87,9 +86,6 @@ def _full_text(error: BaseException) -> str:
 
 
 DEBUG_OPTION = "--debug"
-FREE_TEXT_OPTIONS = frozenset(
-    {"--reason", "--skip", "--opening", "--reopen", "--again", "--dismiss"}
-)
 
 app = typer.Typer(
     name="recon",
@@ -219,7 +215,6 @@ def main(terms: Sequence[str] | None = None) -> int:
     debug = DEBUG_OPTION in terms
     terms = [term for term in terms if term != DEBUG_OPTION]
     try:
-        _refuse_cards(terms)
         _take_variables()
         code = _exit_code_of(terms)
         night_commands.notify_missed(terms[0] if terms else "")
@@ -255,21 +250,6 @@ def _take_variables() -> None:
         raise ConfigurationError(msg)
     for name, text in values.items():
         os.environ.setdefault(name, text or "")
-
-
-def _refuse_cards(terms: Sequence[str]) -> None:
-    """A reason is kept for ever and shown to many: no card number may stand in one.
-
-    Raises:
-        UsageError: naming the option.
-    """
-    from recon.model.errors import UsageError
-
-    for term, following in zip(terms, [*terms[1:], ""], strict=False):
-        option, equals, value = term.partition("=")
-        if option in FREE_TEXT_OPTIONS and holds_card(value if equals else following):
-            msg = f"{option} holds a card number; say it without the number: nothing was done"
-            raise UsageError(msg)
 
 
 def _exit_code_of(terms: Sequence[str]) -> int:

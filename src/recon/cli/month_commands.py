@@ -70,24 +70,23 @@ def close(
     if (sign and reopen) or (take_back and not (sign or reopen)):
         msg = "a month is signed (--sign) or opened again (--reopen); --take-back is of one of them"
         raise typer.BadParameter(msg)
-    wanted = BusinessMonth.named(month)
-    with opened(signs=False) as environment:
-        refuse_typed(code, environment=environment)
-        settings = environment.settings
-        if not (sign or reopen):
-            accounts = named_accounts(settings, merchant=merchant, account=account)
-            _show(wanted, accounts, out=out, as_json=as_json, environment=environment)
-        which = one_account(settings, merchant=merchant, account=account)
-        if sign and not take_back:
-            digest = digest or _to_sign(wanted, which, environment=environment)
     if take_back:
         subject = acts.subject_of(acts.CLOSED if sign else acts.REOPENED)
         perform(acts.TakeBack, {"subject": subject}, name=name, code=code)
         return
-    fields = {"month": month, "merchant_id": which[0], "account_id": which[1]}
+    fields = {"month": month, "merchant_id": merchant, "account_id": account}
     if reopen:
         perform(acts.ReopenMonth, {**fields, "reason": reopen}, name=name, code=code)
         return
+    wanted = BusinessMonth.named(month)
+    with opened(signs=False) as environment:
+        refuse_typed(code, environment=environment)
+        settings = environment.settings
+        if not sign:
+            accounts = named_accounts(settings, merchant=merchant, account=account)
+            _show(wanted, accounts, out=out, as_json=as_json, environment=environment)
+        which = one_account(settings, merchant=merchant, account=account)
+        digest = digest or _to_sign(wanted, which, environment=environment)
     done = perform(acts.SignClose, {**fields, "role": sign, "digest": digest}, name=name, code=code)
     if done is None or done.ending != CloseVerdict.CLOSED:
         return

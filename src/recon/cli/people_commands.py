@@ -209,14 +209,15 @@ def perform(
     from recon.steps import acts
     from reports.workbook_io import drawings
 
+    is_endorsed_already = not model.said_by or any(map(fields.get, model.said_by))
+    term = acts.act_of(model, fields) if is_endorsed_already else None
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         place = acts.Place(environment, drawings)
-        if model.said_by and not any(map(fields.get, model.said_by)):
+        if term is None:
             model.shown(fields, place, echo)
             return None
         asked = partial(code_of, name, code=code, environment=environment)
-        term = acts.act_of(model, fields)
         done = acts.perform(term, name=name, code=asked, place=place, show=echo)
     for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
         echo_error(warning)

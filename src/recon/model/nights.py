@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
+from recon.model.errors import UsageError
+from recon.privacy.card_numbers import holds_card
+
 Account = tuple[str, str]
 """Merchant and account."""
 
@@ -79,6 +82,15 @@ class NightRequest:
     """A person says that this is the first night of the account."""
     skip: str = ""
     """Why the nights that are missing before this one were not run, as a person says."""
+
+    def __post_init__(self) -> None:
+        """What stands in the history for ever holds no card number."""
+        if holds_card(self.skip):
+            msg = (
+                "the reason why nights were not run holds a card number; say it without the "
+                "number: nothing was done"
+            )
+            raise UsageError(msg)
 
     @property
     def account(self) -> Account:

@@ -14,8 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 
+from recon.config.declared import mistakes_of
 from recon.config.keys import given
 from recon.desk.held_keys import SOCKET
 from recon.desk.server import ask_desk
@@ -24,6 +32,7 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.money import Money
 from recon.model.resolutions import Import
+from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import folder_for_now, for_owner
 from recon.steps.approvals import people, returned_answers, taken_back, verdicts
 from recon.steps.approvals.returned_answers import Form
@@ -67,14 +76,24 @@ FILE_NAME_CHARACTERS_MAX = 255
 ITEMS_SHOWN_MAX = 50
 """Lines on a terminal; the result workbook has them all."""
 
+
+def _without_card(text: str) -> str:
+    if holds_card(text):
+        msg = "holds a card number; say it without the number"
+        raise ValueError(msg)
+    return text
+
+
 Text = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
+StoredText = Annotated[Text, AfterValidator(_without_card)]
+"""What stands in the history for ever and is shown to many."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 AccountId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16,64}$")]
 Digits = Annotated[str, Field(pattern=r"^([0-9a-f]{12,64})?$")]
 Month = Annotated[str, Field(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$")]
 Role = Literal["reviewer", "approver"]
-Reason = Annotated[Text, Field(description="Why; kept in the history.")]
+Reason = Annotated[StoredText, Field(description="Why; kept in the history.")]
 Merchant = Annotated[
     AccountId, Field(description="The merchant's number; may be left out where one is declared.")
 ]
@@ -344,7 +363,9 @@ class Resolve(Act):
     waits_by: ClassVar[str] = "instruction"
     instruction: Annotated[Name, Field(description="Its id, as `recon status` shows it.")]
     verdict: Annotated[Text, Field(description="applied or not_applied.")]
-    evidence: Annotated[Text, Field(description="What you saw and where; kept in the history.")]
+    evidence: Annotated[
+        StoredText, Field(description="What you saw and where; kept in the history.")
+    ]
     message: Annotated[
         Digits,
         Field(description="The message of the gateway's that you go by, as `status` names it."),
@@ -405,7 +426,7 @@ class ReleaseHold(Act):
             "a spill file."
         ),
     ]
-    reason: Annotated[Text, Field(description="Why it may go on; kept in the history.")]
+    reason: Annotated[StoredText, Field(description="Why it may go on; kept in the history.")]
 
     def seen(self, place: Place, _show: Show) -> Self:
         """The whole path of the file, or the run."""
@@ -448,7 +469,7 @@ class DismissRow(Act):
 
     act: ClassVar[str] = "dismiss"
     row: Annotated[int, Field(ge=1)]
-    reason: Text
+    reason: StoredText
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
@@ -462,7 +483,7 @@ class AboutFile(AboutAccount):
 
     moves_money: ClassVar[bool] = False
     file: Text
-    reason: Text
+    reason: StoredText
 
 
 class ReadAgain(AboutFile):
@@ -796,11 +817,8 @@ def act_of(model: type[AnAct], fields: Mapping[str, Any]) -> AnAct:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        wrong = [
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-            for each in error.errors(include_input=False, include_url=False, include_context=False)
-        ]
-        msg = f"{'; '.join(wrong)}; nothing was changed"
+        wrong = "; ".join(f"{field}: {what}" for field, what in mistakes_of(error))
+        msg = f"{wrong}; nothing was changed"
         raise UsageError(msg) from None
 
 

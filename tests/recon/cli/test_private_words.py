@@ -17,6 +17,7 @@ from recon.notify import night_log
 CARD = "4929-7801-6452-3877"
 SHOWN = "4929-78**-****-3877"
 TEXT = f"order {CARD} of caf\udce9.csv, cvv 917"
+NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20")
 MASKED = f"order {SHOWN} of caf\\xe9.csv, cvv ***"
 
 
@@ -60,18 +61,18 @@ def test_the_log_of_nights_masks_what_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["stop-sending", "--reason", f"card {CARD}"],
-        ["stop-sending", f"--reason=card {CARD}"],
-        ["close", "2026-11", "--reopen", f"card {CARD}"],
-        ["file", "a.csv", f"--again=card {CARD}"],
-        ["file", "a.csv", "--dismiss", f"card {CARD}"],
+        ["stop-sending", "--as", "Ann", "--reason", f"card {CARD}"],
+        ["close", "2026-11", "--as", "Ann", "--reopen", f"card {CARD}"],
+        ["file", "a.csv", "--as", "Ann", f"--again=card {CARD}"],
+        ["file", "a.csv", "--as", "Ann", "--dismiss", f"card {CARD}"],
+        [*NIGHT, "--dry-run", "--skip", f"card {CARD}"],
     ],
 )
 def test_a_reason_with_a_card_number_does_nothing(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It would stand in the history for ever; the number is not repeated."""
-    assert main([*words, "--as", "Ann"]) == 2
+    assert main(words) == 2
     said = capsys.readouterr().err
     assert " holds a card number; say it without the number" in said
     assert CARD not in said

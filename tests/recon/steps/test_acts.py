@@ -23,7 +23,10 @@ from recon.steps.acts import (
     Done,
     OneName,
     Place,
+    ReadAgain,
+    ReleaseHold,
     ReopenMonth,
+    Resolve,
     SignOff,
     act_of,
     hear,
@@ -43,6 +46,7 @@ PEOPLE = "".join(
 )
 
 
+CARD = "card 4111 1111 1111 1111"
 OF_FILES = sorted(act for act, model in HEARD.items() if not model.moves_money)
 
 
@@ -222,11 +226,25 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "fields", "words"),
     [
-        (SignOff, {"run_id": "r1"}, "role: Field required"),
-        (DismissRow, {"row": "x", "reason": "y"}, "row: Input should be a valid integer"),
-        (SignOff, {"run_id": "r1", "role": "boss"}, "role: Input should be 'reviewer' or"),
-        (ReopenMonth, {"month": "2026-13", "reason": "why"}, "month: String should match"),
-        (ReopenMonth, {"month": "2026-12", "reason": "4111" * 2_000}, "reason: String should"),
+        (SignOff, {"run_id": "r1"}, "role: is missing"),
+        (DismissRow, {"row": "x", "reason": "y"}, "row: must be a whole number"),
+        (SignOff, {"run_id": "r1", "role": "boss"}, "role: must be 'reviewer' or"),
+        (ReopenMonth, {"month": "2026-13", "reason": "why"}, "month: is not written as it must be"),
+        (ReopenMonth, {"month": "2026-12", "reason": "4111" * 2_000}, "reason: has more than"),
+        *(
+            (model, fields, f"{field}: holds a card number; say it without the number")
+            for model, fields, field in (
+                (ReopenMonth, {"month": "2026-12", "reason": CARD}, "reason"),
+                (ReleaseHold, {"hold": "sending", "reason": CARD}, "reason"),
+                (
+                    Resolve,
+                    {"instruction": "i1", "verdict": "applied", "evidence": CARD},
+                    "evidence",
+                ),
+                (DismissRow, {"row": "1", "reason": CARD}, "reason"),
+                (ReadAgain, {"file": "a.csv", "reason": CARD}, "reason"),
+            )
+        ),
     ],
 )
 def test_what_is_wrong_is_named_and_not_repeated(
