@@ -167,23 +167,28 @@ class GatewaySettings(DeclaredTable):
     """Whether runs of Prefect may have the sign key in their environment, for real money."""
 
 
-class Settings(BaseModel):
-    """Everything a run needs to know."""
+class FileSettings(BaseModel):
+    """What reading a file needs: no database, no gateway."""
 
     model_config = ConfigDict(frozen=True)
-    database_url: SecretStr
-    gateway_base_url: str
-    sign_keys: SignKeys
-    seal_key: SecretStr | None = None
-    """Under which payees' bank details rest; only payouts need it."""
+    accounts: dict[str, AccountSettings]
+    """By "<merchant_id>/<account_id>"."""
+    rules: Rules
     gateway: GatewaySettings
     interface: dict[str, Any]
     """The files of GATEWAY_FILES, parsed and overlaid, and the profile, for the gateway client."""
-    accounts: dict[str, AccountSettings]
-    """By "<merchant_id>/<account_id>"."""
+    seal_key: SecretStr | None = None
+    """Under which payees' bank details rest; only payouts need it."""
+
+
+class Settings(FileSettings):
+    """Everything a run needs to know."""
+
+    database_url: SecretStr
+    gateway_base_url: str
+    sign_keys: SignKeys
     banks: dict[str, BankFolder] = Field(default_factory=dict)
     """By the name that the rules give the bank; without one its statements are not covered."""
-    rules: Rules
     approvers: dict[str, Approver] = Field(default_factory=dict)
     """By short name."""
     limits: Limits = Field(default_factory=Limits)
@@ -223,18 +228,6 @@ class Settings(BaseModel):
         return account
 
 
-class FileSettings(BaseModel):
-    """What reading an order file needs: no database, no gateway."""
-
-    model_config = ConfigDict(frozen=True)
-    accounts: dict[str, AccountSettings]
-    rules: Rules
-    review_flags: frozenset[str]
-    interface: dict[str, Any]
-    """As in `Settings`."""
-    seal_key: SecretStr | None
-
-
 def bundled_config_dir() -> Path:
     """Where the configuration that ships with the product lies."""
     inside_wheel = Path(__file__).parents[1] / "_config"
@@ -252,7 +245,7 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
         msg = f"RECON_CONFIG_DIR names {config_dir}, which is not a folder"
         raise ConfigurationError(msg)
     _refuse_unknown_files(config_dir)
-    return overlay(tables, over=_read_toml(config_dir / f"{name}.toml"))
+    return overlay(tables, over=read_toml(config_dir / f"{name}.toml"))
 
 
 def load_file(name: str, model: type[Table], *, config_dir: Path | None) -> Table:
@@ -267,7 +260,7 @@ def load_file(name: str, model: type[Table], *, config_dir: Path | None) -> Tabl
 @cache
 def _bundled_tables(name: str) -> Tables:
     """What ships with the product stays as it is while a process runs."""
-    return _read_toml(bundled_config_dir() / f"{name}.toml")
+    return read_toml(bundled_config_dir() / f"{name}.toml")
 
 
 @cache
@@ -303,23 +296,19 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
         ConfigurationError: naming the variable, file and key that is missing or wrong.
     """
     config_dir = config_dir_of(environment)
-    merchants = load_tables("merchants", config_dir=config_dir)
-    accounts, rules = _accounts(merchants), load_rules(config_dir=config_dir)
-    gateway = load_file("gateway", GatewaySettings, config_dir=config_dir)
+    of_files = load_file_settings(environment)
+    accounts, rules = of_files.accounts, of_files.rules
     limits = load_file("limits", Limits, config_dir=config_dir)
     notices = load_file("notices", Notices, config_dir=config_dir)
     limits.refuse_strangers(accounts)
     notices.refuse_strangers(accounts)
+    merchants = load_tables("merchants", config_dir=config_dir)
     settings = Settings(
+        **dict(of_files),
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=address_of(_required(environment, ADDRESS), variable=ADDRESS),
         sign_keys=SignKeys.read(environment, accounts=accounts),
-        seal_key=secret_of(environment, "RECON_SEAL_KEY"),
-        gateway=gateway,
-        interface=_interface(config_dir, profile=gateway.profile),
-        accounts=accounts,
         banks=banks_of(merchants, accounts=accounts, rules=rules),
-        rules=rules,
         approvers=load_file("approvers", Approvers, config_dir=config_dir).approvers,
         limits=limits,
         retention=load_file("retention", RetentionFile, config_dir=config_dir).retention,
@@ -344,7 +333,7 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
     return FileSettings(
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
         rules=load_rules(config_dir=config_dir),
-        review_flags=gateway.review_flags,
+        gateway=gateway,
         interface=_interface(config_dir, profile=gateway.profile),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
     )
@@ -399,7 +388,7 @@ def _named_file(path: Path, *, what: str) -> Tables:
     if not path.is_file():
         msg = f"the {what} {path} does not exist"
         raise ConfigurationError(msg)
-    return _read_toml(path)
+    return read_toml(path)
 
 
 def _accounts(
@@ -482,8 +471,12 @@ def _required(environment: Mapping[str, str], name: str) -> str:
     return environment[name]
 
 
-def _read_toml(path: Path) -> Tables:
-    """The tables of a file; none when the file does not exist."""
+def read_toml(path: Path) -> Tables:
+    """The tables of a file; none when the file does not exist.
+
+    Raises:
+        ConfigurationError: it cannot be read, is too large or nested too deep, or is no TOML.
+    """
     try:
         if path.stat().st_size > CONFIG_FILE_BYTES_MAX:
             msg = f"{path} is larger than {CONFIG_FILE_BYTES_MAX} bytes"

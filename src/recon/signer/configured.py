@@ -4,7 +4,6 @@ The file belongs to the signer's user. Nothing of a worker's configuration count
 over a worker could have changed it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import combinations
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from recon.config.declared import CurrencyCode, problems_of
+from recon.config.declared import CurrencyCode, DeclaredTable, declared
 from recon.config.keys import key_of_file
-from recon.config.settings import GATEWAY_FILES, load_tables
+from recon.config.settings import GATEWAY_FILES, load_tables, read_toml
 from recon.desk.held_keys import public_key
 from recon.gateway_client.errors import InterfaceError
 from recon.gateway_client.interface import GatewayInterface
@@ -24,7 +23,6 @@ from recon.model.errors import ConfigurationError
 from recon.model.terms import InstructionKind
 from recon.privacy.own_files import others_may_change
 
-FILE_BYTES_MAX = 1024 * 1024
 ANY = "any"
 """Stands in `by_rule` for every currency that has no table of its own."""
 _K = InstructionKind
@@ -40,10 +38,9 @@ COUNTS_AS: Mapping[InstructionKind, InstructionKind | None] = {
 money of a hold and is signed like a refund; a subscription's texts read like a payment's id."""
 
 
-class RuleBounds(BaseModel):
+class RuleBounds(DeclaredTable):
     """What is signed of one kind and currency without people; major units."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     count: int = Field(ge=1)
     """Instructions in 24 hours."""
     item: Decimal | None = Field(default=None, ge=0)
@@ -52,10 +49,9 @@ class RuleBounds(BaseModel):
     """Sum of 24 hours; absent: nothing bounds it."""
 
 
-class SignerAccount(BaseModel):
+class SignerAccount(DeclaredTable):
     """One account whose requests are signed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     sign_key_file: Path | None = None
     """Its own key; absent: that of the installation."""
     by_rule: dict[InstructionKind, dict[CurrencyCode | Literal["any"], RuleBounds]] = Field(
@@ -92,10 +88,9 @@ class SignerAccount(BaseModel):
         return (name, tables[name]) if name in tables else None
 
 
-class SignerFile(BaseModel):
+class SignerFile(DeclaredTable):
     """The signer's own file, as it stands."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     socket: Path
     group: str = ""
     """Whose members may ask, beside the signer's own user."""
@@ -155,19 +150,10 @@ def _read(path: Path) -> SignerFile:
         if others_may_change(path):
             msg = f"{path} decides what is signed, and others can change it: chmod go-w {path}"
             raise ConfigurationError(msg)
-        text = path.read_bytes()[: FILE_BYTES_MAX + 1]
-        if len(text) > FILE_BYTES_MAX:
-            msg = f"{path} is larger than {FILE_BYTES_MAX} bytes"
-            raise ConfigurationError(msg)
-        return SignerFile.model_validate(tomllib.loads(text.decode()))
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror}"
         raise ConfigurationError(msg) from error
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, source=str(path))) from None
-    except ValueError as error:  # not UTF-8, not TOML
-        msg = f"{path} is not valid TOML: {error}"
-        raise ConfigurationError(msg) from error
+    return declared(SignerFile, read_toml(path), source=str(path))
 
 
 def _key_of(given: SignerFile, account: str, *, source: Path) -> SecretStr:

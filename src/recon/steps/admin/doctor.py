@@ -29,7 +29,6 @@ from recon.config.keys import (
 from recon.config.rules import Rules
 from recon.config.settings import (
     AccountSettings,
-    FileSettings,
     Settings,
     load_file_settings,
     load_settings,
@@ -471,14 +470,7 @@ def _settlement(place: LookedAt, key: str) -> str:
 def _rows(
     path: Path, *, check: Callable[..., CheckedFile], account: AccountSettings, settings: Settings
 ) -> Seen:
-    rules_of_files = FileSettings(
-        accounts=settings.accounts,
-        rules=settings.rules,
-        review_flags=settings.gateway.review_flags,
-        interface=settings.interface,
-        seal_key=settings.seal_key,
-    )
-    seen = check(path, account=account, settings=rules_of_files)
+    seen = check(path, account=account, settings=settings)
     return seen.source, seen.rejects
 
 

@@ -138,7 +138,7 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
             path,
             rules=settings.rules,
             seal=Seal(settings.seal_key) if settings.seal_key else None,
-            review_flags=settings.review_flags,
+            review_flags=settings.gateway.review_flags,
             interface=settings.interface,
             layout=layout,
         ).file
@@ -228,7 +228,7 @@ def write_mendable(
     )
     if is_instruction_file(path):
         schema, also = INSTRUCTION_FILE, PAYOUT_COLUMNS
-        flags = {"review_flags": settings.review_flags, "interface": settings.interface}
+        flags = {"review_flags": settings.gateway.review_flags, "interface": settings.interface}
         rows = rows_to_mend(path, instructs=True, rules=settings.rules, layout=layout, **flags)
     else:
         schema, also = ORDER_FILE, ()
