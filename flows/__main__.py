@@ -18,7 +18,7 @@ from flows.prefect_health import health_checks
 from recon.config.retention import RetentionFile
 from recon.config.settings import config_dir_of, load_file, load_file_settings
 from recon.model.errors import ReconError
-from recon.privacy.own_files import write_result
+from recon.privacy.own_files import replace_result
 from recon.steps.admin.doctor import checked
 
 app = typer.Typer(
@@ -45,8 +45,8 @@ def files(
     config_dir = config_dir_of(os.environ)
     retention = load_file("retention", RetentionFile, config_dir=config_dir).retention
     project, pool = out / "prefect.yaml", out / "pool.json"
-    write_result(project, text_of(accounts, retention=retention, parts=every))
-    write_result(pool, pool_text())
+    replace_result(project, text_of(accounts, retention=retention, parts=every))
+    replace_result(pool, pool_text())
     create = f"prefect work-pool create {WORK_POOL} --type process --overwrite"
     typer.echo(f"{project}: {len(accounts)} accounts. Now:")
     typer.echo(f"  {create} --base-job-template {pool}")

@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,7 +36,7 @@ from recon.privacy.own_files import (
     for_owner,
     make_folder,
     program_variables,
-    write_result,
+    replace_result,
 )
 from recon.privacy.own_servers import PATH_BYTES_MAX
 
@@ -55,6 +56,30 @@ PASSWORD_BYTES = 18
 """Of chance."""
 USER = "recon"
 """Prefect knows no users: name and password are one word of two parts to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that was begun in the background."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_until(self, is_up: Callable[[], bool]) -> None:
+        """Return once it is up.
+
+        Raises:
+            ReconError: it ended, or did not come up within STARTUP_TIMEOUT_SECONDS.
+        """
+        give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
+        while not is_up():
+            ended = self.process.poll()
+            if ended is not None or time.monotonic() > give_up_at:
+                why = f"ended with code {ended}" if ended is not None else "did not answer in time"
+                msg = f"the {self.name} {why}; nothing was started, its own words are in {self.log}"
+                raise ReconError(msg)
+            time.sleep(HEALTH_CHECK_PAUSE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +106,8 @@ class PrefectServer:
         Raises:
             ReconError: it ended, or did not answer within STARTUP_TIMEOUT_SECONDS.
         """
-        give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
-        while not answers(f"{self.api_url}/health"):
-            ended = self.process.poll()
-            if ended is not None or time.monotonic() > give_up_at:
-                why = f"ended with code {ended}" if ended is not None else "did not answer in time"
-                msg = (
-                    f"the Prefect server for {self.home} {why}; nothing was started, its own words "
-                    f"are in {self.home / SERVER_LOG}"
-                )
-                raise ReconError(msg)
-            time.sleep(HEALTH_CHECK_PAUSE_SECONDS)
+        server = Program("Prefect server", self.process, self.home / SERVER_LOG)
+        server.wait_until(lambda: answers(f"{self.api_url}/health"))
 
 
 def start_server(
@@ -246,13 +262,14 @@ def key_set_apart(folder: Path, *, env: Path, variables: Mapping[str, str]) -> d
     """
     make_folder(folder, mode=0o700)
     key, socket = variables[SIGN_KEY], _socket(folder)
-    _write(folder / "key", f"{key}\n")
+    write = partial(replace_result, mode=OWNER)
+    write(folder / "key", f"{key}\n")
     if SANDBOX_KEYS.public is not None:
-        _write(folder / "desk.pem", public_text(SANDBOX_KEYS.public))
-    _write(folder / "signer.toml", _rules(folder, socket=socket, variables=variables))
+        write(folder / "desk.pem", public_text(SANDBOX_KEYS.public))
+    write(folder / "signer.toml", _rules(folder, socket=socket, variables=variables))
     apart = {name: value for name, value in variables.items() if name != SIGN_KEY}
     apart[SIGNER_VARIABLE] = str(socket)
-    _write(env, "".join(f"{name}={value}\n" for name, value in apart.items()))
+    write(env, "".join(f"{name}={value}\n" for name, value in apart.items()))
     return apart
 
 
@@ -283,18 +300,10 @@ def _rules(folder: Path, *, socket: Path, variables: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(path: Path, text: str) -> None:
-    """A file that only its owner reads, whatever the umask."""
-    with open(path, "w", encoding="utf-8", opener=for_owner) as file:
-        os.fchmod(file.fileno(), OWNER)
-        file.write(text)
-
-
 ROOT = Path(__file__).parents[1]
 WORK_POOL = "recon"
 UI_PORT = 4200
 COMMAND_TIMEOUT_SECONDS = 300
-PAUSE_SECONDS = 0.2
 PROCESSES = "processes.json"
 
 
@@ -383,29 +392,15 @@ def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
     url = recon["RECON_GATEWAY_BASE_URL"]
     state = folder / "demo" / "sandbox.sqlite"
     command = [*RECON, "sandbox", "--state", str(state), "--port", str(urlsplit(url).port)]
-    _start(folder, name="sandbox", command=command, variables={})
-    _wait(folder, name="sandbox", until=lambda: answers(f"{url}/_sandbox/health"))
+    sandbox = _start(folder, name="sandbox", command=command, variables={})
+    sandbox.wait_until(lambda: answers(f"{url}/_sandbox/health"))
 
 
 def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
     """The process that alone reads the sign key; it gets none of our variables."""
-    rules = folder / "signer" / "signer.toml"
-    _start(folder, name="signer", command=[*RECON, "signer", "--rules", str(rules)], variables={})
-    _wait(folder, name="signer", until=Path(recon[SIGNER_VARIABLE]).is_socket)
-
-
-def _wait(folder: Path, *, name: str, until: Callable[[], bool]) -> None:
-    """Return when the program that was just started is up.
-
-    Raises:
-        ReconError: it ended, or did not come up in time.
-    """
-    give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
-    while not until():
-        if time.monotonic() > give_up_at or len(_running(folder)) < len(_written(folder)):
-            msg = f"{name} did not come up; its words are in {folder / f'{name}.log'}"
-            raise ReconError(msg)
-        time.sleep(PAUSE_SECONDS)
+    command = [*RECON, "signer", "--rules", str(folder / "signer" / "signer.toml")]
+    signer = _start(folder, name="signer", command=command, variables={})
+    signer.wait_until(Path(recon[SIGNER_VARIABLE]).is_socket)
 
 
 def read_env(path: Path) -> dict[str, str]:
@@ -416,12 +411,13 @@ def read_env(path: Path) -> dict[str, str]:
 
 def _start(
     folder: Path, *, name: str, command: Sequence[str], variables: Mapping[str, str]
-) -> None:
+) -> Program:
     """Start a program of ours in the background and write down which it is."""
     log = folder / f"{name}.log"
     _echo(f"starting the {name} ...")
     process = _begin(command, variables=variables, log=log, folder=ROOT)
     _write_down(folder, name=name, pid=process.pid)
+    return Program(name, process, log)
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:
@@ -446,7 +442,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
 
 def _write_down(folder: Path, *, name: str, pid: int) -> None:
     entries = [*_written(folder), {"name": name, "process": identity_of(pid)}]
-    write_result(folder / PROCESSES, json.dumps(entries, indent=2))
+    replace_result(folder / PROCESSES, json.dumps(entries, indent=2))
 
 
 def _written(folder: Path) -> list[dict[str, str]]:

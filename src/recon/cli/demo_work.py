@@ -22,7 +22,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import Clock
-from recon.privacy.own_files import for_group, for_owner, make_folder
+from recon.privacy.own_files import GROUP, OWNER, make_folder, replace_result
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.sandbox.world.cash import (
     BANKS,
@@ -208,17 +208,14 @@ def empty(folder: DemoFolder) -> None:
         shutil.rmtree(folder.prefect)
 
 
-def write_whole(path: Path, text: str, *, opener: Callable[[str, int], int] = for_group) -> None:
+def write_whole(path: Path, text: str, *, mode: int = GROUP) -> None:
     """Write a file whole or not at all.
 
     Raises:
         OutputError: the folder cannot be written.
     """
-    part = path.with_name(f".{path.name}.part")
     try:
-        with open(part, "w", encoding="utf-8", opener=opener) as file:
-            file.write(text)
-        part.replace(path)
+        replace_result(path, text, mode=mode)
     except OSError as error:
         msg = f"{path} cannot be written ({error.strerror}); make {path.parent} writable"
         raise OutputError(msg) from error
@@ -412,7 +409,7 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
             CLOCK_VARIABLE: str(memory.clock_shift),
         }
         lines = "".join(f"{name}={value}\n" for name, value in variables.items())
-        write_whole(demo.env, lines, opener=for_owner)
+        write_whole(demo.env, lines, mode=OWNER)
         if not demo.dotenv.is_symlink():
             demo.dotenv.symlink_to(demo.env.name)
         upgrade(demo.database_url)

@@ -12,7 +12,7 @@ from recon.cli.night_choices import Account, Merchant
 from recon.cli.output import echo, echo_error, show
 from recon.cli.reconcile_commands import AsOf, reconcile
 from recon.model.errors import SourceUnreadableError
-from recon.privacy.own_files import OWNER, folder_for_now, for_owner, make_folder
+from recon.privacy.own_files import OWNER, folder_for_now, make_folder, replace_result
 from recon.privacy.shown_text import redacted
 
 if TYPE_CHECKING:
@@ -456,9 +456,7 @@ def _lay_down(texts: Mapping[str, str], *, folder: Path, force: bool) -> list[st
             done.append(f"Kept: {path} (--force writes it anew)")
             continue
         make_folder(path.parent)
-        with open(path, "w", opener=for_owner, encoding="utf-8") as file:
-            file.write(text)
-        path.chmod(OWNER)
+        replace_result(path, text, mode=OWNER)
         done.append(f"Written: {path}")
     return done
 

@@ -115,20 +115,10 @@ def for_everybody(path: str, flags: int) -> int:
     return descriptor
 
 
-def write_result(path: Path, text: str, *, newline: str | None = None) -> None:
-    """Write the text of a result, anew when there is one.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    with open(path, "w", encoding="utf-8", newline=newline, opener=for_group) as file:
-        file.write(text)
-
-
 def replace_result(
     path: Path, content: str | bytes, *, mode: int = GROUP, is_flushed: bool = False
 ) -> None:
-    """Put a text in the place of a file at once, under any umask for its owner and group.
+    """Put a text in the place of a file at once, with this mode under any umask.
 
     It is written under a name that nobody knows before: where others may write the folder, a link
     of theirs leads it nowhere. `is_flushed`: it has its name only when all of it is on the disk.

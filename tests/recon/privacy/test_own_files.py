@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recon.privacy.own_files import (
+    OWNER,
     advise_kernel,
     folder_for_now,
     for_group,
@@ -16,7 +17,6 @@ from recon.privacy.own_files import (
     program_variables,
     refuse_other_users,
     replace_result,
-    write_result,
 )
 
 
@@ -38,15 +38,12 @@ def test_files_and_folders_are_closed_to_strangers(umask: int, tmp_path: Path) -
     deep = tmp_path / "a" / "b"
     make_folder(deep, mode=0o700)
     make_folder(tmp_path / "a")  # what is there stays
-    write_result(deep / "result", "one")
-    write_result(deep / "result", "two")
     for opener, name in ((for_group, "group"), (for_owner, "owner")):
         with open(deep / name, "x", opener=opener) as file:
             file.write("text")
     results = 0o600 if umask == 0o077 else 0o640
     assert (mode(deep), mode(deep.parent)) == (0o700, 0o700 if umask == 0o077 else 0o750)
-    assert [mode(deep / name) for name in ("result", "group", "owner")] == [results, results, 0o600]
-    assert (deep / "result").read_text() == "two"
+    assert [mode(deep / name) for name in ("group", "owner")] == [results, 0o600]
 
 
 def test_a_program_of_ours_closes_what_its_libraries_write(umask: int, tmp_path: Path) -> None:
@@ -116,6 +113,8 @@ def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:
     replace_result(path, "ours")
     assert (path.read_text(), path.is_symlink(), mode(path)) == ("ours", False, 0o640)
     assert victim.read_text() == "mine"
+    replace_result(path, "ours alone", mode=OWNER)
+    assert (path.read_text(), mode(path)) == ("ours alone", 0o600)
     with pytest.raises(OSError, match="directory"):
         replace_result(tmp_path, "nothing")
     assert sorted(found.name for found in tmp_path.iterdir()) == ["result", "victim"]
