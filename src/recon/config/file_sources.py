@@ -123,17 +123,20 @@ def moment_after(closes: datetime, *, clock_time: str, zone: ZoneInfo) -> dateti
     return at if at >= local else at + timedelta(days=1)
 
 
-class BankFolder(DeclaredTable):
-    """The statements of one bank account (`[bank."NAME"]`), for all accounts that it serves."""
+class FileFolder(DeclaredTable):
+    """A folder in which files arrive, how they are written and where they come from."""
 
     inbox: Path
-    """The folder they lie in; of this bank alone."""
     layouts: tuple[FileLayout, ...] = ()
-    """How tables are written; the first whose pattern fits a name holds."""
+    """How files are written; the first whose pattern fits a name holds."""
     sources: tuple[RemoteSource, ...] = ()
     """Folders elsewhere whose files are fetched into the inbox."""
     expected: tuple[ExpectedFile, ...] = ()
     """Files that must be there for a night."""
+
+
+class BankFolder(FileFolder):
+    """The statements of one bank account (`[bank."NAME"]`), for all accounts that it serves."""
 
 
 class WithInboxes(Protocol):
@@ -228,17 +231,11 @@ class GatewayLists(DeclaredTable):
     layouts: tuple[FileLayout, ...] = ()
 
 
-class SettlementFolder(DeclaredTable):
-    """The settlement files of one account (`[accounts."<merchant>/<account>".settlement]`)."""
+class SettlementFolder(FileFolder):
+    """The settlement files of one account (`[accounts."<merchant>/<account>".settlement]`).
 
-    inbox: Path
-    """The folder they lie in; never that of the order files."""
-    layouts: tuple[FileLayout, ...] = ()
-    """How they are written; the first whose pattern fits a name holds."""
-    sources: tuple[RemoteSource, ...] = ()
-    """Folders elsewhere whose files are fetched into the inbox."""
-    expected: tuple[ExpectedFile, ...] = ()
-    """Files that must be there for a night."""
+    Their folder is never that of the order files.
+    """
 
     @model_validator(mode="after")
     def _only_what_holds(self) -> Self:

@@ -7,7 +7,7 @@ named here: an environment variable, or a file that only its owner can read.
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     Field,
@@ -17,6 +17,7 @@ from pydantic import (
 
 from recon.config.declared import DeclaredTable
 from recon.model.errors import ConfigurationError
+from recon.model.terms import End
 
 NOTICES_MAX = 20
 """More addresses than that belong behind a mailing list."""
@@ -24,15 +25,6 @@ NOTICES_MAX = 20
 STOPPED = "STOPPED"
 """How a night ended that came to no verdict."""
 
-End = Literal[
-    "RECONCILED",
-    "BREAKS OPEN",
-    "INCOMPLETE",
-    "NOT PROVEN",
-    "MONEY IN DOUBT",
-    "SENDING STOPPED",
-    "STOPPED",
-]
 NoticeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 
 
@@ -45,7 +37,7 @@ class Notice(DeclaredTable):
     """Or the file, mode 0600, that holds it."""
     accounts: tuple[str, ...] = ("*",)
     """`<merchant>/<account>` with * and ?: of which accounts; without it of all."""
-    verdicts: frozenset[End] = frozenset(get_args(End))
+    verdicts: frozenset[End | Literal["STOPPED"]] = frozenset({*End, "STOPPED"})
     """After which ends of a night; without it after every one."""
     attach: bool = False
     """Whether the workbook comes along."""

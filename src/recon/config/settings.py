@@ -20,13 +20,12 @@ from recon.config.approvers import Approver, Approvers
 from recon.config.cluster import ClusterSettings
 from recon.config.declared import DeclaredTable, Table, declared, deepest_key, unprintable_keys
 from recon.config.fee_contract import FeeContract, contract_of
-from recon.config.file_layouts import FileLayout, GivenLayout, GivenLayouts
+from recon.config.file_layouts import GivenLayout, GivenLayouts
 from recon.config.file_sources import (
     BankFolder,
-    ExpectedFile,
+    FileFolder,
     GatewayLists,
     LedgerSource,
-    RemoteSource,
     SettlementFolder,
     bank_tables,
     banks_of,
@@ -95,22 +94,15 @@ GATEWAY_FILES = ("profiles", "signature", "status_map")
 Tables = dict[str, Any]
 
 
-class AccountSettings(OwnSignKey):
+class AccountSettings(FileFolder, OwnSignKey):
     """One account of one merchant (`[accounts."<merchant>/<account>"]` of merchants.toml)."""
 
     name: str = ""
     """The merchant's name for people."""
-    inbox: Path
     reports: Path
     returned: Path | None = None
     """A shared folder where people put workbooks that they answered; forms read there, too."""
     ledger: LedgerSource | None = None
-    layouts: tuple[FileLayout, ...] = ()
-    """How the files of the inbox are written; the first whose pattern fits a name holds."""
-    sources: tuple[RemoteSource, ...] = ()
-    """Folders elsewhere whose files are fetched into the inbox."""
-    expected: tuple[ExpectedFile, ...] = ()
-    """Files that must be there for a night."""
     settlement: SettlementFolder | None = None
     """Where the gateway's settlement files lie; None: what it settled is not covered."""
     gateway: GatewayLists = GatewayLists()
