@@ -34,7 +34,7 @@ from recon.model.money import Money
 from recon.model.resolutions import Import
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import folder_for_now, for_owner
-from recon.steps.approvals import people, returned_answers, taken_back, verdicts
+from recon.steps.approvals import people, returned_answers, verdicts
 from recon.steps.approvals.returned_answers import Form
 from recon.steps.approvals.sign_off import (
     Night,
@@ -45,7 +45,6 @@ from recon.steps.approvals.sign_off import (
     sign,
     to_sign,
 )
-from recon.steps.approvals.taken_back import decisions_taken_back
 from recon.steps.compare.rebuild import run_named
 from recon.steps.files import file_decisions, order_files
 from recon.steps.money import approve, gate
@@ -341,7 +340,7 @@ class TakeBack(Act):
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Forget the word."""
-        what = decisions_taken_back(self.subject, person=person)
+        what = verdicts.decisions_taken_back(self.subject, person=person)
         sentence = f"Taken back: {what}. It counts for nothing; somebody may say it anew."
         return Done(sentence=sentence, ending="Taken back")
 
@@ -452,7 +451,7 @@ class ReleaseHold(Act):
                 return Done(sentence=f"Accepted. {left}", ending="Accepted")
             must, until = "accept it", " Nothing is sent until then."
         elif "/" in self.hold:
-            kept = taken_back.set_file_aside(Path(self.hold), person=person, reason=reason)
+            kept = verdicts.set_file_aside(Path(self.hold), person=person, reason=reason)
             if kept is not None:
                 sentence = f"Set aside: {kept}. Start the night again."
                 return Done(sentence=sentence, ending="Set aside")

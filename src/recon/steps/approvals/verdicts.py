@@ -3,28 +3,43 @@
 A verdict says what happened, with the evidence in words; it never sends. Each person has one word,
 which a later one of theirs takes the place of; it is decided as soon as two different people, one
 of them an approver, say the same. A release lifts the hold that a NOT PROVEN night puts on refunds.
+A word that waits for a second person may be taken back by whoever said it.
 """
 
+import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from recon.config.approvers import Approver, has_left, person_key
 from recon.desk.endorsement import Kind
 from recon.instructions.approval import Decides, beyond_limit, problem_of_role, problem_of_two
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import quarantine, waited
-from recon.model.errors import UsageError
+from recon.model.errors import SpillError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.terms import REJECTED_STATES, InstructionKind, InstructionState, Verdict
+from recon.steps.approvals import sign_off
+from recon.steps.money import approve
+from recon.steps.runtime import identity
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.identity import Person, agreed
+from recon.steps.runtime.identity import SET_ASIDE, Person, agreed
 from recon.steps.runtime.predecessor import refuse_closed, release_ended
 from recon.store import Connection
+from recon.store.database import history
 from recon.store.database.history import append
 from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.instruction_rows import move
+from recon.store.money.spill import (
+    FOLDER,
+    SPILL_BYTES_MAX,
+    SUFFIX,
+    read,
+    refuse_unfit,
+    set_aside,
+)
 from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
 from recon.store.people import decision_rows, resolution_rows
@@ -420,3 +435,85 @@ def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:
         return problem_of_role(person) or next(filter(None, beyond), "")
 
     return problem
+
+
+SPILL_FILE = "spill file"
+
+
+def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
+    """One person's word that a file is set aside.
+
+    Returns:
+        Where it is kept; None when a second person must say the same.
+
+    Raises:
+        UsageError: no spill file of ours, one that fits and belongs to the next night, or the word
+            does not count (`identity.agreed`).
+    """
+    environment = person.environment
+    path = path.resolve()
+    digest = _digest_of(path, environment=environment)
+    with environment.store.writing() as connection:
+        try:
+            refuse_unfit(connection, read(path))
+        except SpillError as error:
+            why_not = str(error)
+        else:
+            msg = f"{path} fits this database: the next night reads it; nothing was changed"
+            raise UsageError(msg)
+        both = agreed(connection, SET_ASIDE, subject=digest, reason=reason, person=person)
+        if not both:
+            return None
+        details = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
+        append(
+            connection,
+            [history.Event(SPILL_FILE, digest, "set aside", details)],
+            at=environment.clock(),
+        )
+    # The history first: a crash between them leaves the file where it stops the night.
+    return set_aside(path)
+
+
+def _digest_of(path: Path, *, environment: Environment) -> str:
+    """The SHA-256 of a file that lies where nights look for such files."""
+    folders = [account.reports / FOLDER for account in environment.settings.accounts.values()]
+    database = environment.store.path
+    if database is not None:
+        folders.append(database.with_name(f"{database.name}.{FOLDER}"))
+    known = {folder.resolve() for folder in folders}
+    if path.parent not in known or not path.name.endswith(SUFFIX) or not path.is_file():
+        msg = f"{path} is no spill file of a declared account (…/{FOLDER}/*{SUFFIX})"
+        raise UsageError(msg)
+    with path.open("rb") as file:
+        return hashlib.sha256(file.read(SPILL_BYTES_MAX)).hexdigest()
+
+
+EVERY = (
+    approve.take_back,
+    take_back_verdict,
+    sign_off.take_back,
+    identity.take_back,
+)
+"""Each takes back what one person said of a subject; what that was, "" for nothing."""
+
+
+def decisions_taken_back(subject: str, *, person: Person) -> str:
+    """Take back what a person said of a subject; what it was, in words.
+
+    The subject is a list's digest, an instruction, a run, or what was to be allowed.
+
+    Raises:
+        UsageError: they said nothing of it, or it counts already.
+    """
+    person.refuse_unproven()
+    with person.environment.store.writing() as connection:
+        taken = [
+            what for take_back in EVERY if (what := take_back(connection, subject, person=person))
+        ]
+    if not taken:
+        msg = (
+            f"{person.declared.name} has no word about {subject} that waits for a second person: "
+            "what two people agreed to counts, and nobody takes it back alone; nothing was changed"
+        )
+        raise UsageError(msg)
+    return " and ".join(taken)

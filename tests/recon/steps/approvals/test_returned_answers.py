@@ -14,7 +14,7 @@ from recon.steps.admin.verify import Verification, verify
 from recon.steps.approvals import people
 from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
 from recon.steps.approvals.sign_off import Night
-from recon.steps.approvals.taken_back import decisions_taken_back
+from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.night.report import rebuild, rebuild_answered
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs

@@ -8,8 +8,7 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.terms import InstructionState
 from recon.steps.admin.verify import verify
-from recon.steps.approvals.taken_back import decisions_taken_back
-from recon.steps.approvals.verdicts import release, resolve
+from recon.steps.approvals.verdicts import decisions_taken_back, release, resolve
 from recon.steps.money.gate import gate_of
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from recon.model.errors import UsageError
 from recon.steps.admin import verify
-from recon.steps.approvals.taken_back import decisions_taken_back
+from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from recon.model.errors import SpillError, StoreError, UsageError
-from recon.steps.approvals.taken_back import set_file_aside
+from recon.steps.approvals.verdicts import set_file_aside
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
