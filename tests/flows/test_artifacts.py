@@ -1,17 +1,36 @@
 """What people see of a night in the UI."""
 
+import threading
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
 import pytest
+from sqlalchemy import select
 
-from flows.artifacts import Artifacts, artifact_key, link_of
+from flows import artifacts as bars
+from flows.artifacts import (
+    Artifacts,
+    NightBar,
+    artifact_key,
+    link_of,
+    money_rows,
+    night_bar,
+    rows_of_totals,
+    rows_on_the_page,
+    status_lines,
+)
 from flows.serve import PrefectServer
+from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.step_progress import StepProgress, Way
 from recon.model.terms import ControlTotal, End
+from recon.store.schema import run
+from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.flows.flow_in_process import run_nightly
+from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures
 
 REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 
@@ -148,3 +167,185 @@ def test_an_artifact_links_to_the_share_of_the_reports() -> None:
         link_of(path, account=account, address="https://share.example/")
         == f"https://share.example/100042/100042001/{path.name}"
     )
+
+
+PLACE = ("100042", "100042001")
+ROWS = ControlTotal("T6", "orders: places = items", *PLACE, "", "count", 12, 12)
+MONEY = ControlTotal("T5A", "gateway - orders = effects", *PLACE, "KWD", "amount", 1_500, 1_000)
+
+
+def test_what_does_not_tie_comes_first_with_both_sides_written_out() -> None:
+    """Counts are whole, amounts have their currency's decimals, and the difference is told."""
+    first, second = rows_of_totals([ROWS, MONEY])
+
+    assert (first["ref."], first["ties"], second["ties"]) == ("T5A", "NO", "yes")
+    figures = [first[name] for name in ("first figure", "second figure", "difference")]
+    assert figures == ["1.500", "1.000", "0.500"]
+    assert (second["first figure"], second["difference"]) == ("12", "0")
+
+
+def test_a_control_total_is_said_in_the_words_of_the_workbook() -> None:
+    """Nobody has to know a reference to read what was proven."""
+    (row,) = rows_of_totals([MONEY])
+
+    assert row["what was proven"].startswith("Gateway less orders is what the sheets explain")
+    assert row["what must be equal"] == "gateway less order files = explained by the sheets"
+
+
+def test_a_night_without_totals_has_an_empty_table() -> None:
+    """A part, or a night that stopped, shows none."""
+    assert rows_of_totals([]) == []
+
+
+def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money() -> None:
+    """The first five columns fit beside Prefect's own; money is what is at risk of a payment."""
+    cells = {"order_no": "A1", "code": "REFUND_DUE", "severity": "HIGH", "currency": "KWD"}
+    row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 9_000, "age_days": 3}
+    sides = {"effect_orders": -1_234, "effect_ledger": None, "effect_bank": None}
+
+    (shown,) = rows_on_the_page(pd.DataFrame([row | sides]))
+
+    assert list(shown.items())[:5] == [
+        ("order", "A1"),
+        ("what is wrong", "Refund still to do"),
+        ("severity", "HIGH"),
+        ("money at risk", "1.234 KWD"),
+        ("age in days", "3"),
+    ]
+    assert shown["code"] == "REFUND_DUE"
+
+
+def shown(night: Any) -> list[str]:
+    """The lines of the newest run."""
+    with night.environment() as environment:
+        with environment.store.reading() as connection:
+            newest = select(run.c.run_id).order_by(run.c.started_at.desc()).limit(1)
+            run_id = str(connection.execute(newest).scalar_one())
+        return status_lines(run_id, environment=environment)
+
+
+def shown_in_doubt(night: Any) -> list[str]:
+    """The lines once replies to captures were lost, and the gateway answered no question of it."""
+    silent = {"operation": "retrievalTrans", "kind": "status", "status": 500, "when": "before"}
+    night.fault({"operation": "capture", "kind": "fin", "when": "after"}, {**silent, "nth": 2})
+    night.move_money()
+    return shown(night)
+
+
+def test_a_night_without_instructions_says_so(merchant: Any) -> None:  # noqa: F811 - the fixture
+    """Nothing was to move, and nobody is needed."""
+    merchant.night()
+
+    assert [line for line in shown(merchant) if line] == [
+        "## Money",
+        "No instruction: no money was to move.",
+        "## What needs a person",
+        "No instruction does.",
+    ]
+
+
+def test_money_in_doubt_stands_first_with_what_to_do(
+    merchant: Any,  # noqa: F811 - the fixture
+) -> None:
+    """By outcome and currency; the doubt again below, with its order and the next step."""
+    doubtful = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    merchant.drop("a.csv", merchant.order(doubtful, status="paid", action="capture"))
+    lines = shown_in_doubt(merchant)
+
+    (money,) = [line for line in lines if line.startswith("| in doubt")]
+    assert money == f"| in doubt | capture | 1 | {doubtful.amount} EUR |"
+    (needs,) = [line for line in lines if line.startswith("- ")]
+    assert f"capture in doubt: order {doubtful.order_no}, {doubtful.amount} EUR, since " in needs
+
+
+def test_what_several_need_is_said_once_above_them(
+    merchant: Any,  # noqa: F811 - the fixture
+) -> None:
+    """Three captures whose reply was lost need the same, and each has a line of its own."""
+    lost = [one for one in merchant.payments("authorised") if one.currency == "EUR"][:3]
+    merchant.drop("a.csv", *(merchant.order(one, status="paid", action="capture") for one in lost))
+    lines = shown_in_doubt(merchant)
+    said = lines[lines.index("## What needs a person") + 2 : -1]
+
+    assert said[0].startswith("- Each of these 3: The connection failed")
+    assert sorted(line.partition(", since ")[0] for line in said[1:]) == sorted(
+        f"    - capture in doubt: order {one.order_no}, {one.amount} EUR" for one in lost
+    )
+
+
+def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it() -> None:
+    """More than three currencies go on below, under the same outcome, whole to the last one."""
+    sums = dict.fromkeys(("EUR", "GBP", "JPY", "KWD", "USD", "CHF", "SEK"), 12_345_678_901)
+    lines = money_rows("confirmed", "capture", count=395, sums=sums)
+
+    assert lines == [
+        "| confirmed | capture | 395 | 123456789.01 CHF, 123456789.01 EUR, 123456789.01 GBP |",
+        "|  |  |  | 12345678901 JPY, 12345678.901 KWD, 123456789.01 SEK |",
+        "|  |  |  | 123456789.01 USD |",
+    ]
+
+
+def sent(done: int) -> StepProgress:
+    """So many instructions of a thousand."""
+    return StepProgress(done, 1_000, "instructions sent")
+
+
+def test_rows_of_a_step_are_a_part_of_the_whole_night() -> None:
+    """Half of the second of four steps is three eighths; a step ends with its sentence."""
+    shown: list[tuple[float, str]] = []
+    bar = NightBar(
+        ["ingest", "settle", "reconcile", "report"], publish=lambda *word: shown.append(word)
+    )
+    bar.step_done("3 order files.")
+    bar.hear(sent(400))
+    bar.hear(sent(500))
+    bar.show()
+    bar.show()
+    bar.hear(sent(1_000))
+    bar.step_done("1000 sent in 20 batches.")
+    bar.show()
+
+    assert shown == [
+        (25.0, "3 order files."),
+        (37.5, "settle: 500 of 1,000 instructions sent"),
+        (50.0, "1000 sent in 20 batches."),
+    ]
+
+
+def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever tells how far it is inside of the block is heard, and taken along."""
+    monkeypatch.setattr(bars, "UPDATE_SECONDS", 0.01)
+    came, shown = threading.Event(), []
+
+    def publish(_share: float, sentence: str) -> None:
+        shown.append(sentence)
+        if "200 of 200" in sentence:
+            came.set()
+
+    with night_bar(["query"], publish=publish):
+        Way("orders asked", of=200).more(200)
+        assert came.wait(10)
+
+    assert shown[-1] == "query: 200 of 200 orders asked"
+
+
+def test_a_step_never_waits_for_prefect() -> None:
+    """While Prefect does not answer, word is left and the work goes on."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def hang(_share: float, _sentence: str) -> None:
+        asked.set()
+        assert answered.wait(60)
+
+    bar = NightBar(["settle"], publish=hang)
+    bar.hear(sent(1))
+    follower = threading.Thread(target=bar.show)
+    follower.start()
+    assert asked.wait(10)
+    for done in range(2, 1_000):
+        bar.hear(sent(done))
+    still_asking = follower.is_alive()
+    answered.set()
+    follower.join()
+
+    assert still_asking

@@ -1,7 +1,20 @@
 """The words of the domain: precedence of codes, states that are judged once, verdicts."""
 
+import inspect
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+
+from recon.model import errors
+from recon.model.durable import flush_folder
+from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
+from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
+from recon.model.resolutions import BreakAnswer, StoredAnswer, with_answers
+from recon.model.step_progress import StepProgress, Way, heard_by, on_the_way
 from recon.model.terms import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -72,3 +85,168 @@ def test_a_control_total_passes_only_at_zero() -> None:
 
 def _total(left: int, *, right: int) -> ControlTotal:
     return ControlTotal("T5A", "leg A", "100042", "100042001", "EUR", "amount", left, right)
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    """Whoever believes a file safe must hear that its folder is not."""
+    with pytest.raises(FileNotFoundError):
+        flush_folder(tmp_path / "gone")
+
+
+def test_the_folder_itself_is_flushed_and_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The descriptor of that very folder reaches the disk, and is closed after an error too."""
+    flushed: list[tuple[int, str]] = []
+
+    def failing(descriptor: int) -> None:
+        flushed.append((descriptor, str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+        raise OSError(5, "the disk failed")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match="the disk failed"):
+        flush_folder(tmp_path)
+
+    ((descriptor, name),) = flushed
+    assert name == str(tmp_path)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+CLASSES = [
+    value
+    for value in vars(errors).values()
+    if inspect.isclass(value) and issubclass(value, errors.ReconError)
+]
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    """Every class stands in the drawing, under its parent, and nothing else does."""
+    drawn = re.findall(
+        r"^ {4}([ │├└─]*)(\w+(?:Error|Defect)?)\b", errors.__doc__ or "", re.MULTILINE
+    )
+    depth_of = {name: len(indent) // 4 for indent, name in drawn}
+
+    assert depth_of == {cls.__name__: cls.__mro__.index(errors.ReconError) for cls in CLASSES}
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (errors.ReconError, 1),
+        (errors.SourceUnreadableError, 1),
+        (errors.StoreLockedError, 1),
+        (errors.OutputError, 1),
+        (errors.UsageError, 2),
+        (errors.ConfigurationError, 2),
+        (errors.SourceMissingError, 2),
+        (errors.GateClosedError, 4),
+        (errors.NightHeldError, 75),
+    ],
+)
+def test_an_error_ends_the_command_with_its_code(
+    error: type[errors.ReconError], exit_code: int
+) -> None:
+    """1 error, 2 usage or configuration, 4 a proof before money failed, 75 held."""
+    assert error.exit_code == exit_code
+
+
+def test_every_error_says_what_it_is() -> None:
+    """Each class has one sentence of its own."""
+    assert [cls.__name__ for cls in CLASSES if not (cls.__doc__ or "").endswith(".")] == []
+
+
+def test_columns_of_a_sheet_are_named_once() -> None:
+    """A column that stands twice would show one value under two headings."""
+    for columns in (INSTRUCTION_SHEET_COLUMNS, BATCH_COLUMNS):
+        assert len(columns) == len(set(columns))
+
+
+def test_figures_settings_and_a_signer_bring_no_frames() -> None:
+    """Nor do they load a workbook or a database; a fresh interpreter shows it."""
+    heavy = {"openpyxl", "sqlalchemy", "pandas", "pyarrow", "numpy"}
+    code = (
+        "import sys, recon.model.figures, recon.config.settings, recon.signer.server; "
+        f"print({heavy!r} & set(sys.modules))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert shown.strip() == "set()"
+
+
+ACCOUNT = ("M", "A")
+
+
+def test_each_currency_has_a_short_line_of_its_own() -> None:
+    """Three currencies are three lines for what is held and three for fees, no long one."""
+    holds = GatewayHolds(
+        tuple(
+            Holding(*ACCOUNT, money, payable=HeldPart(100, "2026-11-16"))
+            for money in ("EUR", "GBP", "USD")
+        ),
+        tuple(FeesTaken(*ACCOUNT, money, 300, 200) for money in ("EUR", "GBP", "USD")),
+    )
+    assert holds.sentences() == (
+        "The gateway holds: payable 1.00 EUR (oldest 2026-11-16)",
+        "The gateway holds: payable 1.00 GBP (oldest 2026-11-16)",
+        "The gateway holds: payable 1.00 USD (oldest 2026-11-16)",
+        "Fees: charged 3.00 EUR, booked 2.00 EUR, difference 1.00 EUR",
+        "Fees: charged 3.00 GBP, booked 2.00 GBP, difference 1.00 GBP",
+        "Fees: charged 3.00 USD, booked 2.00 USD, difference 1.00 USD",
+    )
+
+
+def test_nothing_is_said_in_a_line_too() -> None:
+    """Where nothing is held and nothing was taken, both lines say so."""
+    assert GatewayHolds().sentences() == ("The gateway holds: nothing", "Fees: none")
+
+
+def test_each_break_bears_what_people_said_of_it() -> None:
+    """Resolution, owner and comment stand beside the break they were given to, and no other."""
+    answer = BreakAnswer("Gateway asked", "Anna Berg", "ticket 7")
+    answers = {"a1": StoredAnswer(answer, version=1, by="anna", waits=False)}
+
+    answered, bare = with_answers([{"break_id": "a1"}, {"break_id": "b2"}], answers)
+
+    said = {"resolution": "Gateway asked", "owner": "Anna Berg", "comment": "ticket 7"}
+    assert answered == {"break_id": "a1", **said}
+    assert bare == {"break_id": "b2", "resolution": "", "owner": "", "comment": ""}
+
+
+def test_work_tells_its_listener_how_much_of_all_is_done() -> None:
+    """A beginning, each part as it is done, and never more than all."""
+    heard: list[str] = []
+    with heard_by(lambda step_progress: heard.append(str(step_progress))):
+        way = Way("orders asked", of=2_500)
+        way.more(2_000)
+        way.more(2_000)
+
+    assert heard == [
+        "0 of 2,500 orders asked",
+        "2,000 of 2,500 orders asked",
+        "2,500 of 2,500 orders asked",
+    ]
+
+
+def test_nothing_is_told_of_nothing_nor_to_nobody() -> None:
+    """Work without rows is silent, and so is the listener of another block."""
+    heard: list[StepProgress] = []
+    with heard_by(heard.append):
+        Way("files read", of=0).more()
+    Way("files read", of=3).more()
+
+    assert heard == []
+
+
+def test_parts_count_once_somebody_is_done_with_them() -> None:
+    """A batch of rows is told when the next one is asked for, by its length."""
+    heard: list[int] = []
+    seen: list[int] = []
+    with heard_by(lambda step_progress: heard.append(step_progress.done)):
+        for batch in on_the_way(["abc", "de"], "rows drawn", of=5):
+            seen.append(len(batch))
+            assert heard[-1] == sum(seen[:-1])
+
+    assert heard == [0, 3, 5]
