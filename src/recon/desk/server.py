@@ -11,7 +11,6 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -24,6 +23,7 @@ from recon.privacy import own_servers
 from recon.privacy.own_servers import (
     Bodies,
     Impatient,
+    OrderlyServer,
     SocketConnection,
     SocketUnusableError,
     server_config,
@@ -104,7 +104,7 @@ def serve_until_ended(path: Path, *, hear: Hear, ready: Callable[[str], None]) -
     with listening(path) as listener:
         ready(str(path))
         config = server_config(desk_app(hear), http=_Known)
-        uvicorn.Server(config).run(sockets=[listener])
+        OrderlyServer(config).run(sockets=[listener])
     path.unlink(missing_ok=True)
 
 

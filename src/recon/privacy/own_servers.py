@@ -6,8 +6,12 @@ A connection that says nothing, or a body that comes slowly or is large, keeps n
 import asyncio
 import grp
 import os
+import signal
 import socket
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -206,6 +210,27 @@ def server_config(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=drain_seconds,
     )
+
+
+class OrderlyServer(uvicorn.Server):
+    """A server that ends on SIGINT and SIGTERM, and lets its process close what is open.
+
+    The library would raise the signal once more as soon as the last request is answered.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Hear the signals while the block runs; outside of the main thread nobody can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ has uvicorn's own cycle of request and response, which knows it.
 
 import asyncio
 import hashlib
-import signal
 import socket
 import struct
 import sys
@@ -29,7 +28,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from recon.model.errors import ConfigurationError
-from recon.privacy.own_servers import Bodies, server_config
+from recon.privacy.own_servers import Bodies, OrderlyServer, server_config
 from recon.sandbox.book import Book
 from recon.sandbox.call import OperationReply, Sandbox
 from recon.sandbox.control import control_routes
@@ -372,8 +371,8 @@ class RunningSandbox:
     port: int
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that says when it accepts connections and ends quietly on a signal."""
+class _Server(OrderlyServer):
+    """It says when it accepts connections, and can be forced to end."""
 
     def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -394,20 +393,6 @@ class _Server(uvicorn.Server):
         await asyncio.sleep(0)  # the loop tells the connections
         if not self.force_exit:
             await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """End on SIGINT and SIGTERM without raising the signal a second time."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handled = (signal.SIGINT, signal.SIGTERM)
-        earlier = {number: signal.signal(number, self.handle_exit) for number in handled}
-        try:
-            yield
-        finally:
-            for number, handler in earlier.items():
-                signal.signal(number, handler)
 
 
 def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:

@@ -8,17 +8,15 @@ its fields may hold a card.
 import asyncio
 import json
 import os
-import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -30,7 +28,7 @@ from recon.model.errors import ConfigurationError, UsageError
 from recon.privacy import own_servers
 from recon.privacy.foreign_text import redacted
 from recon.privacy.own_files import for_owner
-from recon.privacy.own_servers import Bodies, SocketUnusableError, server_config
+from recon.privacy.own_servers import Bodies, OrderlyServer, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
 from recon.signer.signed_book import SignedBook
 from recon.signer.signing import KINDS, Asked, Signing, asked_of
@@ -211,9 +209,6 @@ class SignerApp:
         return JSONResponse({"told": why}, status)
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
-
-
 def sign_until_ended(
     path: Path, *, clock: Callable[[], datetime], ready: Callable[[str], None]
 ) -> None:
@@ -243,21 +238,8 @@ def sign_until_ended(
         log.note("started", at=clock(), uid=os.geteuid(), accounts=sorted(settings.keys))
         # Connections wait in the backlog from here on, so it may be told before the first one.
         ready(str(settings.file.socket))
-        with ending_in_order():
-            config = server_config(app.routes)
-            uvicorn.Server(config).run(sockets=[listener])
+        OrderlyServer(server_config(app.routes)).run(sockets=[listener])
         log.note("ended", at=clock())
-
-
-@contextmanager
-def ending_in_order() -> Iterator[None]:
-    """The server raises the signal that ended it once more; what is open is closed before that."""
-    before = {name: signal.signal(name, lambda *_: None) for name in ENDING}
-    try:
-        yield
-    finally:
-        for name, action in before.items():
-            signal.signal(name, action)
 
 
 def _by_rule(given: SignerFile) -> set[str]:

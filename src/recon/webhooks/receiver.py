@@ -20,7 +20,6 @@ from datetime import datetime
 from typing import Literal
 from urllib.parse import parse_qsl
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -34,7 +33,7 @@ from recon.model.errors import AmountError, ConfigurationError, SourceUnreadable
 from recon.model.money import parse_minor_units
 from recon.model.terms import Clock
 from recon.privacy.card_numbers import holds_card
-from recon.privacy.own_servers import Bodies, server_config
+from recon.privacy.own_servers import Bodies, OrderlyServer, server_config
 from recon.store.database.engine import Store, open_store
 from recon.store.database.migrate import check_revision
 from recon.store.nights.notification_rows import GatewayMessage, Saved, save, save_case
@@ -306,7 +305,7 @@ def receive_until_ended(
             bound, at = listener.getsockname()[:2]
             # Connections wait in the backlog from here on, so it may be told before the first one.
             ready(f"http://{f'[{bound}]' if ':' in bound else bound}:{at}")
-            uvicorn.Server(server_config(app)).run(sockets=[listener])
+            OrderlyServer(server_config(app)).run(sockets=[listener])
 
 
 def listening(host: str, *, port: int) -> socket.socket:

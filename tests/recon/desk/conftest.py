@@ -42,4 +42,5 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert process.stdout.readline().strip() == str(path)
         yield path
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        assert process.wait(20) == 0, "what is open is closed first"
+        assert not path.exists()
