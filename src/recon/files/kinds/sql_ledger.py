@@ -287,7 +287,16 @@ def _as_file(
     else:
         nothing = {header[index]: pa.array([], pa.large_string()) for index in places}
         raw = RawTable(name, header, nothing, np.zeros(0, dtype=np.int64))
-    return replace(raw, name=name, header=header, sha256=sha256, size_bytes=len(content)), content
+    raw = replace(
+        raw,
+        name=name,
+        header=header,
+        lines=raw.lines + 1,  # line 1 of a table is its header, wherever it is kept
+        bad_rows=tuple(replace(bad, line=bad.line + 1) for bad in raw.bad_rows),
+        sha256=sha256,
+        size_bytes=len(content),
+    )
+    return raw, content
 
 
 def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -> None:
