@@ -25,6 +25,7 @@ from recon.proof.night_parts import (
     Gathering,
     classified_part,
     has_parts,
+    left_of,
     reconcile_rest,
 )
 from recon.proof.proven import concluded, prove
@@ -56,7 +57,7 @@ def in_buckets(
     """The same, cut into so many buckets; of one the rows are compared at once."""
     terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     if buckets > 1 and has_parts(settled=sources.settlement is not None, rules=rules):
-        gathering = Gathering(sources, rules=rules)
+        gathering = Gathering(sources)
         gathering.see(sources)
         elsewhere = gathering.elsewhere()
         if len(elsewhere.labels) <= WORDS_MAX:
@@ -64,7 +65,7 @@ def in_buckets(
             for rows in _cut(sources, buckets=buckets):
                 parts.append(classified_part(rows, elsewhere=elsewhere, **terms))
                 give_back(generation=YOUNG)
-            return reconcile_rest(sources, parts=parts, **terms)
+            return reconcile_rest(left_of(sources, parts=parts), parts=parts, **terms)
     return concluded(prove(sources, **terms), as_of=as_of)
 
 

@@ -20,7 +20,6 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
-from recon.matching.cash.book_groups import BASES
 from recon.matching.engine import Broken, classify
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import equals, placed
@@ -34,12 +33,11 @@ from recon.matching.sets.independent_sets import (
     Elsewhere,
     SeenIds,
     independent_sets,
-    rows_with,
     unkeyed_words,
 )
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import refunds_of_others, with_refunds_settled
-from recon.matching.sides.ledger_side import CLASSIFIED, CLOSERS, is_base_type
+from recon.matching.sides.ledger_side import CLASSIFIED
 from recon.matching.sides.payouts import PAYOUT_TYPES, classified_entries
 from recon.matching.sides.settlement_side import (
     first_days_reported,
@@ -79,22 +77,13 @@ def has_parts(*, settled: bool, rules: Rules) -> bool:
 class Gathering:
     """What was seen so far, stretch by stretch of the order numbers."""
 
-    def __init__(self, small: Sources, *, rules: Rules) -> None:
-        """Begin with what is not cut into stretches.
-
-        Args:
-            small: all sources; of orders, gateway and ledger no row is looked at.
-            rules: how they are judged.
-        """
+    def __init__(self, small: Sources) -> None:
+        """Begin with what is not cut: all sources, of which no row of LEGS is looked at."""
         self._small = small
-        self._rules = rules
         self._entries, self._transactions = SeenIds(), SeenIds()
         self._odd: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
-        self._again: list[pd.DataFrame] = []
-        self._restated: Counter[str] = Counter()
         self._first_days: dict[tuple[str, ...], str] = {}
         self._refunds: list[pd.DataFrame] = []
-        self._settled: list[pd.DataFrame] = []
         self._unpaid: set[str] = set()
 
     def see(self, rows: Sources) -> None:
@@ -103,12 +92,11 @@ class Gathering:
             frame: pd.DataFrame | None = getattr(rows, name)
             if frame is None:
                 continue
-            odd = self._is_odd(frame, name=name)
+            odd = _represents_others(frame, name=name)
             if odd.any():
                 self._odd[name].append(frame[odd])
             if name == "ledger":
                 self._entries.see(frame["entry_id"])
-                self._restated.update(restated(frame[~odd]))
         self._transactions.see(rows.gateway["transaction_id"])
         # Of what has no payment of its own it is told where the one that it names is.
         found = equals(rows.gateway["answer"], KeyAnswer.FOUND)
@@ -120,16 +108,7 @@ class Gathering:
         if rows.settlement is not None:
             self._see_lines(rows.settlement, gateway=rows.gateway)
 
-    def _is_odd(self, frame: pd.DataFrame, *, name: str) -> Bools:
-        """The rows that are kept."""
-        odd = _represents_others(frame, name=name)
-        if name == "ledger" and self._small.settlement is not None:
-            # Groups have them, whatever order they name.
-            odd |= is_base_type(frame["entry_type"], *BASES.values(), *CLOSERS)
-        return odd
-
     def _see_lines(self, lines: pd.DataFrame, *, gateway: pd.DataFrame) -> None:
-        self._settled.append(summed_lines(lines[~_represents_others(lines, name="settlement")]))
         rows, accounts = placed(lines, by=ACCOUNT)
         for number, day in first_days_reported(lines, accounts=rows).items():
             account = accounts[number]
@@ -137,18 +116,6 @@ class Gathering:
         strange = refunds_of_others(lines, gateway=gateway)
         if strange.any():
             self._refunds.append(lines[strange])
-
-    def to_see_again(self) -> list[int]:
-        """The stretches, counted from 0 as they were seen, with entries that share a number."""
-        several = self._entries.shared()
-        return self._entries.parts_with(several) if len(several) else []
-
-    def see_again(self, rows: Sources) -> None:
-        """Look once more at one of these."""
-        if rows.ledger is not None:
-            several = rows_with(rows.ledger["entry_id"], self._entries.shared())
-            several = several & ~self._is_odd(rows.ledger, name="ledger")
-            self._again.append(rows.ledger[several])
 
     def elsewhere(self) -> Elsewhere:
         """What each part must know of all rows."""
@@ -159,38 +126,18 @@ class Gathering:
             self._first_days,
             pd.concat(self._refunds, ignore_index=True) if self._refunds else None,
         )
-        odd = self._odd_rows()
+        frames: dict[str, Any] = {
+            name: pd.concat([whole.iloc[:0], *self._odd[name]], ignore_index=True)
+            for name in _FRAMES
+            if (whole := getattr(self._small, name)) is not None
+        }
+        odd = replace(self._small, **frames)
         if odd.ledger is not None:
             ours = odd.ledger.assign(**{CLASSIFIED: classified_entries(odd)})
             odd = replace(odd, ledger=ours)
         unpaid = text_column(sorted(self._unpaid))
         elsewhere = {*unpaid[self._transactions.have(unpaid)]}
         return replace(shared, labels=unkeyed_words(odd, elsewhere=shared) | elsewhere)
-
-    def books(self) -> Books:
-        """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger."""
-        if self._small.ledger is None:
-            return {}
-        odd = self._odd_rows()
-        entries = self._small.ledger if odd.ledger is None else odd.ledger
-        lines = odd.settlement
-        several = replace(
-            odd,
-            ledger=pd.concat([entries, *self._again], ignore_index=True),
-            settlement=None if lines is None else with_summed(lines, parts=self._settled),
-        )
-        # What is restated of those that are seen again was counted when they were seen first.
-        twice = Counter(restated(pd.concat([entries.iloc[:0], *self._again], ignore_index=True)))
-        more = {name: self._restated[name] - twice[name] for name in {*self._restated, *twice}}
-        return of_money(self._small, steps=steps_of(several, rules=self._rules), more=more)
-
-    def _odd_rows(self) -> Sources:
-        frames: dict[str, Any] = {
-            name: pd.concat([whole.iloc[:0], *self._odd[name]], ignore_index=True)
-            for name in _FRAMES
-            if (whole := getattr(self._small, name)) is not None
-        }
-        return replace(self._small, **frames)
 
 
 def _of_account(rows: pd.DataFrame) -> Labels:
@@ -225,6 +172,8 @@ class PartFigures:
     """Source -> its rows that are aside."""
     settled: pd.DataFrame | None
     """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
+    restated: Mapping[str, int]
+    """What the entries aside came to in other currencies (see books_bridge.restated)."""
     unpriced: Counter[str]
 
 
@@ -281,6 +230,7 @@ def classified_part(
         sums=sums_of_amounts(sources),
         aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
+        restated={} if sources.ledger is None else restated(sources.ledger),
         unpriced=proof.unpriced,
     )
     # What is left goes on as it was given: what is added to it is of all that is left, together.
@@ -317,8 +267,45 @@ _SIDE_KEY = ("source", "merchant_id", "account_id", "currency", "state")
 _SIDE_SUMS = ("count", "amount")
 
 
+def left_of(small: Sources, *, parts: Sequence[ClassifiedPart]) -> Sources:
+    """What is left of all parts, and all that is not cut; settlement lines that are aside as sums.
+
+    Args:
+        small: all sources; of LEGS only whether they were given.
+        parts: what each part came to.
+    """
+    left: dict[str, Any] = {
+        leg: pd.concat([getattr(part.left, leg) for part in parts], ignore_index=True)
+        for leg in LEGS
+        if getattr(small, leg) is not None
+    }
+    if "settlement" in left:
+        every = (part.figures.settled for part in parts)
+        left["settlement"] = with_summed(
+            left["settlement"], parts=[sums for sums in every if sums is not None]
+        )
+    return replace(small, **left)
+
+
+def books_in_parts(
+    small: Sources, *, rest: Sources, parts: Sequence[ClassifiedPart], rules: Rules
+) -> Books:
+    """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger.
+
+    What is aside is compared as it was booked, but for what is restated of it.
+
+    Args:
+        small: all sources, with the steps from the file to the ledger.
+        rest: what is left of the parts (see `left_of`).
+        parts: what each part came to.
+        rules: how fees are booked.
+    """
+    aside = _counted(part.figures.restated for part in parts)
+    return of_money(small, steps=steps_of(rest, rules=rules), more=aside)
+
+
 def reconcile_rest(
-    small: Sources,
+    rest: Sources,
     *,
     parts: Sequence[ClassifiedPart],
     rules: Rules,
@@ -328,22 +315,13 @@ def reconcile_rest(
     """Compare what is left of all parts, and add what they came to and their rows.
 
     Args:
-        small: all sources; of LEGS only whether they were given.
+        rest: what is left of them (see `left_of`).
         parts: what each part came to; their frames are let go.
         rules: as for the parts.
         as_of: as for the parts.
         previous: what the night before left open.
     """
     figures = [part.figures for part in parts]
-    left: dict[str, Any] = {
-        leg: pd.concat([getattr(part.left, leg) for part in parts], ignore_index=True)
-        for leg in LEGS
-        if getattr(small, leg) is not None
-    }
-    if "settlement" in left:
-        sums = [part.settled for part in figures if part.settled is not None]
-        left["settlement"] = with_summed(left["settlement"], parts=sums)
-    rest = replace(small, **left)
     refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
     buckets = [part.broken for part in figures]
     proof = prove(rest, rules=rules, as_of=as_of, previous=previous, buckets=buckets)

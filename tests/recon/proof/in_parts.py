@@ -9,8 +9,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof import engine
-from recon.proof.books_bridge import Books
-from recon.proof.night_parts import ClassifiedPart, Gathering, classified_part
+from recon.proof.night_parts import ClassifiedPart, classified_part
 
 
 class InParts(NamedTuple):
@@ -37,13 +36,3 @@ def reconciled_in_parts(
             night, buckets=buckets, rules=rules, as_of=as_of, previous=previous
         )
     return InParts(result, parts)
-
-
-def books_in_parts(night: Sources, *, buckets: int, rules: Rules) -> Books:
-    """The books of a night that was looked at bucket by bucket."""
-    gathering, rows = Gathering(night, rules=rules), [*engine._cut(night, buckets=buckets)]
-    for each in rows:
-        gathering.see(each)
-    for number in gathering.to_see_again():
-        gathering.see_again(rows[number])
-    return gathering.books()

@@ -13,13 +13,14 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import books_of
+from recon.proof.night_parts import books_in_parts, left_of
 from recon.proof.proven import concluded, prove
 from tests.injected import planted
 from tests.injected.injected_files import AS_OF
 from tests.injected.shifted_zone import zone_shifted
 from tests.recon.matching.conftest import LONG_AGO
 from tests.recon.matching.turned import turned
-from tests.recon.proof.in_parts import books_in_parts, reconciled_in_parts
+from tests.recon.proof.in_parts import reconciled_in_parts
 from tests.recon.proof.spoilt_nights import (
     RULES_OF_NIGHTS,
     assert_same,
@@ -106,7 +107,9 @@ def assert_same_in_parts(
     assert items_of(ours.result) == items_of(whole)
     pd.testing.assert_frame_equal(ours.result.held, whole.held)
     assert ours.result.gateway_holds == whole.gateway_holds
-    assert books_in_parts(night, buckets=buckets, rules=rules) == books_of(night, rules=rules)
+    if parts := ours.parts:
+        books = books_in_parts(night, rest=left_of(night, parts=parts), parts=parts, rules=rules)
+        assert books == books_of(night, rules=rules)
     others = reconciled_in_parts(turned(night), buckets=buckets, **told)
     assert others.result.digest == ours.result.digest
     return sum(part.figures.aside["orders"] for part in ours.parts)

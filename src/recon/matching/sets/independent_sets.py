@@ -87,10 +87,6 @@ class SeenIds:
         there = [part[are_among(part, wanted)] for part in self._parts]
         return np.isin(numbers_of(ids), np.concatenate([wanted[:0], *there]))
 
-    def parts_with(self, several: Labels) -> list[int]:
-        """In which parts, counted from 0, a row has one of these."""
-        return [n for n, part in enumerate(self._parts) if are_among(part, several).any()]
-
 
 def rows_with(ids: "pd.Series[str]", several: Labels) -> Bools:
     """The rows whose id may be one of these."""

@@ -23,7 +23,6 @@ from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Rows, Sealed, rows_of, whole_file, write_step
 from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
-from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.independent_sets import LEGS, Elsewhere
@@ -37,8 +36,10 @@ from recon.proof.night_parts import (
     ClassifiedPart,
     Gathering,
     PartFigures,
+    books_in_parts,
     classified_part,
     has_parts,
+    left_of,
     reconcile_rest,
 )
 from recon.proof.night_tables import (
@@ -86,7 +87,6 @@ class CutNight:
 
     cut: Sequence[RowRange]
     elsewhere: Elsewhere
-    books: Books
 
 
 UNWRITTEN = (
@@ -138,26 +138,23 @@ def is_in_parts(run: Run, *, small: Sources, environment: Environment) -> bool:
     )
 
 
-def gathered(night: SealedNight, *, small: Sources, rules: Rules) -> CutNight:
+def gathered(night: SealedNight, *, small: Sources) -> CutNight:
     """Cut a night into parts, and look once at each.
 
     Args:
         night: what is compared, as far as it is written.
         small: all sources that are not cut, and no row of the others.
-        rules: how they are judged.
 
     Raises:
         ArchiveError: the archive cannot be reached, or a file is not as it was written.
     """
     cut = row_ranges(night, orders_per_part=ORDERS_PER_PART)
-    gathering, way = Gathering(small, rules=rules), Way("parts looked at", of=len(cut))
+    gathering, way = Gathering(small), Way("parts looked at", of=len(cut))
     for row_range in cut:
         gathering.see(rows_of_range(night, row_range))
         give_back()
         way.more()
-    for number in gathering.to_see_again():
-        gathering.see_again(rows_of_range(night, cut[number]))
-    return CutNight(cut, gathering.elsewhere(), gathering.books())
+    return CutNight(cut, gathering.elsewhere())
 
 
 def compared_in_parts(
@@ -168,8 +165,10 @@ def compared_in_parts(
     previous: Previous | None,
     compared: Sealed,
     environment: Environment,
-) -> tuple[Reconciliation, frozenset[str]]:
-    """Do all parts of a night, compare what is left of them; the whole, and its kinds of answers.
+) -> tuple[Reconciliation, Books, frozenset[str]]:
+    """Do all parts of a night and compare what is left of them.
+
+    It gives back the whole, the steps of the ledger's money, and the kinds of answers.
 
     Args:
         run: whose night it is.
@@ -191,8 +190,10 @@ def compared_in_parts(
     with reachable(night.storage, doing=UNREAD):
         parts = [part_of(each, small=small, night=night) for each in done]
     rules = environment.settings.rules
-    result = reconcile_rest(small, parts=parts, rules=rules, as_of=run.as_of, previous=previous)
-    return result, frozenset[str]().union(*(part.answers for part in done))
+    rest = left_of(small, parts=parts)
+    books = books_in_parts(small, rest=rest, parts=parts, rules=rules)
+    result = reconcile_rest(rest, parts=parts, rules=rules, as_of=run.as_of, previous=previous)
+    return result, books, frozenset[str]().union(*(part.answers for part in done))
 
 
 def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[PartDone]:

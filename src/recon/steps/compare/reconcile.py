@@ -106,20 +106,19 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     sources, previous = small_of_night(written.night)
     cut = None
     if is_in_parts(run, small=sources, environment=environment):
-        cut = gathered(written.night, small=sources, rules=rules)
+        cut = gathered(written.night, small=sources)
         cut = cut if len(cut.elsewhere.labels) <= WORDS_MAX else None
         give_back()
     if cut is None:
         sources, previous = sources_of_night(written.night)
     way.more()
-    books = books_of(sources, rules=rules) if cut is None else cut.books
-    steps = steps_table(sources, books=books)
-    give_back()
     answers: Collection[str] | None = None
     if cut is None:
+        books = books_of(sources, rules=rules)
+        give_back()
         compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
     else:
-        compared, answers = compared_in_parts(
+        compared, books, answers = compared_in_parts(
             run,
             cut,
             small=sources,
@@ -127,6 +126,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             compared=written.step,
             environment=environment,
         )
+    steps = steps_table(sources, books=books)
     give_back()
     way.more()
     # Of a night in parts no rules moved, or it would not be in parts.
