@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.bookings import Bookings, classify_bookings, with_bookings
+from recon.matching.bank.bookings import Bookings, classify_bookings
 from recon.matching.bank.result import BankResult, classify_bank
 from recon.matching.breaks.movements import Disposition, Ids, dispositions_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
     BREAKS_SORTED_BY,
+    EFFECTS_SORTED_BY,
     Frames,
     breaks_of,
     classified_rows,
@@ -75,11 +76,8 @@ class Classified:
     rows: Arrays
     reopens: Mapping[str, str]
     frames: Frames
-    break_sets: Mapping[int, str]
     broken: Broken
-    """Its own sets."""
-    others: Broken
-    """The sets of the buckets that were judged before."""
+    """Its own sets and those of the buckets that were classified before."""
     bank: BankResult | None = None
     """What banks say of payouts; its rows stand among the frames."""
     cash: CashResult | None = None
@@ -132,53 +130,49 @@ def classify(
         (*parts_of(joined, break_sets=break_sets),),
         evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
     )
-    others, every = _together(buckets, like=broken), breaks
-    if buckets:
-        every = in_order(pd.concat([every, others.breaks]), by=BREAKS_SORTED_BY)
-    if is_asked and not sources.is_part:
-        evidence = [each.evidence for each in (broken, *buckets) if each.evidence is not None]
-        every = with_causes(every, evidence=added_evidence(evidence), calendar=calendar)
+    broken = _together([broken, *buckets])
+    every = broken.breaks
+    if is_asked and broken.evidence is not None and not sources.is_part:
+        every = with_causes(every, evidence=broken.evidence, calendar=calendar)
         every = with_suggestions(every)
     terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
     cash = classify_cash(sources, taken={*every["break_id"]}, **terms)
     bank = classify_bank(sources, **terms)
     bookings = classify_bookings(sources, bank=bank, **terms)
-    every = every[[*BREAK_COLUMNS]]
-    if buckets:
-        own = every["break_id"].isin([*break_sets.values()])
-        others, every = replace(others, breaks=every[~own]), every[own].reset_index(drop=True)
     ledger = sources.ledger
     ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
-    alone = not_compared_rows(ledger, versions=joined.ledger.versions)
+    alone = not_compared_rows(
+        ledger,
+        versions=joined.ledger.versions,
+        at_bank=() if bookings is None else bookings.compared,
+    )
     legs = [leg for leg in (cash, bank, bookings) if leg is not None]
     frames = frames_of(
-        every,
+        every[[*BREAK_COLUMNS]],
         effects=broken.effects,
         sets=rows_without_breaks(rows, outcomes=outcomes, alone=alone),
         legs=[leg.found for leg in legs],
         **terms,
     )
-    frames = replace(frames, matches=with_bookings(frames.matches, bookings=bookings))
     reopens = {**reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
-    return Classified(
-        joined, outcomes, rows, reopens, frames, break_sets, broken, others, bank, cash, bookings
-    )
+    return Classified(joined, outcomes, rows, reopens, frames, broken, bank, cash, bookings)
 
 
-def _together(buckets: Sequence[Broken], *, like: Broken) -> Broken:
-    """The breaks of some buckets as those of one, without evidence; `like`: of which columns."""
-    if not buckets:
-        return Broken(like.breaks.iloc[:0], like.effects.iloc[:0], {}, (), evidence=None)
+def _together(buckets: Sequence[Broken]) -> Broken:
+    """The breaks of some buckets as those of one, in the order of a result."""
+    if len(buckets) == 1:
+        return buckets[0]
     breaks, effects = (
-        pd.concat([getattr(like, name).iloc[:0], *(getattr(each, name) for each in buckets)])
-        for name in ("breaks", "effects")
+        in_order(pd.concat([getattr(each, name) for each in buckets]), by=by)
+        for name, by in (("breaks", BREAKS_SORTED_BY), ("effects", EFFECTS_SORTED_BY))
     )
+    evidence = [each.evidence for each in buckets if each.evidence is not None]
     return Broken(
         breaks,
         effects,
         {name: disposition for each in buckets for name, disposition in each.dispositions.items()},
         tuple(part for each in buckets for part in each.bookings),
-        evidence=None,
+        added_evidence(evidence) if evidence else None,
     )
 
 

@@ -28,7 +28,7 @@ from recon.proof.night_parts import (
     left_of,
     reconcile_rest,
 )
-from recon.proof.proven import concluded, prove
+from recon.proof.proven import compared
 
 
 def reconcile(
@@ -66,7 +66,7 @@ def in_buckets(
                 parts.append(classified_part(rows, elsewhere=elsewhere, **terms))
                 give_back(generation=YOUNG)
             return reconcile_rest(left_of(sources, parts=parts), parts=parts, **terms)
-    return concluded(prove(sources, **terms), as_of=as_of)
+    return compared(sources, **terms)
 
 
 def _cut(sources: Sources, *, buckets: int) -> Iterator[Sources]:

@@ -1,6 +1,6 @@
 """Where every judged row went, under the names by which other rows and other engines find it.
 
-Sets of which their match says all are not among them (see places.told_by_match).
+Sets of which their match says all are not among them (see `reported_by_match`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import first_identities, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
-from recon.matching.frames.arrays import Arrays, Column, filled, texts
-from recon.matching.frames.coding import equals, pieces
+from recon.matching.classifying.outcomes import Outcomes
+from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
+from recon.matching.frames.coding import combined, equals, pieces
 from recon.matching.frames.digest import are_distinct
-from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.grouping import Bools, Rows, count, present, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.frames.versions import CONFLICT, NEW
@@ -30,7 +31,9 @@ from recon.matching.sets.joined_sets import (
     NO_SET,
     Joined,
 )
-from recon.matching.sides.ledger_side import booked_currency, not_compared
+from recon.matching.sides.gateway_side import NUMBER
+from recon.matching.sides.ledger_side import GROUPED, booked_currency, marked_as, not_compared
+from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.terms import (
     CONFIRMED_STATES,
@@ -38,6 +41,7 @@ from recon.model.terms import (
     REJECTED_STATES,
     InstructionKind,
     KeyAnswer,
+    OrderStatus,
     SetState,
 )
 
@@ -47,6 +51,8 @@ SET_KINDS = {
     BY_ENTRY: "entry",
     BY_PAYOUT: "payout",
 }
+EXACT = "exact"
+"""Rule of a match whose legs agree without any more words."""
 GROUP = "group"
 """Kind of a group of fees, reserves or payouts."""
 NOT_COMPARED = "not_compared"
@@ -62,6 +68,103 @@ NO_COLUMNS = Arrays({}, size=0)
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 Labels: TypeAlias = Column | pa.Array | pa.ChunkedArray
 """A column of texts, as numpy or as Arrow holds them."""
+
+
+def reported_by_match(
+    joined: Joined, *, outcomes: Outcomes, flags: Column, sources: Sources
+) -> Bools:
+    """Sets of which their match says all: in each leg one plain row of the amount that it names."""
+    sets, of, size = joined.sets, joined.keys.of, joined.keys.size
+    plain = (outcomes.states() == SetState.MATCHED.value) & (flags == "")
+    plain &= (outcomes.classified.of_each("rule") == EXACT) & (outcomes.host < 0)
+    plain &= sets["order_state"] == ORDER_STATES.index(OrderStatus.PAID)
+    plain &= (sets["gateway_state"] == NUMBER["paid"]) & (sets["gateway_refunded"] == 0)
+    plain &= (sets["currencies"] == 1) & (sets["order_net"] > 0)
+    plain &= sets["order_net"] == sets["gateway_net"]
+    amounts = {"ledger": "ledger_capture", "settlement": "settled_gross"}
+    for leg in ("orders", "gateway", *amounts):
+        frame = getattr(sources, leg)
+        if frame is None:
+            continue
+        rows = of_payments(frame) if leg == "settlement" else np.ones(len(frame), dtype=np.bool_)
+        keyed = frame["order_no"].ne("").to_numpy(dtype=np.bool_)[rows]
+        plain &= count(np.ones(len(keyed), np.bool_), groups=of[leg], size=size) == 1
+        plain &= present(keyed, groups=of[leg], size=size)
+        if leg in amounts:
+            plain &= sets[amounts[leg]] == sets["order_net"]
+    named = np.ones(len(of["instructions"]), dtype=np.bool_)
+    return np.asarray(plain & ~present(named, groups=of["instructions"], size=size))
+
+
+def sides_of(
+    joined: Joined, *, outcomes: Outcomes, ledger: pd.DataFrame | None, cash: CashResult | None
+) -> pd.DataFrame:
+    """Count and net of all items in scope by source, account, currency and state.
+
+    Args:
+        joined: the sets.
+        outcomes: what they came to.
+        ledger: for the entries that stand outside the sets.
+        cash: the groups.
+    """
+    placed = [*_placed_items(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
+    by = ("source", *ACCOUNT_CURRENCY, "state")
+    rows = stacked(placed, names=(*by, "items", "net"))
+    groups, keys = combined([rows[name] for name in by])
+    count, amount = (total(rows[n], groups=groups, size=len(keys)) for n in ("items", "net"))
+    names = (*by, "count", "amount")
+    cells = sorted(
+        (*key, n, net) for key, n, net in zip(keys, count.tolist(), amount.tolist(), strict=True)
+    )
+    return frame_of_cells(
+        [dict(zip(names, row, strict=True)) for row in cells],
+        names=names,
+        numbers={"count", "amount"},
+    )
+
+
+def _placed_items(
+    joined: Joined, *, outcomes: Outcomes, ledger: pd.DataFrame | None
+) -> Iterator[Arrays]:
+    """The items of sets: source, ACCOUNT_CURRENCY, state, items (1), net as the legs count it."""
+    sides = {
+        "orders": joined.orders.items,
+        "gateway": joined.gateway.items,
+        "ledger": joined.ledger.items,
+        "payouts": joined.payouts,
+        "settlement": joined.settled,
+    }
+    states = outcomes.states()
+    for source, items in sides.items():
+        size, sets = len(items), items["set"]
+        columns = {
+            **{name: joined.sets[name][sets] for name in ("merchant_id", "account_id")},
+            **{name: items[name] for name in ("currency", "net")},
+            "source": filled(source, size=size),
+            "state": states[sets],
+            "items": np.ones(size, dtype=np.int64),
+        }
+        yield Arrays(columns, size=size)
+    if ledger is not None:
+        yield _not_compared(joined, ledger=ledger)
+
+
+def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
+    """Entries that stand outside the sets: matched, with nothing to be compared with."""
+    outside = np.isin(joined.ledger.versions, (NEW, CONFLICT))
+    outside[joined.ledger.items["row"]] = False
+    outside &= ~marked_as(ledger, GROUPED)
+    rows = np.flatnonzero(outside)
+    size = len(rows)
+    columns = {
+        **{name: texts(ledger[name])[rows] for name in ("merchant_id", "account_id")},
+        "currency": texts(booked_currency(ledger))[rows],
+        "source": filled("ledger", size=size),
+        "state": filled(SetState.MATCHED.value, size=size),
+        "items": np.ones(size, dtype=np.int64),
+        "net": np.zeros(size, dtype=np.int64),
+    }
+    return Arrays(columns, size=size)
 
 
 def items_of(
@@ -243,7 +346,7 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
 def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.Table]:
     """The items of groups: entries by themselves, lines under the name of their group."""
     findings = cash.found
-    for items in cash_items(cash, ledger=ledger):
+    for items in cash_items(cash):
         at, size = items["group"], len(items)
         if not size:
             continue

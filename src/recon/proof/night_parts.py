@@ -20,6 +20,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
+from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.engine import Broken, classify
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import equals, placed
@@ -47,7 +48,7 @@ from recon.matching.sides.settlement_side import (
 )
 from recon.model.terms import KeyAnswer, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
-from recon.proof.proven import concluded, proof_of, prove
+from recon.proof.proven import compared, result_of
 from recon.proof.verdict import STATEMENTS, Line, OpenCounts, verdict_of
 
 ORDERS_PER_PART = 100_000
@@ -219,8 +220,8 @@ def classified_part(
             own[own] = ~rounded[classified.joined.keys.of[leg]]
         sources = _rows_of(given, rows=aside)
         classified = classify(sources, **terms)
-    proof = proof_of(classified, sources=sources, **terms)
-    result = concluded(proof, as_of=as_of)
+    unpriced = unpriced_lines(sources, contract=rules.fee_contract)
+    result = result_of(classified, sources=sources, unpriced=unpriced, **terms)
     frames = {name: getattr(result, name) for name in SECTIONS}
     items = result.items
     figures = PartFigures(
@@ -231,7 +232,7 @@ def classified_part(
         aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
         restated={} if sources.ledger is None else restated(sources.ledger),
-        unpriced=proof.unpriced,
+        unpriced=unpriced,
     )
     # What is left goes on as it was given: what is added to it is of all that is left, together.
     left: dict[str, Any] = {
@@ -323,10 +324,14 @@ def reconcile_rest(
     """
     figures = [part.figures for part in parts]
     refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
-    buckets = [part.broken for part in figures]
-    proof = prove(rest, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
-    unpriced = sum((part.unpriced for part in figures), proof.unpriced)
-    result = concluded(replace(proof, unpriced=unpriced), as_of=as_of)
+    result = compared(
+        rest,
+        rules=rules,
+        as_of=as_of,
+        previous=previous,
+        buckets=[part.broken for part in figures],
+        unpriced=_counted(part.unpriced for part in figures),
+    )
     of_sources = _counted(part.aside for part in figures)
     sides = _added_sides([result.sides, *(part.sides for part in figures)])
     frames: dict[str, Any] = {

@@ -2,58 +2,39 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import fields
 from datetime import datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
-from recon.matching.bank.bookings import Bookings, banked_frame
-from recon.matching.bank.result import BankResult, bank_frames
+from recon.matching.bank.bookings import banked_frame
+from recon.matching.bank.result import bank_frames
 from recon.matching.breaks.movements import Disposition, movements
-from recon.matching.breaks.placements import (
-    PLACE_NAMES,
-    place_items,
-    placements_of,
-    reported_by_match,
-    sides_of,
-)
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import (
-    BREAKS_SORTED_BY,
-    EFFECTS_SORTED_BY,
-    Frames,
     business_date,
     dispositions_of_found,
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import unpriced_lines
-from recon.matching.cash.result import (
-    CashResult,
-    gateway_holds,
-    listed_frame,
-    placed_cash,
-)
+from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Broken, Classified, classify, prepared
-from recon.matching.frames.arrays import Arrays, Column, stacked
 from recon.matching.frames.digest import digest_of
-from recon.matching.frames.grouping import Bools, Rows
-from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.sets.joined_sets import Joined
 from recon.model.step_progress import Way
 from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
-from recon.proof.items import group_items, items_of, named_alone
+from recon.proof.items import group_items, items_of, named_alone, reported_by_match, sides_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
 from recon.proof.verdict import (
@@ -68,220 +49,149 @@ from recon.proof.verdict import (
     with_totals,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """Everything a result is made of."""
-
-    sources: Sources
-    rules: Rules
-    joined: Joined
-    """The sources in sets."""
-    frames: Frames
-    """Of these sources."""
-    breaks: pd.DataFrame
-    """Of the result, with those of sets that were judged before; so are the next ones."""
-    effects: pd.DataFrame
-    places: Arrays
-    """See places.place_items."""
-    states: Column
-    """What each set came to."""
-    ids: Mapping[str, int]
-    """The set of each match_id and break_id."""
-    moved: pd.DataFrame
-    """See movements.movements."""
-    journals: pd.DataFrame
-    """See journals.propose."""
-    hosts: Rows
-    """For each set the one whose break explains it, else -1."""
-    reported_by_match: Bools
-    """Which sets need no items (see places.told_by_match)."""
-    bank: BankResult | None = None
-    """What banks say; None where no statements were given."""
-    cash: CashResult | None = None
-    """What the gateway keeps and holds; None where no settlement was given."""
-    unpriced: Counter[str] = field(default_factory=Counter)
-    """See fees_charged.unpriced_lines."""
-    bookings: Bookings | None = None
-    """What the books have of what arrived at the bank; None where it is not compared."""
-
-
 PASSES = 2
-"""Over the rows: the sets, then what proves them."""
+"""Over the rows: the sets, then what becomes of them."""
 
 
-def prove(
+def compared(
     sources: Sources,
     *,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
     buckets: Sequence[Broken] = (),
-) -> Proof:
-    """The frames of the result with all that it is made of.
+    unpriced: Mapping[str, int] | None = None,
+) -> Reconciliation:
+    """The result of some rows, compared at once; what proves it is asked of its files.
 
     Args:
         sources: typed frames, one row per accepted source row.
         rules: tolerance, grace, calendar, status map.
         as_of: the instant that closes the business date; the only time this knows.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
-        buckets: see matching.engine.judge.
+        buckets: see matching.engine.classify.
+        unpriced: why fees of lines that are not among these are not covered -> how many.
     """
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
-    classified = classify(sources, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
+    terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
+    classified = classify(sources, buckets=buckets, **terms)
     give_back()
     way.more()
-    proof = proof_of(classified, sources=sources, rules=rules, as_of=as_of, previous=previous)
+    reasons = unpriced_lines(sources, contract=rules.fee_contract) + Counter(unpriced or {})
+    result = result_of(classified, sources=sources, unpriced=reasons, **terms)
     give_back()
     way.more()
-    return proof
+    return result
 
 
-def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
-    """The result with its verdict and what it is worth; what proves it is asked of its files."""
-    frames, sources, rules = proof.frames, proof.sources, proof.rules
-    placements = placements_of(proof.places)
-    lacks = bank_lacks(proof.bank)
-    unverified = sum(
-        placement.items for placement in placements if placement.state == SetState.UNVERIFIED
-    )
-    classified = OpenCounts(len(proof.breaks), len(frames.unverified), unverified)
-    held = listed_frame(() if proof.cash is None else proof.cash.listed)
-    # Until items are wanted no more of the proof is kept than they need.
-    of_sets = partial(
-        items_of,
-        sources,
-        joined=named_alone(proof.joined),
-        states=proof.states,
-        hosts=proof.hosts,
-        ids=proof.ids,
-        by_match=proof.reported_by_match,
-    )
-    ledger = None if proof.cash is None else sources.ledger
-    of_groups = partial(group_items, proof.cash, ledger=ledger)
-    return Reconciliation(
-        as_of=as_of,
-        verdict=verdict_of(classified, sources=sources, rules=rules, lacks=lacks),
-        breaks=proof.breaks,
-        effects=proof.effects,
-        every_match=Deferred(lambda: frames.matches),
-        pending=frames.pending,
-        unverified=frames.unverified,
-        control_totals=(),
-        sides=sides_of(placements),
-        unmapped_codes=unmapped_codes(sources, rules=rules),
-        not_covered=(
-            *lacks,
-            *not_covered(sources, rules=rules, unpriced=proof.unpriced, cash=proof.cash),
-            *bank_not_covered(proof.bank),
-        ),
-        scope_of_assurance=(
-            *scope_of_assurance(frames, sources=sources),
-            *bank_scope(sources.bank, result=proof.bank),
-        ),
-        rules_digest=rules.digest,
-        digest_of_all=Deferred(
-            lambda: digest_of(
-                [proof.breaks, proof.effects, frames.matches, frames.pending, frames.unverified]
-            )
-        ),
-        movements=proof.moved,
-        journals=proof.journals,
-        bank={
-            **bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
-            **banked_frame(proof.bookings),
-        },
-        every_item=Deferred(lambda: pa.concat_tables([of_sets(), of_groups()])),
-        held=held,
-        gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
-        bank_lacks=lacks,
-    )
-
-
-def proof_of(
+def result_of(
     classified: Classified,
     *,
     sources: Sources,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-) -> Proof:
-    """The frames with all that the result is made of (`sources`: what was judged)."""
+    unpriced: Mapping[str, int],
+) -> Reconciliation:
+    """The result with its verdict, without control totals.
+
+    Args:
+        classified: the sets, groups and findings.
+        sources: what was classified.
+        rules: by which.
+        as_of: when.
+        previous: what an earlier run left open.
+        unpriced: see fees_charged.unpriced_lines.
+    """
     joined, outcomes, frames = classified.joined, classified.outcomes, classified.frames
-    places = place_items(
-        joined, outcomes=outcomes, break_sets=classified.break_sets, ledger=sources.ledger
+    bank, cash, broken = classified.bank, classified.cash, classified.broken
+    sides = sides_of(joined, outcomes=outcomes, ledger=sources.ledger, cash=cash)
+    lacks = bank_lacks(bank)
+    unverified = sides.loc[sides["state"].eq(SetState.UNVERIFIED.value), "count"]
+    counts = OpenCounts(len(frames.breaks), len(frames.unverified), int(unverified.sum()))
+    held = listed_frame(() if cash is None else cash.listed)
+    return Reconciliation(
+        as_of=as_of,
+        verdict=verdict_of(counts, sources=sources, rules=rules, lacks=lacks),
+        breaks=frames.breaks,
+        effects=frames.effects,
+        every_match=Deferred(lambda: frames.matches),
+        pending=frames.pending,
+        unverified=frames.unverified,
+        control_totals=(),
+        sides=sides,
+        unmapped_codes=unmapped_codes(sources, rules=rules),
+        not_covered=(
+            *lacks,
+            *not_covered(sources, rules=rules, unpriced=unpriced, cash=cash),
+            *bank_not_covered(bank),
+        ),
+        scope_of_assurance=(
+            *scope_of_assurance(frames, sources=sources),
+            *bank_scope(sources.bank, result=bank),
+        ),
+        rules_digest=rules.digest,
+        digest_of_all=Deferred(
+            lambda: digest_of(getattr(frames, each.name) for each in fields(frames))
+        ),
+        movements=movements(
+            frames.breaks,
+            dispositions=_every_disposition(classified),
+            previous=previous,
+            reopens=classified.reopens,
+            books=sources.ledger is not None,
+        ),
+        journals=propose(
+            frames.breaks,
+            effects=frames.effects,
+            parts=[*broken.bookings, *classified.bookable],
+            rules=rules,
+            date=business_date(as_of, rules=rules).isoformat(),
+            sources=sources,
+        ),
+        bank={
+            **bank_frames(sources.bank, result=bank, settlement=sources.settlement),
+            **banked_frame(classified.bookings),
+        },
+        every_item=_every_item(classified, sources=sources),
+        held=held,
+        gateway_holds=gateway_holds(held, sources=sources, cash=cash),
+        bank_lacks=lacks,
     )
-    more = placed_cash(classified.cash, ledger=sources.ledger, payouts=len(joined.payouts))
-    places = stacked([places, *more], names=PLACE_NAMES) if more else places
+
+
+def _every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table]:
+    """See Reconciliation.items."""
+    joined, outcomes, cash = classified.joined, classified.outcomes, classified.cash
     named = classified.rows.take(classified.rows["own"])
-    breaks, effects = (
-        in_order(pd.concat([own, others], ignore_index=True), by=by) if len(others) else own
-        for own, others, by in (
-            (frames.breaks, classified.others.breaks, BREAKS_SORTED_BY),
-            (frames.effects, classified.others.effects, EFFECTS_SORTED_BY),
-        )
-    )
-    dispositions = _with_others(
-        {**classified.others.dispositions, **classified.broken.dispositions}, classified
-    )
-    moved = movements(
-        breaks,
-        dispositions=dispositions,
-        previous=previous,
-        reopens=classified.reopens,
-        books=sources.ledger is not None,
-    )
-    # Of a bucket nothing is proposed: what two people agreed on and what was handed out is of all.
-    parts = [
-        *classified.others.bookings,
-        *(() if sources.is_part else classified.broken.bookings),
-        *classified.bookable,
-    ]
-    journals = propose(
-        breaks,
-        effects=effects,
-        parts=parts,
-        rules=rules,
-        date=business_date(as_of, rules=rules).isoformat(),
-        sources=sources,
-    )
-    return Proof(
+    # Until items are wanted no more of the sets is kept than they need.
+    of_sets = partial(
+        items_of,
         sources,
-        rules,
-        joined,
-        frames,
-        breaks,
-        effects,
-        places,
-        outcomes.states(),
-        dict(named.rows("identity", "set")),
-        moved,
-        journals,
-        outcomes.host,
-        reported_by_match(
+        joined=named_alone(joined),
+        states=outcomes.states(),
+        hosts=outcomes.host,
+        ids=dict(named.rows("identity", "set")),
+        by_match=reported_by_match(
             joined,
             outcomes=outcomes,
             flags=classified.rows["flags"][: joined.keys.size],
             sources=sources,
         ),
-        classified.bank,
-        classified.cash,
-        unpriced_lines(sources, contract=rules.fee_contract),
-        classified.bookings,
     )
+    of_groups = partial(group_items, cash, ledger=None if cash is None else sources.ledger)
+    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
 
 
-def _with_others(
-    dispositions: dict[str, Disposition], classified: Classified
-) -> dict[str, Disposition]:
+def _every_disposition(classified: Classified) -> dict[str, Disposition]:
     """What became of every id: of one that the books and the bank have, a break by either."""
     cash, bank, booked = (
         {} if result is None else dispositions_of_found(result.found)
         for result in (classified.cash, classified.bank, classified.bookings)
     )
-    known = {**booked, **dispositions, **cash}
+    known = {**booked, **classified.broken.dispositions, **cash}
     broken = {
         identity: disposition
         for every in (booked, known)

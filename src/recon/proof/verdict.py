@@ -1,6 +1,5 @@
 """What a result is worth: its verdict, what was proven, what not, and what no query can show."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,8 +16,7 @@ from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
-from recon.matching.frames.coding import by_label, coded, equals
-from recon.matching.frames.grouping import amounts_of, given, total
+from recon.matching.frames.coding import by_label, equals
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.matching.sides.settlement_side import pay_outs
@@ -212,7 +210,8 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
     """
     hidden = by_label(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
     rows_of: tuple[tuple[pd.DataFrame, ...], ...] = (
-        (frames.matches, frames.breaks),
+        # Of a part its breaks are counted with those of all.
+        (frames.matches,) if sources.is_part else (frames.matches, frames.breaks),
         (frames.pending,),
         (frames.unverified,),
         (frames.matches[hidden.astype(np.bool_)],),
@@ -245,22 +244,13 @@ _SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
 
 def _lines(statement: str, *rows: pd.DataFrame) -> Iterator[Line]:
     """Rows by currency: how many, and what the first given amounts of all come to."""
-    sums: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    for frame in rows:
-        amount = np.zeros(len(frame), dtype=np.int64)
-        for name in reversed(_SHOWN):
-            amount = np.where(given(frame[name]), amounts_of(frame[name]), amount)
-        (groups,), labels = coded([frame["currency"]])
-        names, numbers = labels.to_pylist(), groups.astype(np.intp)
-        size = len(names)
-        counts.update(dict(zip(names, np.bincount(numbers, minlength=size).tolist(), strict=True)))
-        totals = total(amount, groups=numbers, size=size).tolist()
-        sums.update(dict(zip(names, totals, strict=True)))
-    for currency, count in sorted(counts.items()):
+    every = pd.concat([frame[["currency", *_SHOWN]] for frame in rows], ignore_index=True)
+    amount = every[_SHOWN[0]].fillna(every[_SHOWN[1]]).fillna(every[_SHOWN[2]]).fillna(0)
+    sums = amount.groupby(every["currency"]).agg(["size", "sum"])
+    for currency, count, total in sums.itertuples(name=None):
         yield {
             "statement": statement,
-            "currency": currency,
-            "count": count,
-            "amount": sums[currency],
+            "currency": str(currency),
+            "count": int(count),
+            "amount": int(total),
         }

@@ -1,18 +1,22 @@
 """Nights as folders, written as anybody would write Parquet, and what spoils their files."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
+from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import Previous
+from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import books_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
-from recon.proof.proven import Proof, concluded, proven_by_files
+from recon.proof.proven import compared, proven_by_files
 from recon.proof.totals_in_sql import sql_files
 
 PLACE = ("M", "1")
@@ -20,31 +24,51 @@ Tables = Mapping[str, pa.Table]
 Change = Callable[[pa.Table], pa.Table]
 
 
-def night_of(proof: Proof, *, as_of: object, previous: Previous | None = None) -> Tables:
+class Night(NamedTuple):
+    """A night that was compared, before its files are written."""
+
+    sources: Sources
+    rules: Rules
+    result: Reconciliation
+
+    def with_result(self, **changed: Any) -> "Night":
+        """The same with something else in its result."""
+        return self._replace(result=replace(self.result, **changed))
+
+    def with_sources(self, **changed: Any) -> "Night":
+        """The same with other sources than were compared."""
+        return self._replace(sources=replace(self.sources, **changed))
+
+
+def compared_night(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
+) -> Night:
+    """A night, compared."""
+    result = compared(sources, rules=rules, as_of=as_of, previous=previous)
+    return Night(sources, rules, result)
+
+
+def night_of(night: Night, *, previous: Previous | None = None) -> Tables:
     """The tables of a night as it would be sealed."""
-    result = concluded(proof, as_of=as_of)  # type: ignore[arg-type]  # the case's own instant
-    sources, carried = proof.sources, None
+    sources, carried = night.sources, None
     if previous is not None:
         exposed = previous.breaks.groupby("currency")["exposure"].sum()
         carried = len(previous.breaks), {str(name): int(each) for name, each in exposed.items()}
     small = compared_tables(
         sources,
-        rules=proof.rules,
+        rules=night.rules,
         previous=previous,
-        books=books_of(sources, rules=proof.rules),
+        books=books_of(sources, rules=night.rules),
         account=PLACE,
         carried=carried,
     )
-    return {**dict(input_tables(sources)), **small, **dict(result_tables(result))}
+    return {**dict(input_tables(sources)), **small, **dict(result_tables(night.result))}
 
 
-def proven_in(
-    folder: Path, proof: Proof, *, as_of: object, previous: Previous | None = None
-) -> Reconciliation:
+def proven_in(folder: Path, night: Night, *, previous: Previous | None = None) -> Reconciliation:
     """A night with its totals, its files written into a folder."""
-    written(folder, tables=night_of(proof, as_of=as_of, previous=previous))
-    result = concluded(proof, as_of=as_of)  # type: ignore[arg-type]  # the case's own instant
-    return proven_by_files(result, folder=folder, account=PLACE)
+    written(folder, tables=night_of(night, previous=previous))
+    return proven_by_files(night.result, folder=folder, account=PLACE)
 
 
 def written(folder: Path, *, tables: Tables) -> Path:

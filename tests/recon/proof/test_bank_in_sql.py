@@ -1,18 +1,20 @@
 """T12, T15, T16, T17 and T19 of the bank: each side is broken once and seen to fail."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
-from recon.proof.proven import Proof
+from recon.matching.bank.result import AT_RATE, EXCHANGED
+from recon.matching.breaks.result import EXPLAINED, RECEIVED
 from recon.proof.totals_in_sql import OF_BANKS, second_proof, sql_totals
-from tests.recon.matching.bank.cases import AS_OF, Case
+from tests.recon.matching.bank.cases import Case
 from tests.recon.proof.night_folders import (
     PLACE,
     Change,
+    Night,
     Tables,
     changed,
     first_off,
@@ -29,7 +31,7 @@ NUMBERS = {"T15", "T16", "T17"}
 
 
 @pytest.fixture(scope="module")
-def proof() -> Proof:
+def bank_night() -> Night:
     """Less than was paid, in transit, less charges, from before, exchanged, twice, unknown."""
     case = Case().paid("BATCH-01", 10_000).came("BATCH-01", 9_750)
     case.paid("BATCH-02", 500, on="2026-11-30").paid("BATCH-03", 700, on="2026-10-01")
@@ -38,7 +40,7 @@ def proof() -> Proof:
     case.came("BATCH-05", 900, instructed_currency="USD", instructed_amount=1_000)
     case.paid("BATCH-06", 650).came("BATCH-06", 650).came("BATCH-06", 650)
     case.came("nothing", 310, counterparty="Gateway")
-    return exchanged(case).proven()
+    return exchanged(case).compared()
 
 
 def exchanged(case: Case) -> Case:
@@ -60,9 +62,9 @@ def exchanged(case: Case) -> Case:
 
 
 @pytest.fixture(scope="module")
-def night(proof: Proof) -> Tables:
+def night(bank_night: Night) -> Tables:
     """It, as it would be sealed."""
-    return night_of(proof, as_of=AS_OF)
+    return night_of(bank_night)
 
 
 @pytest.fixture(scope="module")
@@ -90,30 +92,31 @@ def test_each_statement_that_is_wrong_is_found(folder: Path, name: str, side: st
     assert {one.id for one in sql_totals(folder, own=own) if not one.passed} == {name[:3]}
 
 
-def forgotten_entry(proof: Proof) -> Proof:
+def forgotten_entry(night: Night) -> Night:
     """An entry in scope is forgotten."""
-    assert proof.bank is not None
-    return replace(proof, bank=replace(proof.bank, receipts=proof.bank.receipts[1:]))
+    return with_bank(night, RECEIVED, night.result.bank[RECEIVED].iloc[1:])
 
 
-def by_another_rate(proof: Proof) -> Proof:
+def by_another_rate(night: Night) -> Night:
     """A payout was exchanged by another rate than that of its day."""
-    assert proof.bank is not None
-    moved = {
-        own: replace(found, exchanged=tuple((unit, amount - 1) for unit, amount in found.exchanged))
-        for own, found in proof.bank.ids.items()
-    }
-    return replace(proof, bank=replace(proof.bank, ids=moved))
+    rows = night.result.bank[EXPLAINED]
+    is_exchanged = rows["what"].isin([EXCHANGED, AT_RATE]).astype("int64")
+    return with_bank(night, EXPLAINED, rows.assign(amount=rows["amount"] - is_exchanged))
 
 
-def under(proof: Proof, *path: str, says: object) -> Proof:
-    """The rules of the proof say something else of a pair since."""
-    rules = proof.rules.model_dump(mode="json")
+def with_bank(night: Night, name: str, rows: pd.DataFrame) -> Night:
+    """The night with other rows in a table of the bank."""
+    return night.with_result(bank={**night.result.bank, name: rows})
+
+
+def under(night: Night, *path: str, says: object) -> Night:
+    """The rules of the night say something else of a pair since."""
+    rules = night.rules.model_dump(mode="json")
     found = rules["rate"]
     for name in path[:-1]:
         found = found[name]
     found[path[-1]] = says
-    return replace(proof, rules=Rules.of(rules, source="test"))
+    return night._replace(rules=Rules.of(rules, source="test"))
 
 
 @pytest.mark.parametrize(
@@ -122,19 +125,19 @@ def under(proof: Proof, *path: str, says: object) -> Proof:
         pytest.param(forgotten_entry, id="an-entry-less"),
         pytest.param(by_another_rate, id="by-another-rate"),
         pytest.param(
-            lambda proof: under(proof, "USD.EUR", "on", "2026-11-12", says="0.95"),
+            lambda night: under(night, "USD.EUR", "on", "2026-11-12", says="0.95"),
             id="another-rate-since",
         ),
         pytest.param(
-            lambda proof: under(proof, "USD.EUR", "basis_points", says=9), id="a-stricter-rate"
+            lambda night: under(night, "USD.EUR", "basis_points", says=9), id="a-stricter-rate"
         ),
     ],
 )
 def test_a_broken_result_fails_its_total(
-    proof: Proof, tmp_path: Path, spoil: Callable[[Proof], Proof]
+    bank_night: Night, tmp_path: Path, spoil: Callable[[Night], Night]
 ) -> None:
     """An entry less, another rate on either side, and a difference that no rate allows."""
-    result = proven_in(tmp_path, spoil(proof), as_of=AS_OF)
+    result = proven_in(tmp_path, spoil(bank_night))
     assert {one.id for one in result.control_totals if not one.passed} == {"T17"}
 
 
@@ -178,7 +181,7 @@ def test_without_a_bank_nothing_is_asked(tmp_path: Path) -> None:
     """Nights from before banks have no such files, and are proven without them."""
     case = Case().paid("BATCH-01", 500)
     case.covered = False
-    plain = night_of(case.proven(), as_of=AS_OF)
+    plain = night_of(case.compared())
     assert not {"statements", "bank", "payouts", "paid"} & {*plain}
     folder = written(tmp_path, tables=plain)
     for schema in ("inputs/statements", "inputs/bank", "inputs/payouts", "results/counted"):
@@ -198,7 +201,7 @@ def booked() -> Tables:
     case.took("BATCH-03", 30).took("BATCH-04", 80).came("nothing", 310, counterparty="Gateway")
     case.paid("BATCH-05", 900).came("BATCH-05", 900).wrote_off("BATCH-05", 880, entry_id="W1")
     case.wrote_off("BATCH-05", 20, order_no="BATCH-05", entry_id="W2").wrote_off("", 7)
-    return night_of(case.proven(), as_of=AS_OF)
+    return night_of(case.compared())
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import books_of
 from recon.proof.night_parts import books_in_parts, left_of
-from recon.proof.proven import concluded, prove
+from recon.proof.proven import compared
 from tests.injected import planted
 from tests.injected.injected_files import AS_OF
 from tests.injected.shifted_zone import zone_shifted
@@ -101,7 +101,7 @@ def assert_same_in_parts(
 ) -> int:
     """Hold the night in parts against the whole one; how many orders of it were aside."""
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
-    whole = concluded(prove(night, **told), as_of=as_of)
+    whole = compared(night, **told)
     ours = reconciled_in_parts(night, buckets=buckets, **told)
     assert_same(ours.result, whole)
     assert items_of(ours.result) == items_of(whole)

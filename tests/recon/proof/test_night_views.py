@@ -10,9 +10,7 @@ import pytest
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
-from recon.proof.proven import prove
-from tests.recon.matching.conftest import AS_OF
-from tests.recon.proof.night_folders import night_of, written
+from tests.recon.proof.night_folders import compared_night, night_of, written
 
 DECISION = dict.fromkeys(DECISION_COLUMNS, "") | {"run_id": "R1", "decision": "answer"}
 
@@ -29,8 +27,8 @@ def nights(make_case: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ni
 
 
 def _night(case: Any, *, run_id: str, folder: Path) -> NightFolder:
-    proof = prove(case.sources(), rules=case.rules, as_of=case.as_of, previous=None)
-    written(folder, tables=night_of(proof, as_of=AS_OF))
+    night = compared_night(case.sources(), rules=case.rules, as_of=case.as_of)
+    written(folder, tables=night_of(night))
     about = {"run_id": run_id, "merchant_id": "M", "account_id": "1", "mode": "live"}
     about |= {"business_date": f"2026-11-2{run_id[1]}", "verdict": "BREAKS OPEN"}
     files = {name: folder / SCHEMAS[name].path for name in VIEWS}

@@ -9,11 +9,10 @@ import pytest
 from recon.archive.schemas import SCHEMAS
 from recon.config.settings import bundled_config_dir
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
-from recon.proof.proven import prove
 from recon.proof.totals_in_sql import sql_files
 from reports.sheets.labels import TABLES
 from tests.injected.injected_files import planted
-from tests.recon.proof.night_folders import night_of, written
+from tests.recon.proof.night_folders import compared_night, night_of, written
 
 EXAMPLES = bundled_config_dir() / "examples" / "questions.sql"
 QUESTIONS = dict(
@@ -29,8 +28,8 @@ SILENT = {"Control totals that did not tie"}
 def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
     """A night with every code in turn."""
     plan = planted(size=300, broken=200)
-    proof = prove(plan.sources, rules=plan.rules, as_of=plan.as_of, previous=None)
-    folder = written(tmp_path_factory.mktemp("night"), tables=night_of(proof, as_of=plan.as_of))
+    night = compared_night(plan.sources, rules=plan.rules, as_of=plan.as_of)
+    folder = written(tmp_path_factory.mktemp("night"), tables=night_of(night))
     about = {"run_id": "R1", "merchant_id": "M1", "account_id": "1", "mode": "live"}
     about |= {"business_date": "2026-11-20", "verdict": "BREAKS OPEN"}
     files = {name: folder / SCHEMAS[name].path for name in VIEWS}

@@ -9,23 +9,22 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.figures import NightFigures
-from recon.proof.proven import concluded
 from recon.steps.compare.plain_files import plain_figures
 from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
 from reports.workbook import write_workbook
-from tests.recon.matching.bank.cases import AS_OF, Case
+from tests.recon.matching.bank.cases import Case
 from tests.reports.drawn_sheets import SHEETS, list_on
 
 
 def figures_of(case: Case) -> NightFigures:
     """The figures of a case, as a workbook shows them."""
-    proof = case.proven()
+    night = case.compared()
     return plain_figures(
-        concluded(proof, as_of=AS_OF),
-        sources=proof.sources,
+        night.result,
+        sources=night.sources,
         business_date=date(2026, 11, 30),
         clock=lambda: datetime(2026, 12, 1, tzinfo=UTC),
-        rules=proof.rules,
+        rules=night.rules,
     )
 
 

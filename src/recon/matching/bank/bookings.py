@@ -19,7 +19,7 @@ from recon.config.rules import Rules
 from recon.matching.bank.pairing import Finding, Payout, bank_of
 from recon.matching.bank.result import BankResult, about_of
 from recon.matching.breaks.result import BANKED
-from recon.matching.breaks.result_rows import NO_AMOUNT, identified
+from recon.matching.breaks.result_rows import NO_AMOUNT, frame_in_order, identified
 from recon.matching.cash.book_groups import (
     GROUP,
     BookGroups,
@@ -32,7 +32,7 @@ from recon.matching.cash.book_groups import (
 from recon.matching.cash.result import Clock, days_not_ahead, found_of_groups
 from recon.matching.causes.proposed_journals import OF_BANK
 from recon.matching.classifying.severity import due, is_ahead, microseconds
-from recon.matching.frames.arrays import Arrays, Column, columns_of, text_column, texts
+from recon.matching.frames.arrays import Arrays, Column, columns_of, texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
@@ -67,7 +67,7 @@ class Bookings:
     """Merchant, account and number of the entries that are held against statements."""
     reopens: Mapping[str, str]
     found: Arrays
-    """FOUND and `batches`; a group that agrees is told with its entries (grain: group)."""
+    """FOUND; a group that agrees is told with its entries (grain: group)."""
 
 
 def classify_bookings(
@@ -111,7 +111,6 @@ def classify_bookings(
     )
     broken = found["code"] != ""
     found = found.assign(
-        batches=_texts(batches),
         # What waits is counted from its own file: neither gateway nor orders differ by it.
         effect_orders=np.where(broken, 0, NO_AMOUNT),
         effect_ledger=np.where(broken, gap, NO_AMOUNT),
@@ -336,34 +335,8 @@ def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
         "key": groups["key"],
         "arrived": groups["settled"],
         "booked": groups["booked"],
-        "name": found["batches"],
+        "name": found["about"],
         "result_id": found["id"],
     }
-    by = [columns[name].tolist() for name in (*ACCOUNT_CURRENCY, "key")]
-    order = sorted(range(len(groups)), key=lambda at: tuple(column[at] for column in by))
-    return {
-        BANKED: pd.DataFrame(
-            {
-                name: columns[name][order]
-                if columns[name].dtype == np.int64
-                else text_column(columns[name][order])
-                for name in BANKED_COLUMNS
-            }
-        )
-    }
-
-
-def with_bookings(matches: pd.DataFrame, *, bookings: Bookings | None) -> pd.DataFrame:
-    """The matches, which say of each entry whether it is held against the bank."""
-    if bookings is None or not bookings.compared:
-        return matches
-    names = ("merchant_id", "account_id", "entry_id", "rule", "flags")
-    flags = [
-        Flag.WITH_BANK.value
-        if rule == Flag.NOT_COMPARED and (merchant, account, entry) in bookings.compared
-        else labels
-        for merchant, account, entry, rule, labels in zip(
-            *(matches[name].tolist() for name in names), strict=True
-        )
-    ]
-    return matches.assign(flags=pd.Series(flags, index=matches.index, dtype=matches["flags"].dtype))
+    rows, by = Arrays(columns, size=len(groups)), [*ACCOUNT_CURRENCY, "key"]
+    return {BANKED: frame_in_order(rows, names=BANKED_COLUMNS, by=by)}

@@ -255,8 +255,13 @@ def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:
     return joined[:size]
 
 
-def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
-    """Matches for entries that have nothing to be compared with (grain: entry)."""
+def not_compared_rows(
+    ledger: pd.DataFrame, *, versions: Versions, at_bank: Collection[tuple[str, ...]] = ()
+) -> Arrays:
+    """Matches for entries that have nothing to be compared with (grain: entry).
+
+    `at_bank`: merchant, account and number of those that are held against statements.
+    """
     alone = np.flatnonzero(not_compared(ledger) & (versions == NEW))
     size = len(alone)
     named = {
@@ -264,9 +269,10 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
         for name in ("merchant_id", "account_id", "order_no", "transaction_id", "entry_id")
     }
     key = ("merchant_id", "account_id", "entry_id")
-    keys = zip(*(named[name].tolist() for name in key), strict=True)
-    labels = {"flags": Flag.NOT_COMPARED.value, "rule": "not_compared"}
-    labels |= {"state_orders": "none", "state_gateway": "none", "state": SetState.MATCHED.value}
+    keys = [*zip(*(named[name].tolist() for name in key), strict=True)]
+    flags = (Flag.WITH_BANK if key in at_bank else Flag.NOT_COMPARED for key in keys)
+    labels = {"rule": "not_compared", "state": SetState.MATCHED.value}
+    labels |= {"state_orders": "none", "state_gateway": "none"}
     labels |= {"expected_side": "", "reason": ""}
     amounts = dict.fromkeys(("order_amount", "gateway_amount"), NO_AMOUNT)
     amounts |= dict.fromkeys(("ledger_amount", "effect_orders", "effect_ledger"), 0)
@@ -274,6 +280,7 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
     columns = {
         **named,
         "match_id": np.array([id_of(*key) for key in keys], dtype=object),
+        "flags": np.array([flag.value for flag in flags], dtype=object),
         **{name: filled(label, size=size) for name, label in labels.items()},
         "currency": texts(booked(ledger).currency)[alone],
         **{name: np.full(size, amount) for name, amount in amounts.items()},

@@ -48,7 +48,7 @@ from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_vers
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.business_date import AHEAD_MAX, Grace, day_text
 from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
-from recon.model.terms import EntryType, Flag, SetState, UnverifiedReason
+from recon.model.terms import EntryType, Flag, UnverifiedReason
 
 LONG_PAST = "1970-01-01"
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
@@ -404,64 +404,31 @@ def classify_cash(
     return CashResult(books, rows, found, reopens)
 
 
-def cash_items(result: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[Arrays]:
-    """The items of the groups: source, row, group, amount, net, place and how many they are.
-
-    `row` counts as `scope_items` counts: lines of one kind among themselves, entries in the ledger.
-    """
-    groups = result.books.groups
-    for kind, source in ITEM_SOURCES.items():
-        mine = result.books.settled.take(result.books.settled["kind"] == kind)
-        mine = mine.take(np.argsort(mine["row"], kind="stable")).assign(row=np.arange(len(mine)))
-        yield _items(mine, groups=groups, source=source)
-    entries = result.books.booked
-    yield _items(_each_once(entries), groups=groups, source="ledger")
-    if ledger is not None:
-        for group, rows in result.books.closed.items():
-            size = len(rows)
-            columns = {"row": rows, "group": np.full(size, group, dtype=np.intp)}
-            columns["amount"] = np.zeros(size, dtype=np.int64)
-            yield _items(_each_once(Arrays(columns, size=size)), groups=groups, source="ledger")
-
-
-def _each_once(entries: Arrays) -> Arrays:
-    return entries.assign(items=np.ones(len(entries), dtype=np.int64))
-
-
-def _items(items: Arrays, *, groups: Arrays, source: str) -> Arrays:
-    at, size, net = items["group"], len(items), items["amount"]
-    columns = {
-        **{name: groups[name][at] for name in ACCOUNT_CURRENCY},
-        "source": filled(source, size=size),
-        "row": items["row"],
-        "group": at,
-        "amount": np.abs(net),
-        "net": net,
-        "items": items["items"],
-    }
-    return Arrays(columns, size=size)
-
-
-def placed_cash(
-    result: CashResult | None, *, ledger: pd.DataFrame | None, payouts: int
-) -> list[Arrays]:
-    """The items as places.place_items has them, with what their groups came to.
-
-    Payouts are counted behind those that we asked for (`payouts`: how many).
-    """
+def cash_items(result: CashResult | None) -> Iterator[Arrays]:
+    """The items of groups: source, its row, group, ACCOUNT_CURRENCY, state, items, net."""
     if result is None:
-        return []
-    findings = result.found
-    broken = findings["state"] == SetState.BREAK.value
-    ids = np.where(broken, findings["id"], "")
-    return [
-        items.assign(
-            state=findings["state"][items["group"]],
-            break_id=ids[items["group"]],
-            row=items["row"] + payouts * (items["source"] == "payouts"),
-        )
-        for items in cash_items(result, ledger=ledger)
-    ]
+        return
+    books, states = result.books, result.found["state"]
+    settled, booked = books.settled, books.booked
+    closing = [np.full(len(rows), group) for group, rows in books.closed.items()]
+    net = np.concatenate([booked["amount"], np.zeros(sum(map(len, closing)), dtype=np.int64)])
+    entries = {
+        "row": books.ledger_rows(),
+        "group": np.concatenate([booked["group"], *closing]).astype(np.intp),
+        "amount": net,
+        "items": np.ones(len(net), dtype=np.int64),
+    }
+    sides = {source: settled.take(settled["kind"] == kind) for kind, source in ITEM_SOURCES.items()}
+    for source, items in {**sides, "ledger": Arrays(entries, size=len(net))}.items():
+        at = items["group"]
+        columns = {
+            **{name: books.groups[name][at] for name in ACCOUNT_CURRENCY},
+            **{name: items[name] for name in ("row", "group", "items")},
+            "source": filled(source, size=len(items)),
+            "state": states[at],
+            "net": items["amount"],
+        }
+        yield Arrays(columns, size=len(items))
 
 
 def listed_frame(rows: Iterable[Listed]) -> pd.DataFrame:

@@ -21,7 +21,8 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.proof.proven import Proof, concluded, prove, proven
+from recon.proof.proven import proven
+from tests.recon.proof.night_folders import Night, compared_night
 
 IBAN = "DE89370400440532013000"
 FIRST, LAST = "2026-11-02", "2026-11-30"
@@ -86,15 +87,10 @@ class Case:
 
     def come_to(self, *, previous: Previous | None = None) -> Reconciliation:
         """What the engine makes of it."""
-        proof = self.proven(previous=previous)
-        return proven(
-            concluded(proof, as_of=AS_OF),
-            sources=proof.sources,
-            rules=proof.rules,
-            previous=previous,
-        )
+        night = self.compared(previous=previous)
+        return proven(night.result, sources=night.sources, rules=night.rules, previous=previous)
 
-    def proven(self, *, previous: Previous | None = None) -> Proof:
+    def compared(self, *, previous: Previous | None = None) -> Night:
         """What its totals are computed from."""
         moved = sum(one["amount"] for one in self.entries if not one["part"])
         balances = {"opening": 0, "closing": moved} if self.balanced else {}
@@ -114,7 +110,7 @@ class Case:
             settlement=frame_of(self.lines, columns=SETTLEMENT_COLUMNS),
             bank=BankSource(entries, (statement,), night=self.night) if self.covered else None,
         )
-        return prove(sources, rules=rules, as_of=AS_OF, previous=previous)
+        return compared_night(sources, rules=rules, as_of=AS_OF, previous=previous)
 
 
 def booked(lines: list[dict[str, Any]], *, less: int = 0) -> list[dict[str, Any]]:

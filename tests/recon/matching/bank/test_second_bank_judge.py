@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.proof.proven import concluded
-from tests.recon.matching.bank.cases import AS_OF, FIRST, Case
+from tests.recon.matching.bank.cases import FIRST, Case
 from tests.recon.matching.bank.second_bank_judge import Came, Paid, classify
 
 MONTHS = int(os.environ.get("BANK_SEEDS", "25"))
@@ -59,7 +58,7 @@ def engine_of(paid: list[Paid], came: list[Came], *, covered: str) -> Reconcilia
     for entry in came:
         text = f"Gateway {' and '.join(entry.names)}"
         case.came(text, entry.amount, on=entry.on, charges=-entry.charges)
-    return concluded(case.proven(), as_of=AS_OF)
+    return case.compared().result
 
 
 @pytest.mark.parametrize("covered", ["2026-11-12", TODAY])
