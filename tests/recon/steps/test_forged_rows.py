@@ -77,7 +77,7 @@ unasked or twice, whatever is written to the first of them, is played by
 `tests/model/test_unbound_rows.py`."""
 JUDGES_NO_MONEY = {
     **dict.fromkeys(
-        ("bank_entry", "bank_statement", "run_input"),
+        ("bank_entry", "bank_statement"),
         "what is compared after money moved; the night's folder has it under its hash",
     ),
     **dict.fromkeys(

@@ -77,7 +77,7 @@ def vanished_entries(
     """
     gone = [frame_of((), columns=VANISHED_COLUMNS)]
     # The newest night from `before` back whose books were read whole.
-    nights = islice(results.nights_before(connection, before), EARLIER_NIGHTS_MAX)
+    nights = islice(input_rows.nights_before(connection, before), EARLIER_NIGHTS_MAX)
     whole = next((each for each in nights if journal_rows.is_read_whole(connection, each)), None)
     earlier = None if whole is None else runs.get(connection, whole)
     if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):

@@ -18,7 +18,7 @@ from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import STEPS, result_tables, steps_table
 from recon.proof.verdict import allowance
 from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts, remove_files
-from recon.steps.compare.rules_change import moved_since_signed
+from recon.steps.compare.rules_change import MOVED_BY_RULES, moved_since_signed
 from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.compare.second_proof import with_sql
 from recon.steps.compare.stored_sources import small_of_night, sources_of_night
@@ -36,7 +36,6 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY
 from recon.store.nights import input_rows, journal_rows, results, runs
-from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -52,9 +51,12 @@ class _Compared:
     result: Reconciliation
     """Without its rows (see Reconciliation.without_rows)."""
     sealed: tuple[Sealed, Sealed]
-    inputs: StoredInputs
+    previous_run: str
+    """Whose open breaks it carried forward."""
     lacking: tuple[str, ...]
     """What it lacks, where it is INCOMPLETE."""
+    moved: tuple[str, ...]
+    """See `moved_since_signed`."""
     exported: tuple[Exported, ...]
     agreed: AgreedWriteOffs | None
 
@@ -76,7 +78,6 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         at = environment.clock()
         saved = _save(connection, run, replace(compared, result=result))
         history.append(connection, [saved], at=at)
-        input_rows.take_over(connection, run, agreed=compared.agreed, at=at)
         bind(connection, run, sealed=compared.sealed, environment=environment)
     figures: dict[str, int | str] = {
         "verdict": result.verdict.value,
@@ -164,9 +165,9 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     )
     if cut is not None:
         remove_files(run, environment=environment)
-    inputs = replace(written.inputs, rules_digest=rules.digest, moved_by_rules=moved)
     sealed = (written.step, results)
-    return _Compared(result.without_rows(), sealed, inputs, lacking, exported, agreed)
+    previous_run, bare = written.inputs.previous_run_id, result.without_rows()
+    return _Compared(bare, sealed, previous_run, lacking, moved, exported, agreed)
 
 
 def _lacking(
@@ -192,7 +193,6 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
     """The result, what it was computed from, what an INCOMPLETE one lacks; the event of it."""
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
-    input_rows.save(connection, run.run_id, inputs=compared.inputs)
     shown = shown_in_the_books(result.effects, exported=compared.exported)
     journal_rows.note_booked(connection, run, shown=shown)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()
@@ -204,7 +204,12 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
     }
     runs.note_result(connection, run.run_id, values=values)
     runs.note_step(connection, run.run_id, step=STEP)
-    details = {"previous_run": compared.inputs.previous_run_id, SUMMARY.under: summary}
+    details = {
+        "previous_run": compared.previous_run,
+        SUMMARY.under: summary,
+        MOVED_BY_RULES: [*compared.moved],
+        **input_rows.found_written_off(connection, run, agreed=compared.agreed),
+    }
     return runs.result_event(run.run_id, values=values, event=runs.RECONCILED, details=details)
 
 

@@ -25,6 +25,8 @@ from recon.store.database import history
 from recon.store.nights import input_rows, runs, sign_off_rows
 from recon.store.nights.runs import Run
 
+MOVED_BY_RULES = "moved_by_rules"
+"""Key of the sentences of `moved_since_signed` in the event of a night's result."""
 TRIED, EVENT = "rules", "tried"
 """Entity and event of the history."""
 

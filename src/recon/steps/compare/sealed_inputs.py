@@ -16,7 +16,7 @@ from recon.archive.step_folder import About, Sealed, rows_of
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import KEY_COLUMNS
-from recon.model.errors import StoreError, UsageError
+from recon.model.errors import UsageError
 from recon.model.terms import ControlTotal
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.night_tables import (
@@ -80,8 +80,8 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
         environment=environment,
     )
     with environment.store.writing() as connection:
-        input_rows.save(connection, run.run_id, inputs=inputs)
-        bind(connection, run, sealed=[sealed], environment=environment)
+        read = {input_rows.READ: input_rows.document(inputs)}
+        bind(connection, run, sealed=[sealed], environment=environment, details=read)
     return _totals(run, chosen, inputs=inputs, environment=environment)
 
 
@@ -135,7 +135,6 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
     Raises:
         ArchiveError: the archive cannot be written, or has what was sealed before money no more;
             the night's money and answers are kept.
-        StoreError: the table says otherwise than the seal what is compared.
         UsageError: the rules changed since.
         HistoryBrokenError: the rows of a file are no longer those that the history bound.
     """
@@ -144,13 +143,13 @@ def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
         night = sealed_night(connection, run, environment=environment)
         inputs = input_rows.load(connection, run.run_id)
         bound_links = links(connection, run.run_id)
-    sealed_before = [link for link in bound_links if link.step == INPUTS]
-    if not sealed_before:
+    if inputs is None:
         seal_inputs(run, environment=environment)
         return write_compared(run, environment=environment)
     storage = storage_of(run, environment=environment)
+    sealed_before = [link for link in bound_links if link.step == INPUTS]
     chosen = bound_step(storage, sealed_before[-1], doing=NOT_COMPARED).manifest.about
-    inputs = _as_chosen(inputs, chosen, rules=environment.settings.rules)
+    _refuse_other_rules(chosen, rules=environment.settings.rules)
     came_before = {BOOKS, INPUTS, *answer_steps(night.steps)}
     steps = {step: sealed for step, sealed in night.steps.items() if step in came_before}
     night, rules = replace(night, steps=steps), environment.settings.rules
@@ -193,17 +192,8 @@ NOT_COMPARED = (
 )
 
 
-def _as_chosen(inputs: StoredInputs | None, chosen: About, *, rules: Rules) -> StoredInputs:
-    """How far the run read, where table, seal and rules agree on what is compared and by what.
-
-    Money was sent on what was sealed: under other rules another choice would have been made.
-    """
-    if inputs is None or inputs.previous_run_id != chosen.predecessor:
-        msg = (
-            f"what run {chosen.run_id} read (table run_input) is not what its folder sealed before "
-            f"money; it was changed past the code, see who changed it: {NOT_COMPARED}"
-        )
-        raise StoreError(msg)
+def _refuse_other_rules(chosen: About, *, rules: Rules) -> None:
+    """Money was sent on what was sealed: under other rules another choice would have been made."""
     if chosen.rules_digest != rules.digest:
         msg = (
             f"the rules changed since run {chosen.run_id} chose what it compares "
@@ -211,7 +201,6 @@ def _as_chosen(inputs: StoredInputs | None, chosen: About, *, rules: Rules) -> S
             f"again, or put the rules back: {NOT_COMPARED}"
         )
         raise UsageError(msg)
-    return inputs
 
 
 _ANSWERS = SCHEMAS[ANSWERS].columns

@@ -69,6 +69,7 @@ from recon.steps.approvals.sign_off import notes_on
 from recon.steps.compare.inputs import frozen_inputs, vanished_reported
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.result_files import write_claims
+from recon.steps.compare.rules_change import MOVED_BY_RULES
 from recon.steps.compare.second_proof import results_at
 from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
 from recon.steps.compare.shown_breaks import severe_breaks
@@ -308,10 +309,12 @@ def page_notes(
     environment: Environment,
 ) -> tuple[str, ...]:
     """All of them, those about what to do before anything else first."""
+    with environment.store.reading() as connection:
+        moved = runs.result_told(connection, run.run_id).get(MOVED_BY_RULES, ())
     notes = [
         *([f"{stop} {STOP_NEXT}"] if stop else []),
         *nameless_reported(sources.quarantined, breaks=result.breaks),
-        *inputs.moved_by_rules,
+        *moved,
         *of_files,
         *_unread_lines(run, inputs=inputs, environment=environment),
     ]

@@ -44,7 +44,7 @@ from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
 from recon.store.money import sending_rows
-from recon.store.nights import runs
+from recon.store.nights import input_rows, runs
 from recon.store.nights.answer_parts import AFTER, BASELINE
 from recon.store.nights.runs import Run
 
@@ -355,7 +355,10 @@ def _holder(environment: Environment, request: NightRequest) -> Run | None:
 def _close(run_id: str, *, status: str, problem: str, environment: Environment) -> None:
     try:
         with environment.store.writing() as connection:
-            runs.finish(connection, run_id, status=status, problem=problem, now=environment.clock())
+            now = environment.clock()
+            runs.finish(connection, run_id, status=status, problem=problem, now=now)
+            if status == "finished":
+                input_rows.take_over(connection, run_id, at=now)
     except (NightHeldError, StoreError):
         # Taken over; or the database itself is the trouble, and the next start closes this run.
         # What stopped it is told already, but what is no end must not look like one.

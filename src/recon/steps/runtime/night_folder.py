@@ -77,7 +77,6 @@ def stored_decisions(packed: bytes) -> list[str]:
     return gzip.decompress(packed).decode().splitlines()
 
 
-SEALED = "sealed"
 """The event that binds a manifest."""
 INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "proof")
 """Steps of a night in their order."""
@@ -208,28 +207,35 @@ def about_of(
 
 
 def bind(
-    connection: Connection, run: Run, *, sealed: Sequence[Sealed], environment: Environment
+    connection: Connection,
+    run: Run,
+    *,
+    sealed: Sequence[Sealed],
+    environment: Environment,
+    details: Mapping[str, object] | None = None,
 ) -> None:
-    """Make the manifests links of the history; one that is its step's newest already stays it."""
-    bound = newest(links(connection, run.run_id))
-    events = [
-        history.Event(
-            "run",
-            run.run_id,
-            SEALED,
-            {"step": each.manifest.about.step, "folder": each.folder, "manifest": each.sha256},
-        )
-        for each in sealed
-        if bound.get(each.manifest.about.step) != each.sha256
-    ]
+    """Make the manifests links of the history; one that is its step's newest already stays it.
+
+    `details`: further data of these links.
+    """
+    known = [link.data for link in history.links_of(connection, [run.run_id], event=runs.SEALED)]
+    bound = {each["step"]: each for each in known}
+    events = []
+    for each in sealed:
+        step = each.manifest.about.step
+        data = {"step": step, "folder": each.folder, "manifest": each.sha256, **(details or {})}
+        if bound.get(step) != data:
+            events.append(history.Event("run", run.run_id, runs.SEALED, data))
     if events:
         history.append(connection, events, at=environment.clock())
 
 
 def links(connection: Connection, run_id: str) -> list[Link]:
     """The links that bind steps of a run, oldest first."""
-    sealed = history.links_of(connection, [run_id], entity="run", event=SEALED)
-    bound = (link.data for link in sealed)
+    bound = [
+        link.data
+        for link in history.links_of(connection, [run_id], entity="run", event=runs.SEALED)
+    ]
     return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
 
 

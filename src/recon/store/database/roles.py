@@ -61,7 +61,7 @@ DECIDED = frozenset({"instruction", "contradiction"})
 COMPUTED = frozenset(
     {
         *("control_total", "reject"),
-        *("result_summary", "run_input", "run_source"),
+        *("result_summary", "run_source"),
     }
 )
 """Tables whose rows a repeated step of the same run replaces."""

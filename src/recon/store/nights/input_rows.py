@@ -4,8 +4,7 @@ Order rows, answers and ledger entries are never changed, so a number says how f
 Instructions move on: the night's folder has them as they were compared.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -27,15 +26,14 @@ from recon.model.terms import (
     InstructionKind,
     InstructionState,
 )
-from recon.store.database.bulk_rows import replace_rows
 from recon.store.database.history import Event, append, document_of, links_of, value_of
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import (
     APPLIED,
     contradiction,
     instruction,
     order_file,
-    run_input,
 )
 from recon.store.schema.columns import id_of, in_account
 
@@ -74,8 +72,6 @@ class StoredInputs:
     product_version: str
     siblings: tuple[str, ...] = ()
     """The merchant's other accounts, as they were declared."""
-    moved_by_rules: tuple[str, ...] = ()
-    """Sentences: which rules changed since the last signed night, and what they moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +120,29 @@ def instruction_frame(
     return frame_of(rows, columns=INSTRUCTION_COLUMNS)
 
 
-def save(connection: Connection, run_id: str, *, inputs: StoredInputs) -> None:
-    """Keep how far a run read, in place of an earlier attempt's."""
-    document = json.dumps(document_of(inputs, kind=StoredInputs), sort_keys=True)
-    saved = {"previous_run_id": inputs.previous_run_id, "document": document}
-    replace_rows(connection, run_input, run_id, [saved])
+READ = "read"
+"""Key of a document of StoredInputs in the event that binds the inputs of a run."""
+
+
+def document(inputs: StoredInputs) -> dict[str, Any]:
+    """How far a run read, for the event that binds its inputs."""
+    return document_of(inputs, kind=StoredInputs)
 
 
 def load(connection: Connection, run_id: str) -> StoredInputs | None:
-    """How far a run read; None when it never got that far."""
-    row = connection.execute(select(run_input).where(run_input.c.run_id == run_id)).one_or_none()
-    if row is None:
-        return None
-    document = {**json.loads(row.document), "previous_run_id": row.previous_run_id}
-    return value_of(StoredInputs, document)
+    """How far a run read, as of its newest attempt; None when none got that far."""
+    bound = [link.data for link in links_of(connection, [run_id], event=runs.SEALED)]
+    read = [data[READ] for data in bound if READ in data]
+    return value_of(StoredInputs, read[-1]) if read else None
+
+
+def nights_before(connection: Connection, last: Run) -> Iterator[str]:
+    """A run, the one it carried forward, and so on, the newest first."""
+    run_id = last.run_id
+    while run_id:
+        yield run_id
+        inputs = load(connection, run_id)
+        run_id = "" if inputs is None else inputs.previous_run_id
 
 
 WRITE_OFFS, TAKEN_OVER = "write-offs", "taken over"
@@ -156,13 +161,26 @@ def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] |
     return None
 
 
-def take_over(
-    connection: Connection, run: Run, *, agreed: AgreedWriteOffs | None, at: datetime
-) -> None:
-    """Bind what a live night found written off, unless an earlier one of the account did."""
+def found_written_off(
+    connection: Connection, run: Run, *, agreed: AgreedWriteOffs | None
+) -> dict[str, Any]:
+    """What a live night found, for `take_over`, as data of the event of its result.
+
+    Empty where a night of the account has taken write-offs over already.
+    """
     if run.mode is not Mode.LIVE or agreed is None or agreed.entries is None:
-        return
-    if taken_over(connection, run) is None:
-        details = {"run": run.run_id, "entries": {**agreed.entries}}
+        return {}
+    known = taken_over(connection, run) is not None
+    return {} if known else {WRITE_OFFS: {**agreed.entries}}
+
+
+def take_over(connection: Connection, run_id: str, *, at: datetime) -> None:
+    """Bind what a finished night found written off, unless an earlier one of the account did.
+
+    A run that ends before that takes nothing over: the next comparison looks again.
+    """
+    run, found = runs.get(connection, run_id), runs.result_told(connection, run_id)
+    if WRITE_OFFS in found and taken_over(connection, run) is None:
+        details = {"run": run_id, "entries": found[WRITE_OFFS]}
         event = Event(WRITE_OFFS, id_of(*run.account), TAKEN_OVER, details)
         append(connection, [event], at=at)

@@ -4,7 +4,7 @@ The rows themselves lie in the night's folder (`steps.runtime.night_folder`).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
@@ -16,23 +16,8 @@ from recon.store.database.bulk_rows import read, replace_rows
 from recon.store.database.history import value_of
 from recon.store.database.record import SUMMARY, cells_of
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
-from recon.store.schema import control_total, result_summary, run, run_input
-from recon.store.schema.columns import Owner, in_account
-
-
-def nights_before(connection: Connection, last: Run) -> Iterator[str]:
-    """A run, the one it carried forward, and so on, the newest first."""
-    rows = connection.execute(
-        select(run_input.c.run_id, run_input.c.previous_run_id)
-        .join(run, run.c.run_id == run_input.c.run_id)
-        .where(*in_account(run, last))
-    )
-    before = {row.run_id: row.previous_run_id for row in rows}
-    run_id = last.run_id
-    while run_id:
-        yield run_id
-        run_id = before.get(run_id, "")
+from recon.store.schema import control_total, result_summary
+from recon.store.schema.columns import Owner
 
 
 @dataclass(frozen=True, slots=True)

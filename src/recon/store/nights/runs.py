@@ -197,6 +197,7 @@ PART_ENDED = "part"
 """Status of a part of a night that came to its end: no night is finished by it."""
 
 STARTED, TAKEN_OVER = "started", "taken over"
+SEALED = "sealed"
 
 RECONCILED = "reconciled"
 """The event of a run that compared."""
@@ -350,6 +351,12 @@ def result_event(
 ) -> Event:
     """The event of what `note_result` keeps."""
     return event_of(RUN, {"run_id": run_id, **values}, event=event, details=details)
+
+
+def result_told(connection: Connection, run_id: str) -> Mapping[str, Any]:
+    """Data of the newest event of a run's result; empty before the first."""
+    links = links_of(connection, [run_id], event=RECONCILED)
+    return links[-1].data if links else {}
 
 
 def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime) -> None:

@@ -289,15 +289,6 @@ rules_version = Table(
     at_column("first_used_at", nullable=False),
 )
 
-# One row per run that compared: up to which rows of the tables it read, and a digest of each input.
-run_input = Table(
-    "run_input",
-    metadata,
-    id_column("run_id", primary_key=True),
-    text_column("previous_run_id", ID_CHARACTERS),  # whose open breaks it carried forward
-    Column("document", Text, nullable=False),
-)
-
 # Instructions, the batches that carry them, and the chained history of both.
 
 # One row per intended money movement.

@@ -17,15 +17,11 @@ from recon.store.schema import (
     order_facts,
     order_facts_account,
     rules_version,
-    run_input,
 )
 from tests.proving import losing_a_break
 from tests.recon.steps.compare.written_night import newest
 
-GONE = (
-    (delete(rules_version), "the rules of run .* are not stored any more"),
-    (delete(run_input), "did not keep what it compared"),
-)
+GONE = ((delete(rules_version), "the rules of run .* are not stored any more"),)
 """One after the other, what is taken from the database and what is said of it."""
 
 

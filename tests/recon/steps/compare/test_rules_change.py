@@ -14,10 +14,10 @@ from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
 from recon.steps.compare import in_parts
 from recon.steps.compare.reconcile import at_best
-from recon.steps.compare.rules_change import changed_rules, compared
+from recon.steps.compare.rules_change import MOVED_BY_RULES, changed_rules, compared
 from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.runtime.identity import identify
-from recon.store.nights import input_rows, runs
+from recon.store.nights import runs
 from tests.injected import RULES, planted
 from tests.recon.steps.compare.written_night import newest
 from tests.recon.steps.conftest import UNREAD
@@ -54,9 +54,8 @@ def signed_by(merchant: Any, **names: str) -> None:
 def reported_on_page_one(merchant: Any) -> tuple[str, ...]:
     """What the newest night says of its rules."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        kept = input_rows.load(connection, newest(merchant).run_id)
-    assert kept is not None
-    return kept.moved_by_rules
+        told = runs.result_told(connection, newest(merchant).run_id)
+    return tuple(told[MOVED_BY_RULES])
 
 
 def tie(merchant: Any) -> None:

@@ -41,7 +41,7 @@ NIGHTS_ALONE = (
     "contradiction control_total "
     "exported_journal instruction notification notification_case "
     "order_action order_facts order_facts_account reject result_summary "
-    "rules_version run run_input run_source"
+    "rules_version run run_source"
 )
 PEOPLE_ALONE = (
     "agreement answer_file break_answer endorsement sign_off used_code verdict wrong_code"

@@ -1,5 +1,5 @@
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 from sqlalchemy import text, update
@@ -10,10 +10,12 @@ from recon.matching.frames.sources import (
     LoadCounts,
     frame_of,
 )
+from recon.model.nights import Mode, NightRequest
 from recon.model.terms import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
+from recon.store.database.history import Event, append
 from recon.store.money import sending_rows
-from recon.store.nights import answer_parts, facts_rows, input_rows
+from recon.store.nights import answer_parts, facts_rows, input_rows, runs
 from recon.store.nights.answer_parts import BASELINE, AnswerPart
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.input_rows import Inputs, StoredInputs
@@ -22,24 +24,25 @@ from recon.store.schema import instruction
 from tests.recon.store.scripted import CAPTURE, planned
 from tests.recon.store.stored_files import save
 
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 INPUTS = Inputs(
     rules_digest="a" * 64,
     previous_run_id="before",
     last_file=3,
     product_version="1",
     siblings=("100042002",),
-    moved_by_rules=("Rules changed.",),
 )
 
 
-def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
-    store: Store, run: Run
-) -> None:
+def test_what_a_run_read_is_what_its_newest_inputs_were_bound_with(store: Store, run: Run) -> None:
+    def bound(inputs: Inputs) -> StoredInputs | None:
+        sealed = {"step": "inputs", input_rows.READ: input_rows.document(inputs)}
+        for data in (sealed, {"step": "compared"}):
+            append(connection, [Event("run", run.run_id, runs.SEALED, data)], at=AT)
+        return input_rows.load(connection, run.run_id)
+
     with store.writing() as connection:
-        input_rows.save(connection, run.run_id, inputs=INPUTS)
-        first = input_rows.load(connection, run.run_id)
-        input_rows.save(connection, run.run_id, inputs=replace(INPUTS, last_file=4))
-        second = input_rows.load(connection, run.run_id)
+        first, second = bound(INPUTS), bound(replace(INPUTS, last_file=4))
         missing = input_rows.load(connection, "another")
 
     saved = {each.name: getattr(INPUTS, each.name) for each in fields(StoredInputs)}
@@ -48,20 +51,26 @@ def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
     assert missing is None
 
 
-AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
-
-
 def test_an_account_of_any_length_takes_write_offs_over_once(store: Store, run: Run) -> None:
-    """Names of fifty characters each, and the word that stands between them."""
-    long = replace(run, merchant_id="M" * 50, account_id="A" * 50)
-    first, later = ({"L1": ("EUR", 100)}, {"L2": ("EUR", 200)})
+    """Names of fifty characters each, and the word that stands between them.
+
+    What counts is what the run found that ended first; one that died after it compared has none.
+    """
     with store.writing() as connection:
-        for entries in (first, later):
-            agreed = AgreedWriteOffs(entries=entries)
-            input_rows.take_over(connection, long, agreed=agreed, at=AT)
+        for day, name in enumerate(("died", "first", "later"), start=1):
+            night = NightRequest("M" * 50, "A" * 50, date(2026, 11, day), Mode.LIVE)
+            runs.start(connection, night, run_id=name, as_of=AT, now=AT)
+            agreed = AgreedWriteOffs(entries={name: ("EUR", day)})
+            long = runs.get(connection, name)
+            found = input_rows.found_written_off(connection, long, agreed=agreed)
+            told = runs.result_event(name, values={}, event=runs.RECONCILED, details=found)
+            append(connection, [told], at=AT)
+            if name != "died":
+                input_rows.take_over(connection, name, at=AT)
 
     with store.reading() as connection:
-        assert input_rows.taken_over(connection, long) == first
+        long = runs.get(connection, "first")
+        assert input_rows.taken_over(connection, long) == {"first": ("EUR", 2)}
         assert input_rows.taken_over(connection, run) is None
 
 
