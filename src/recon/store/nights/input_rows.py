@@ -163,7 +163,7 @@ def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] |
 
 def found_written_off(
     connection: Connection, run: Run, *, agreed: AgreedWriteOffs | None
-) -> dict[str, Any]:
+) -> dict[str, dict[str, tuple[str, int]]]:
     """What a live night found, for `take_over`, as data of the event of its result.
 
     Empty where a night of the account has taken write-offs over already.
