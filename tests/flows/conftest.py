@@ -167,10 +167,10 @@ class PlayedNight:
         return self.breaks, len(self.breaks)
 
     def index_after(
-        self, request: NightRequest, *, environment: object, write: object, say: object
+        self, request: NightRequest, *, environment: object, write: object, echo: object
     ) -> None:
         """Stands for recon.steps.night.monitor.index_after."""
-        assert (environment, write, callable(say)) == (self, "index writer", True)
+        assert (environment, write, callable(echo)) == (self, "index writer", True)
         self.indexed.append(request)
 
 
