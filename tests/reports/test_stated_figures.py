@@ -25,13 +25,13 @@ from reports.sheets.labels import label_of
 
 STATUS = """
 import os
-from flows.artifacts import standing_lines
+from flows.artifacts import status_lines
 from recon.steps.runtime.environment import environment_of, system_clock
 from recon.store.nights import runs
 with environment_of(os.environ, clock=system_clock, signs=False) as environment:
     with environment.store.reading() as connection:
         run = runs.finished(connection)[-1]
-    print(*standing_lines(run.run_id, environment=environment), sep="\\n")
+    print(*status_lines(run.run_id, environment=environment), sep="\\n")
 """
 """What Prefect shows of a night beside the sentences of its steps, without a server."""
 ORDERS = 900
