@@ -104,7 +104,7 @@ def walk(
     """
     from recon.steps.night.monitor import index_after
     from recon.steps.night.whole_night import hold
-    from reports.workbook_io import index
+    from reports.reading.index_workbook import write_index
 
     summaries = []
     with opened_environment() as environment:
@@ -117,7 +117,7 @@ def walk(
                 summaries.append(TASKS[name](run_id))
                 step_done(summaries[-1].sentence)
         if plan.part is None:
-            index_after(request, environment=environment, write=index, echo=echo)
+            index_after(request, environment=environment, write=write_index, echo=echo)
     return run_id, summaries
 
 

@@ -40,8 +40,7 @@ from recon.steps.approvals.sign_off import Night, nights, to_sign
 from recon.steps.money import gate
 from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, named_accounts
-from reports.reading.months_index import index_of_months
-from reports.shown_close import shown_close
+from reports.shown_close import index_of_months, shown_close
 from reports.workbook_io import drawings
 from tasks.night_tasks import echo, opened_environment, sentences_only
 

@@ -50,7 +50,7 @@ def what_if(
         from recon.config.settings import load_rules
         from recon.steps.compare.what_if import note_answer
         from recon.steps.compare.what_if import what_if as ask
-        from reports.workbook_io import write_what_if
+        from reports.reading.what_if_workbook import write_what_if
 
         account = (merchant_id, account_id)
         with opened_environment() as environment:

@@ -5,8 +5,7 @@ The steps are imported by whoever needs theirs: plain files need no database. Wo
 back from people are read through the door of foreign files.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from recon.steps.admin.verify import Reading
     from recon.steps.approvals.returned_answers import Form
     from recon.steps.compare.sheets_proven import SheetTotals
-    from recon.steps.compare.what_if import WhatIf
-    from recon.steps.night.monitor import IndexLine
     from recon.steps.night.report import Workbooks
 
 
@@ -91,20 +88,6 @@ def drawings() -> "Drawings":
         write_import=write_import,
         workbooks=workbooks(),
     )
-
-
-def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:
-    """The workbook over all accounts of a night; gives its path."""
-    from reports.reading.index_workbook import write_index
-
-    return write_index(lines, day=day, folder=folder)
-
-
-def write_what_if(answer: "WhatIf", *, path: Path, at: datetime) -> Path:
-    """The workbook of nights under candidate rules; gives its path."""
-    from reports.reading import what_if_workbook
-
-    return what_if_workbook.write_what_if(answer, path=path, at=at)
 
 
 def returned_answers(path: Path) -> Returned:

@@ -264,6 +264,25 @@ class Workbook:
         return target.getvalue()
 
 
+def saved(book: Workbook, *, path: Path, what: str, else_do: str) -> Path:
+    """Write a small workbook as `put_in_place` does.
+
+    Args:
+        book: the workbook.
+        path: its wanted name.
+        what: it is called in the error.
+        else_do: what is told where its folder takes no file.
+
+    Raises:
+        OutputError: the folder cannot be written, or too many versions stand there already.
+    """
+    try:
+        return put_in_place(book.content(), path=path)
+    except OSError as error:
+        msg = f"{what} cannot be written to {path.parent} ({error.strerror}){else_do}"
+        raise OutputError(msg) from error
+
+
 def list_sheet(
     title: str, columns: Sequence[Column], rows: Sequence[Row], *, about: str, heading: str = ""
 ) -> Sheet:

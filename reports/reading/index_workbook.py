@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from recon.model.errors import OutputError
 from recon.model.terms import Verdict
 from recon.steps.night.monitor import IndexLine
-from reports.drawing.blocks import Column, Listing, Sheet, Workbook, put_in_place
-from reports.drawing.look import CellLink, Tone
+from reports.drawing.blocks import Column, Listing, Sheet, Workbook, saved
+from reports.drawing.look import CellLink
 
+TONES = {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}
 COLUMNS = (
     Column("Merchant", 12, "merchant"),
     Column("Account", 14, "account"),
-    Column("Verdict", 16, "standing", tone=lambda row: _tone(row["standing"])),
+    Column("Verdict", 16, "standing", tone=lambda row: TONES.get(row["standing"], "bad")),
     Column("Breaks", 9, "breaks", "count"),
     Column("High", 9, "severe", "count"),
     Column("Needs a person", 16, "waiting", "count"),
@@ -47,14 +47,9 @@ def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
     )
     footer = f"All accounts, night of {day}"
     book = Workbook(f"Nights of {day}", [sheet], datetime.combine(day, time()), footer=footer)
-    try:
-        return put_in_place(book.content(), path=folder / f"nights-{day}.xlsx")
-    except OSError as error:
-        msg = (
-            f"the index cannot be written to {folder} ({error.strerror}); the nights are kept: "
-            "name a folder that exists and can be written"
-        )
-        raise OutputError(msg) from error
+    else_do = "; the nights are kept: name a folder that exists and can be written"
+    path = folder / f"nights-{day}.xlsx"
+    return saved(book, path=path, what="the index", else_do=else_do)
 
 
 def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:
@@ -77,7 +72,3 @@ def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:
 def file_link(path: Path, *, folder: Path) -> CellLink:
     """A link to a file, relative to the folder of the workbook that has it."""
     return CellLink(path.name, quote(Path(os.path.relpath(path, folder)).as_posix()), is_file=True)
-
-
-def _tone(status: str) -> Tone:
-    return {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}.get(status, "bad")

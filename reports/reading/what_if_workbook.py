@@ -3,11 +3,9 @@
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from recon.model.errors import OutputError
 from recon.steps.compare.what_if import WhatIf, moved
-from reports.drawing.blocks import Column, Workbook, list_sheet, put_in_place
+from reports.drawing.blocks import Column, Workbook, list_sheet, saved
 from reports.sheets.labels import label_of
 
 SETS_SHOWN_MAX = 50_000
@@ -58,6 +56,10 @@ RULES = (
     Column("Candidate", 30, "after"),
     Column("", 60, "note", wrap=True),
 )
+OF_NIGHT = (
+    *("run_id", "business_date", "breaks_then", "breaks", "severe_then", "severe", "digest"),
+    *("unverified_then", "unverified"),
+)
 NOT_PLAYED = "decides what a night reads: its change is not in these figures"
 
 
@@ -67,21 +69,10 @@ def write_what_if(answer: WhatIf, *, path: Path, at: datetime) -> Path:
     Raises:
         OutputError: the folder cannot be written.
     """
-    try:
-        return put_in_place(what_if_bytes(answer, at=at), path=path)
-    except OSError as error:
-        msg = (
-            f"the what-if cannot be written to {path} ({error.strerror}): name a file in a folder "
-            "that exists and can be written"
-        )
-        raise OutputError(msg) from error
-
-
-def what_if_bytes(answer: WhatIf, *, at: datetime) -> bytes:
-    """The XLSX file."""
     first, last = answer.nights[0].business_date, answer.nights[-1].business_date
     nights = [
-        {**_cells(night), "changed": len(night.changes), "verdict": night.verdict.value}
+        {name: getattr(night, name) for name in OF_NIGHT}
+        | {"changed": len(night.changes), "verdict": night.verdict.value}
         | {"verdict_then": night.verdict_then.value}
         for night in answer.nights
     ]
@@ -101,29 +92,20 @@ def what_if_bytes(answer: WhatIf, *, at: datetime) -> bytes:
     text = "Each set that is judged otherwise."
     if len(sets) > SETS_SHOWN_MAX:
         text = f"The first {SETS_SHOWN_MAX:,} of {len(sets):,} sets that are judged otherwise."
+    same = sum(night.is_same for night in answer.nights)
+    about = (
+        f"{same} of {len(answer.nights)} nights the same to the byte. Nothing was moved or signed. "
+        f"Digest {answer.digest}"
+    )
     title, changes = f"What if: {first} to {last}", [asdict(each) for each in moved(answer.nights)]
     never = "Breaks that people answered and that these rules would not have raised."
     sheets = [
-        list_sheet("Nights", NIGHTS, nights, heading=title, about=_about(answer)),
+        list_sheet("Nights", NIGHTS, nights, heading=title, about=about),
         list_sheet("Rules", RULES, rules, about="What the candidate changes."),
         list_sheet("Changes", MOVED, changes, about="By what sets were and would be."),
         list_sheet("Sets", SETS, sets[:SETS_SHOWN_MAX], about=text),
         list_sheet("Never raised", NEVER, [asdict(e) for e in answer.never_raised], about=never),
     ]
-    return Workbook(f"What if {first} to {last}", sheets, at.replace(tzinfo=None)).content()
-
-
-def _cells(night: Any) -> dict[str, Any]:
-    names = (
-        *("run_id", "business_date", "breaks_then", "breaks", "severe_then", "severe", "digest"),
-        *("unverified_then", "unverified"),
-    )
-    return {name: getattr(night, name) for name in names}
-
-
-def _about(answer: WhatIf) -> str:
-    same = sum(night.is_same for night in answer.nights)
-    return (
-        f"{same} of {len(answer.nights)} nights the same to the byte. Nothing was moved or signed. "
-        f"Digest {answer.digest}"
-    )
+    book = Workbook(f"What if {first} to {last}", sheets, at.replace(tzinfo=None))
+    else_do = ": name a file in a folder that exists and can be written"
+    return saved(book, path=path, what="the what-if", else_do=else_do)

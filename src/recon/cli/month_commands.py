@@ -110,8 +110,7 @@ def _show(
     Raises:
         typer.Exit: always.
     """
-    from reports.reading.months_index import index_of_months
-    from reports.shown_close import shown_close
+    from reports.shown_close import index_of_months, shown_close
 
     shown = [
         shown_close(wanted, account=which, folder=out, environment=environment)

@@ -277,7 +277,8 @@ def played(
     from recon.steps.night.monitor import index_after
     from recon.steps.night.whole_night import run
     from recon.steps.runtime.environment import environment_of, system_clock
-    from reports.workbook_io import index, workbooks
+    from reports.reading.index_workbook import write_index
+    from reports.workbook_io import workbooks
 
     look_past_loaded()
     figures: dict[str, int | str] = {}
@@ -296,7 +297,7 @@ def played(
             echo_error=echo_error,
         )
         if plan.part is None:
-            index_after(request, environment=environment, write=index, echo=echo)
+            index_after(request, environment=environment, write=write_index, echo=echo)
     return ended, figures
 
 

@@ -243,7 +243,7 @@ def what_if(
         note_answer(answer, rules=candidate, account=named, environment=environment)
     _notify(answer)
     if out is not None:
-        from reports.workbook_io import write_what_if
+        from reports.reading.what_if_workbook import write_what_if
 
         echo(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
 

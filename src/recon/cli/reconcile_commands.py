@@ -189,12 +189,12 @@ def workbook(
 def _write_index(folder: Path, *, business_date: str) -> None:
     """One workbook over all accounts of a night, each linked to its own workbook."""
     from recon.steps.night.monitor import index_of
-    from reports.workbook_io import index as write
+    from reports.reading.index_workbook import write_index
 
     day = closed_day(business_date)
     with opened(signs=False) as environment:
         lines = index_of(day, environment=environment)
-    echo(f"Index: {write(lines, day=day, folder=folder)}")
+    echo(f"Index: {write_index(lines, day=day, folder=folder)}")
 
 
 def verify(

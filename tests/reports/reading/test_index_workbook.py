@@ -35,9 +35,9 @@ from recon.store.nights.sign_off_rows import Signature
 from reports.reading import what_if_workbook
 from reports.reading.evidence_workbook import evidence_index
 from reports.reading.index_workbook import write_index
-from reports.reading.months_index import AccountMonth, index_of_months, write_months_index
 from reports.reading.signed_copy import PAGES, write_signed_copy
 from reports.reading.what_if_workbook import write_what_if
+from reports.shown_close import AccountMonth, index_of_months, write_months_index
 from reports.workbook import write_workbook
 from reports.workbook_io import returned_differences
 from tests.reports.drawn_sheets import list_on, values_of, words_on

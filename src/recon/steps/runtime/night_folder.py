@@ -218,7 +218,10 @@ def bind(
 
     `details`: further data of these links.
     """
-    known = [link.data for link in history.links_of(connection, [run.run_id], event=runs.SEALED)]
+    known = [
+        link.data
+        for link in history.links_of(connection, [run.run_id], entity="run", event=runs.SEALED)
+    ]
     bound = {each["step"]: each for each in known}
     events = []
     for each in sealed:

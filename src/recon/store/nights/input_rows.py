@@ -131,7 +131,7 @@ def document(inputs: StoredInputs) -> dict[str, Any]:
 
 def load(connection: Connection, run_id: str) -> StoredInputs | None:
     """How far a run read, as of its newest attempt; None when none got that far."""
-    bound = [link.data for link in links_of(connection, [run_id], event=runs.SEALED)]
+    bound = [link.data for link in links_of(connection, [run_id], entity="run", event=runs.SEALED)]
     read = [data[READ] for data in bound if READ in data]
     return value_of(StoredInputs, read[-1]) if read else None
 

@@ -355,7 +355,7 @@ def result_event(
 
 def result_told(connection: Connection, run_id: str) -> Mapping[str, Any]:
     """Data of the newest event of a run's result; empty before the first."""
-    links = links_of(connection, [run_id], event=RECONCILED)
+    links = links_of(connection, [run_id], entity="run", event=RECONCILED)
     return links[-1].data if links else {}
 
 

@@ -209,7 +209,8 @@ def test_a_code_counts_once(environment: Environment, asked: Any) -> None:
 
 def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
     assert (
-        person("cara", environment, asked).decision.as_text == "Cara Lim (identity not authenticated)"
+        person("cara", environment, asked).decision.as_text
+        == "Cara Lim (identity not authenticated)"
     )
 
 
