@@ -5,10 +5,10 @@ first of them: all rows stand in CSV files of the same close, which the sheet na
 SHA-256.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, time
+from hashlib import sha256
 from typing import Any
 
 import pandas as pd
@@ -109,13 +109,15 @@ def statement_sheet(stated: StatedMonth) -> Sheet:
     statement = stated.statement
     which = "/".join(statement.account)
     verdict, tone = (PROVEN, "good") if stated.is_proven else (NOT_PROVEN, "bad")
+    left = len(stated.troubles) - TROUBLES_MAX
     return Sheet(
         TITLE,
         [
             TextLine(f"Statement of account {which}, {statement.month.name}", "title"),
             *(TextLine(sentence, "muted") for sentence in _about(stated)),
             TextLine(verdict, f"verdict {tone}"),
-            *(TextLine(sentence, "note") for sentence in _troubles(stated)),
+            *(TextLine(sentence, "note") for sentence in stated.troubles[:TROUBLES_MAX]),
+            *([TextLine(f"and {left} more: see Assurance", "note")] if left > 0 else []),
             *(
                 part
                 for currency in statement.currencies
@@ -143,12 +145,6 @@ def _about(stated: StatedMonth) -> Iterator[str]:
     if len(stated.rules) > 1:
         times = len(stated.rules) - 1
         yield f"The rules changed {times} times (see Assurance); the newest ones date."
-
-
-def _troubles(stated: StatedMonth) -> list[str]:
-    shown = stated.troubles[:TROUBLES_MAX]
-    left = len(stated.troubles) - len(shown)
-    return [*shown, *([f"and {left} more: see Assurance"] if left else [])]
 
 
 def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
@@ -270,7 +266,13 @@ def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
             *(TextLine(sentence, "note") for sentence in _next_steps(close, digest=digest)),
             *_names(close),
             Listing(CLOSINGS, [*_closings(close)]),
-            Listing(BLOCKERS, [*_blockers(close)]),
+            Listing(
+                BLOCKERS,
+                [
+                    asdict(each) | {"what": as_text(each.what, code=each.code)}
+                    for each in close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),)
+                ],
+            ),
             Listing(OPEN_ITEMS, [*_open_items(close)]),
             *_estimates(close),
         ],
@@ -355,13 +357,6 @@ def _closings(close: PreparedClose) -> Iterator[dict[str, Any]]:
                 "currency": currency,
                 "sheet": CellLink("Statement", "'Statement'!A1"),
             }
-
-
-def _blockers(close: PreparedClose) -> Iterator[dict[str, Any]]:
-    """What stands against closing, with its owner and where to go."""
-    for each in close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),):
-        what = as_text(each.what, code=each.code)
-        yield {"what": what, "owner": each.owner, "where": each.where}
 
 
 def _open_items(close: PreparedClose) -> Iterator[dict[str, Any]]:
@@ -483,10 +478,16 @@ class MonthList:
         """All rows, or their sums and the first ones; `files`: name -> content."""
         about, blocks, frame = TABLES["lists_of_month"][self.title], list[Part](), self.frame
         if len(frame) > LIST_ROWS_MAX:
-            named = [*self._named(files)]
+            contents = {name: files[name].encode() for name in self.files}
+            named = [
+                ListFile(name, rows, len(contents[name]), sha256(contents[name]).hexdigest())
+                for name, rows in self.files.items()
+            ]
             about = added_up(f"{len(frame):,} rows", named=named, where="below")
-            sums = Listing(self._sum_columns(), self._sums())
-            blocks = [sums, TextLine(), *map(_file, named)]
+            blocks = [self._sums(), TextLine()]
+            for file in named:
+                says = f"{file.rows:,} rows, {file.size_bytes:,} bytes, SHA-256 {file.sha256}"
+                blocks.append(TextLine(f"{file.name}: {says}", "note"))
             name, label = self.first
             if name:
                 frame = pd.concat([frame[frame[name].eq(label)], frame[frame[name].ne(label)]])
@@ -496,31 +497,17 @@ class MonthList:
         widths = [column.width for column in self.columns]
         return Sheet(self.title, blocks, heading=self.title, about=about, widths=widths)
 
-    def _sum_columns(self) -> list[Column]:
-        labels = [Column(title, 20, name) for name, title in self.by.items()]
-        known = {column.value: column.title for column in self.columns}
-        money = [Column(known[name], 20, name, "money") for name in self.amounts]
-        return [*labels, Column(ROWS, 20, ROWS, "count"), *money]
-
-    def _sums(self) -> list[dict[str, Any]]:
+    def _sums(self) -> Listing:
         """By what the list is added up: how many rows, and what they come to."""
-        grouped = self.frame.groupby([*self.by], as_index=False)
-        sums = {name: pd.NamedAgg(name, _sum) for name in self.amounts}
-        return rows_of(grouped.agg(**{ROWS: pd.NamedAgg(self.amounts[0], "size")}, **sums))
-
-    def _named(self, files: Files) -> Iterator[ListFile]:
-        for name, rows in self.files.items():
-            content = files[name].encode()
-            yield ListFile(name, rows, len(content), hashlib.sha256(content).hexdigest())
-
-
-def _sum(amounts: "pd.Series[int]") -> Any:
-    return amounts.sum(min_count=1)
-
-
-def _file(file: ListFile) -> TextLine:
-    about = f"{file.rows:,} rows, {file.size_bytes:,} bytes, SHA-256 {file.sha256}"
-    return TextLine(f"{file.name}: {about}", "note")
+        known = {column.value: column.title for column in self.columns}
+        columns = [Column(title, 20, name) for name, title in self.by.items()]
+        columns.append(Column(ROWS, 20, ROWS, "count"))
+        columns += [Column(known[name], 20, name, "money") for name in self.amounts]
+        sums = {ROWS: pd.NamedAgg(self.amounts[0], "size")} | {
+            name: pd.NamedAgg(name, lambda amounts: amounts.sum(min_count=1))
+            for name in self.amounts
+        }
+        return Listing(columns, rows_of(self.frame.groupby([*self.by], as_index=False).agg(**sums)))
 
 
 def open_items(stated: StatedMonth) -> MonthList:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime, time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -95,7 +96,14 @@ def evidence_index(index: EvidenceIndex) -> bytes:
         {**each, "limits": ", ".join(f"{name} {most}" for name, most in each["limit"].items())}
         for each in index.people
     ]
-    totals = [row for night in index.nights for row in _totals(night)]
+    totals = [
+        {"business_date": night.run.business_date, "run_id": night.run.run_id}
+        | asdict(total)
+        | {"left": figure_text(total.left, of=total), "right": figure_text(total.right, of=total)}
+        | {"agrees": "yes" if total.passed else "NO"}
+        for night in index.nights
+        for total in night.totals
+    ]
     sheets = [
         list_sheet(
             "Nights",
@@ -143,41 +151,21 @@ def evidence_index(index: EvidenceIndex) -> bytes:
 
 
 def _night(night: NightOfEvidence) -> dict[str, Any]:
-    run = night.run
+    run, book = night.run, night.workbook
     return asdict(run) | {
         "mode": run.mode.value,
         "newest": "yes" if night.is_newest else "replaced",
         "verdict": str(run.verdict),
-        "sums": _sums(night),
+        "sums": "; ".join(
+            f"{total.name} {figure_text(total.left, of=total)} {total.currency}"
+            for total in night.totals
+            if total.id == SIDES_OF_T4 and total.measure != "count" and total.left
+        ),
         "totals": len(night.totals),
         "agree": sum(total.passed for total in night.totals),
         "signed": night.signed or "not signed",
         "fault": "; ".join(night.copy.faults) or "none",
-        "workbook": _link(night.workbook) if night.workbook else "none",
+        "workbook": CellLink(Path(book).name, quote(book), is_file=True) if book else "none",
         "rules": night.rules_digest,
         "manifests": "\n".join(f"{step} {sha}" for step, sha in night.copy.manifests.items()),
     }
-
-
-def _link(target: str) -> CellLink:
-    """To the workbook of a night, from where the index lies."""
-    return CellLink(target.rpartition("/")[2], quote(target), is_file=True)
-
-
-def _sums(night: NightOfEvidence) -> str:
-    """The money of T4, by what it is of, in every currency."""
-    return "; ".join(
-        f"{total.name} {figure_text(total.left, of=total)} {total.currency}"
-        for total in night.totals
-        if total.id == SIDES_OF_T4 and total.measure != "count" and total.left
-    )
-
-
-def _totals(night: NightOfEvidence) -> list[dict[str, Any]]:
-    return [
-        {"business_date": night.run.business_date, "run_id": night.run.run_id}
-        | asdict(total)
-        | {"left": figure_text(total.left, of=total), "right": figure_text(total.right, of=total)}
-        | {"agrees": "yes" if total.passed else "NO"}
-        for total in night.totals
-    ]

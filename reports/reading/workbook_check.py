@@ -93,14 +93,25 @@ def sheet_totals(path: Path, *, companions: Mapping[str, Path] | None = None) ->
         with opened(path) as book:
             named = companions_of(workbook_facts(book))
             files = {name: path.with_name(name) for _, _, name in named} | dict(companions or {})
+            pending = [*list_rows(book, "Pending", (RESULT, SETS))]
+            matched = [*list_rows(book, "Matched", (RULE, MATCHED_ROWS))]
+            # The files that stand in place of rows, each with the rows that the sheet says of it.
+            listed = list_rows(book, ASSURANCE, ("Kind", "Name", "Rows"), optional=True)
             totals = {
-                "break": _summed(list_rows(book, "Breaks", (KEY, CURRENCY)), summed=EFFECT),
+                "break": _summed(list_rows(book, "Breaks", (KEY, CURRENCY))),
                 "instruction": _summed(
                     list_rows(book, "Instructions", ("Instruction", CURRENCY)), summed="Amount"
                 ),
-                **_open_totals(book),
-                **_match_totals(list_rows(book, "Matched", (RULE, MATCHED_ROWS))),
-                **_named_totals(book),
+                **{
+                    section: _summed(row for row in pending if row[RESULT] == result)
+                    for result, section in RESULTS.items()
+                },
+                MATCHES: _summed(matched),
+                **{
+                    f"{BY_RULE}{rule_of(rule)}": _summed(r for r in matched if str(r[RULE]) == rule)
+                    for rule in dict.fromkeys(str(row[RULE]) for row in matched)
+                },
+                **{in_file(of, sha256=digest): (rows, {}) for of, rows, digest in named_in(listed)},
             }
             for _, _, name in named:
                 totals |= _unlike(totals, companions=files[name])
@@ -130,42 +141,15 @@ def list_rows(
         raise OutputError(msg)
 
 
-def _open_totals(book: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """Both sections of the sheet Pending, from the sums of all rows."""
-    rows: dict[str, list[dict[str, Any]]] = {section: [] for section in RESULTS.values()}
-    for row in list_rows(book, "Pending", (RESULT, SETS)):
-        if section := RESULTS.get(row[RESULT]):
-            rows[section].append(row)
-    return {section: _summed(mine, summed=EFFECT) for section, mine in rows.items()}
-
-
-def _named_totals(book: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """The files that Assurance names in place of rows, each with the rows that it says of them."""
-    rows = list_rows(book, ASSURANCE, ("Kind", "Name", "Rows"), optional=True)
-    return {
-        in_file(section, sha256=digest): (count, {}) for section, count, digest in named_in(rows)
-    }
-
-
-def _summed(rows: Iterable[Mapping[str, Any]], *, summed: str) -> tuple[int, Mapping[str, int]]:
+def _summed(
+    rows: Iterable[Mapping[str, Any]], *, summed: str = EFFECT
+) -> tuple[int, Mapping[str, int]]:
+    """What rows come to; of lists that are added up each row says how many it is."""
     count, sums = 0, Counter[str]()
     for row in rows:
-        count += int(row.get(SETS, 1))
+        count += int(row.get(SETS, row.get(MATCHED_ROWS, 1)))
         sums[str(row[CURRENCY])] += minor_units_of(row[summed], currency=str(row[CURRENCY]))
     return count, dict(sums)
-
-
-def _match_totals(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """Of all matches, and by the rule that matched them, from the sums of all rows."""
-    counts: Counter[str] = Counter({MATCHES: 0})
-    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        currency = str(row[CURRENCY])
-        effect = minor_units_of(row[EFFECT], currency=currency)
-        for section in (MATCHES, f"{BY_RULE}{rule_of(str(row[RULE]))}"):
-            counts[section] += int(row[MATCHED_ROWS])
-            sums[section][currency] += effect
-    return {section: (count, dict(sums[section])) for section, count in counts.items()}
 
 
 def _unlike(totals: SheetTotals, *, companions: Path) -> SheetTotals:

@@ -54,6 +54,7 @@ STATES = {
     SetState.BREAK.value: "Breaks",
     SetState.UNVERIFIED.value: NOT_VERIFIED,
 }
+COUNTED = ("rows_accepted", "rows_rejected", "rows_skipped")
 BRIDGE_LABELS = {SourceKind.ORDERS: "Orders", SourceKind.LEDGER: "Ledger"}
 SIDE_LABELS = {"settlement": "settlement files"}
 KINDS: Mapping[str, str] = {
@@ -78,7 +79,12 @@ def checks_of(figures: NightFigures, rows: Rows) -> Checks:
     """What the sheets add up by themselves, and hold against their own rows."""
     return {
         DIFFERENCES: [*_differences(figures, rows)],
-        FILES: [*_files(figures)],
+        # Rows read must be accepted, rejected or skipped by a rule that has a name.
+        FILES: [
+            asdict(each)
+            | {"check": check_of(holds=each.rows_read == sum(getattr(each, n) for n in COUNTED))}
+            for each in figures.files
+        ],
         BRIDGE: [*_bridge(figures, rows)],
         BOOKS: [*_books(figures, rows)] if figures.ledger_covered else [],
         ROLL: [*_roll_forward(rows)],
@@ -160,7 +166,8 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     ]
     named = (Column("Judged by", WIDTH, "name"), Column("Which", WIDTH, "digest", span=5))
     yield Listing(named, classified_by)
-    yield TextLine(_replaced, "note")
+    what = f"unprintable characters of foreign text were shown as {REPLACEMENT}."
+    yield TextLine(lambda replaced: f"{replaced} {what}", "note")
     single = (
         Column("What must be equal", WIDTH, lambda row: proof_label(row["name"]), span=5),
         Column("Account", WIDTH, "account_id"),
@@ -174,7 +181,13 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
         Column("Ref.", WIDTH, "id", tone="muted"),
     )
     title = "Every single check, per account and currency, what fails first"
-    proofs = [_proof_row(proof) for proof in every]
+    names = ("id", "name", "account_id", "currency", "left", "right", "difference", "measure")
+    proofs = [
+        {name: getattr(proof, name) for name in names}
+        | {"of": proof.currency if proof.measure == "amount" else ""}
+        | {"check": check_of(holds=proof.passed)}
+        for proof in every
+    ]
     yield Listing(single, proofs, title=title, nothing="", is_list=True)
 
 
@@ -194,10 +207,6 @@ def _scope(figures: NightFigures) -> Iterator[Part]:
         for line in figures.scope_of_assurance
     ]
     yield Listing(scope, listed, title="Scope of assurance")
-
-
-def _replaced(count: int) -> str:
-    return f"{count} unprintable characters of foreign text were shown as {REPLACEMENT}."
 
 
 def _differences(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
@@ -283,15 +292,6 @@ def _why_not(figures: NightFigures, *, reference: str) -> str:
     return "; ".join(sentence.partition(": ")[2] or sentence for sentence in reasons)
 
 
-def _proof_row(proof: ControlTotal) -> dict[str, Any]:
-    return {
-        **{name: getattr(proof, name) for name in ("id", "name", "account_id", "currency")},
-        **{name: getattr(proof, name) for name in ("left", "right", "difference", "measure")},
-        "of": proof.currency if proof.measure == "amount" else "",
-        "check": check_of(holds=proof.passed),
-    }
-
-
 def _proof_order(proof: ControlTotal) -> tuple[bool, int, str, str, str, str]:
     """What fails first, then T0 to T19."""
     digits = re.search(r"[0-9]+", proof.id)
@@ -341,13 +341,6 @@ def added_up(sets: str, *, named: Iterable[ListFile], where: str = f"on {TITLE}"
     """The sentence of a sheet that has sums in place of `sets`; `where` their files are told."""
     files = " and ".join(file.name for file in named) or "the files of the run"
     return f"{sets}, added up; each row stands in {files} (rows and SHA-256 {where})."
-
-
-def _files(figures: NightFigures) -> Iterator[dict[str, Any]]:
-    """Rows read must be accepted, rejected or skipped by a rule that has a name."""
-    for file in figures.files:
-        counted = file.rows_accepted + file.rows_rejected + file.rows_skipped
-        yield asdict(file) | {"check": check_of(holds=file.rows_read == counted)}
 
 
 def _bridge(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
@@ -477,7 +470,11 @@ def _holds(figures: NightFigures) -> Iterator[Part]:
         row: dict[str, Any] = {"currency": held.currency, "charged": fees.charged}
         for name in ("payable", "held_back", "reserve"):
             part: HeldPart = getattr(held, name)
-            row |= {name: part.amount, f"{name} since": _age(part, day=figures.business_date)}
+            since = part.since
+            if since not in {"", BEFORE_FIRST}:
+                days = (figures.business_date - date.fromisoformat(since)).days
+                since = f"{days} day{'s' * (days != 1)}"
+            row |= {name: part.amount, f"{name} since": since}
         shown.append(row | {"booked": fees.booked, "difference": fees.difference})
     covered = all(row["booked"] is not None for row in shown)
     columns = (
@@ -494,14 +491,6 @@ def _holds(figures: NightFigures) -> Iterator[Part]:
     )
     title = "The gateway holds, and the fees that it took"
     yield Listing(columns, shown, title=title, nothing="Nothing, and no fee.", name=HOLDS_AT)
-
-
-def _age(part: HeldPart, *, day: date) -> str:
-    """How many days the oldest piece is held."""
-    if part.since in {"", BEFORE_FIRST}:
-        return part.since
-    days = (day - date.fromisoformat(part.since)).days
-    return f"{days} day{'s' * (days != 1)}"
 
 
 def _side_rows(sides: Sequence[Row]) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@
 A statement that does not count says so in words.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -122,10 +123,15 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
     """Payouts of the account, what is open first, then the newest."""
     own = (figures.merchant_id, figures.account_id)
     several = "several" in own or "" in own
-    booked, arrived = _booked(figures), _arrived(figures)
+    arrived = _arrived(figures)
+    # What the books have at the bank, under the first payout of each group.
+    names = ("merchant_id", "account_id", "key")
+    banked = rows_of(figures.bank["banked"]) if "banked" in figures.bank else []
+    booked = {tuple(row[name] for name in names): row["booked"] for row in banked}
     rows = []
     for row in rows_of(figures.bank["paid"]):
-        if not several and (row["merchant_id"], row["account_id"]) != own:
+        of = (row["merchant_id"], row["account_id"])
+        if not several and of != own:
             continue
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
         came = row["bank_amount"]
@@ -137,7 +143,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
                 **row,
                 "held": whole,
                 "difference": None if came is None else came - row["amount"],
-                "booked": booked.get(_group_of(row)),
+                "booked": booked.get((*of, f"payout:{row['currency']}:{row['batch_id']}")),
                 "came_in": came_in if exchanged else "",
                 "came": amount if exchanged else None,
                 "days": _days(row),
@@ -146,13 +152,6 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
         )
     newest = sorted(rows, key=lambda row: (row["settled_on"], row["batch_id"]), reverse=True)
     return sorted(newest, key=lambda row: OPEN_FIRST.get(row["state"], len(OPEN_FIRST)))
-
-
-def _booked(figures: NightFigures) -> dict[tuple[str, ...], int]:
-    """What the books have at the bank, under the first payout of each group."""
-    names = ("merchant_id", "account_id", "key")
-    rows = rows_of(figures.bank["banked"]) if "banked" in figures.bank else []
-    return {tuple(row[name] for name in names): row["booked"] for row in rows}
 
 
 def _arrived(figures: NightFigures) -> dict[str, tuple[str, int]]:
@@ -165,28 +164,16 @@ def _arrived(figures: NightFigures) -> dict[str, tuple[str, int]]:
     return sums
 
 
-def _group_of(row: Row) -> tuple[str, ...]:
-    return row["merchant_id"], row["account_id"], f"payout:{row['currency']}:{row['batch_id']}"
+def on_the_way(payouts: Sequence[Row]) -> tuple[Counter[str], Counter[str]]:
+    """By currency what was paid out and is not at the bank yet, and what will be taken from it.
 
-
-def in_transit(payouts: Sequence[Row]) -> dict[str, tuple[int, str]]:
-    """Currency -> what was paid out and is not at the bank yet, and since when."""
-    return _waiting(payouts, of=lambda amount: amount > 0)
-
-
-def to_be_taken(payouts: Sequence[Row]) -> dict[str, tuple[int, str]]:
-    """The same of payouts below 0, which the gateway takes from the bank account; below 0."""
-    return _waiting(payouts, of=lambda amount: amount < 0)
-
-
-def _waiting(payouts: Sequence[Row], *, of: Callable[[int], bool]) -> dict[str, tuple[int, str]]:
-    waiting: dict[str, tuple[int, str]] = {}
+    The second, of payouts below 0, is below 0.
+    """
+    in_transit, to_be_taken = Counter[str](), Counter[str]()
     for row in payouts:
-        if row["state"] == "PENDING" and of(row["amount"]):
-            amount, since = waiting.get(row["currency"], (0, row["settled_on"]))
-            total = amount + row["amount"]
-            waiting[row["currency"]] = (total, min(since, row["settled_on"]))
-    return waiting
+        if row["state"] == "PENDING" and row["amount"]:
+            (in_transit if row["amount"] > 0 else to_be_taken)[row["currency"]] += row["amount"]
+    return in_transit, to_be_taken
 
 
 def _days(row: Row) -> int | None:
@@ -205,7 +192,11 @@ def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
             key = (row["due_on"], row["currency"])
             count, amount = sums.get(key, (0, 0))
             sums[key] = count + 1, amount + row["amount"]
-    took = {currency: _took(payouts, currency=currency) for _, currency in sums}
+    arrived = [row for row in payouts if row["state"] == "MATCHED" and row["days"] is not None]
+    took = {
+        currency: sorted(row["days"] for row in arrived if row["currency"] == currency)
+        for _, currency in sums
+    }
     return [
         {"due_on": due, "currency": currency, "count": count, "amount": amount}
         | {
@@ -214,12 +205,6 @@ def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
         }
         for (due, currency), (count, amount) in sorted(sums.items())
     ]
-
-
-def _took(payouts: Iterable[Row], *, currency: str) -> list[int]:
-    """The days of every payout of a currency that arrived, as the list above has them."""
-    arrived = (row for row in payouts if row["state"] == "MATCHED" and row["currency"] == currency)
-    return sorted(row["days"] for row in arrived if row["days"] is not None)
 
 
 def _within(days: Sequence[int], *, percent: int) -> int | None:

@@ -45,20 +45,17 @@ def amounts(*, covered: bool) -> tuple[Column, ...]:
 
 
 def _why(row: Row) -> str:
-    if row["result"] == NOT_VERIFIED:
-        unread = row.get("told") if row["reason"] == UnverifiedReason.ROW_QUARANTINED else ""
-        return str(unread or UNVERIFIED_LABELS.get(row["reason"], str(row["reason"])))
-    return str(row["told"] or _comes(row)) if row["order_no"] else ""
-
-
-def _why_all(row: Row) -> str:
+    """Why the rows of a reason are open, without what is known of one of them."""
     if row["result"] == NOT_VERIFIED:
         return UNVERIFIED_LABELS.get(row["reason"], str(row["reason"]))
-    return _comes(row)
-
-
-def _comes(row: Row) -> str:
     return f"The {row['expected_side'] or 'other'} side may still come."
+
+
+def _why_this(row: Row) -> str:
+    is_open = row["result"] == NOT_VERIFIED
+    if is_open and row["reason"] != UnverifiedReason.ROW_QUARANTINED:
+        return _why(row)
+    return str(row["told"] or _why(row)) if is_open or row["order_no"] else ""
 
 
 def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
@@ -72,7 +69,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         Column(CURRENCY, 6, "currency"),
         *money,
         Column("Money at risk", 17, RISK, "money"),
-        Column("Why", 48, _why_all, wrap=True),
+        Column("Why", 48, _why, wrap=True),
     )
     single = (
         Column(RESULT, 14, "result"),
@@ -82,7 +79,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         Column(CURRENCY, 6, "currency"),
         *money,
         Column("Late from", 17, "due_at", "instant"),
-        Column("Why", 48, _why, wrap=True),
+        Column("Why", 48, _why_this, wrap=True),
         Column("Payment", 24, "transaction_id"),
         Column("Ledger entry", 20, "entry_id"),
         Column("Reason code", 26, "reason"),
@@ -302,10 +299,6 @@ def _totals_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
 _HANDED_OUT = ": `recon journals --out` hands each one out once"
 
 
-def _became(row: Row) -> str:
-    return TABLES["movements"].get(row["movement"], str(row["movement"]))
-
-
 JOURNAL_SUMS = (
     Column("Currency", 36, "currency", tone="strong", span=4),
     Column("Debit", 16, "debit", "money"),
@@ -337,7 +330,7 @@ OUT = (
     Column("Break key", 18, "break_id"),
 )
 MOVEMENTS = (
-    Column("What became of it", 36, _became),
+    Column("What became of it", 36, worded("movement", lambda of: TABLES["movements"].get(of, of))),
     Column("Ccy before", 14, "currency_before"),
     Column("It was", 27, worded("code_before", title_of)),
     Column("Ccy", 8, "currency"),
@@ -483,16 +476,15 @@ def _fee_sums(fees: ChargedFees) -> list[dict[str, Any]]:
     """By contract + outside = all fees of the settlement, each from a sum of its own."""
     sums = []
     for currency, charged in fees.totals:
-        inside, outside = (_charged(frame, currency) for frame in (fees.by_line, fees.outside))
+        inside, outside = (
+            int(frame.loc[frame["currency"] == currency, "charged"].sum())
+            for frame in (fees.by_line, fees.outside)
+        )
         sums.append(
             {"currency": currency, "inside": inside, "outside": outside, "charged": charged}
             | {"check": check_of(holds=inside + outside == charged)}
         )
     return sums
-
-
-def _charged(frame: Any, currency: str) -> int:
-    return int(frame.loc[frame["currency"] == currency, "charged"].sum())
 
 
 _OF_A_NIGHT = "Signing is a command of its own."

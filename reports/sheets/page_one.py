@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -30,7 +30,7 @@ from reports.drawing.look import (
     with_currency,
 )
 from reports.sheets.assurance import ASSURANCE_AT, HOLDS_AT, SOURCES_AT, Checks, failing
-from reports.sheets.bank_sheet import PAYOUTS_AT, in_transit, payout_rows, to_be_taken
+from reports.sheets.bank_sheet import PAYOUTS_AT, on_the_way, payout_rows
 from reports.sheets.breaks_sheet import AREAS, place_of
 from reports.sheets.labels import TABLES, VERDICT_LABELS, label_of, proof_label
 from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
@@ -67,16 +67,15 @@ OF_PLAIN_FILES = (
     "Sign it on paper, or file it with its SHA-256.",
 )
 """The same two where no night stands behind the file."""
-AGAIN, STORED, STOPPED, WRITTEN = "{again}", "{stored}", "{stopped}", "{written}"
 OF_A_NIGHT: Mapping[str, str] = {
-    AGAIN: "Start the night of this date again.",
-    STORED: "`recon verify --compare` compares what is stored.",
-    STOPPED: " (`recon stop-sending`)",
-    WRITTEN: "This file is not what the database holds: `recon workbook` writes it again.",
+    "again": "Start the night of this date again.",
+    "stored": "`recon verify --compare` compares what is stored.",
+    "stopped": " (`recon stop-sending`)",
+    "written": "This file is not what the database holds: `recon workbook` writes it again.",
 }
-"""Where `to_do` of words.toml names a command -> that of a night."""
+"""What `to_do` of words.toml names in braces -> the command of a night."""
 _FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, tell IT."
-WITHOUT_A_NIGHT: Mapping[str, str] = {**dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN), STOPPED: ""}
+WITHOUT_A_NIGHT: Mapping[str, str] = dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN) | {"stopped": ""}
 NOTIFY_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
 """Of a control total, which nobody but Assurance names."""
@@ -258,10 +257,8 @@ def _unproven(page: Page) -> Iterator[Part]:
 
 
 def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
-    to_do = TABLES["to_do"].get(proof.id, "See Assurance, and tell IT.")
     commands = WITHOUT_A_NIGHT if page.figures.of_plain_files else OF_A_NIGHT
-    for name, command in commands.items():
-        to_do = to_do.replace(name, command)
+    to_do = TABLES["to_do"].get(proof.id, "See Assurance, and tell IT.").format(**commands)
     records = list(_records_of(page, proof))
     if records:
         to_do = f"{to_do} Records of exactly this money: {', '.join(records)}."
@@ -284,7 +281,9 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
     if proof.measure != "amount" or not wanted:
         return
     named: list[str] = []
-    for row in _every_row(page):
+    # What is open, what is not verified, then what matched.
+    frames = chain((page.figures.unverified, page.figures.pending), page.figures.matches.batches())
+    for row in chain(page.rows.breaks, chain.from_iterable(map(rows_of, frames))):
         if row["currency"] != proof.currency or len(named) == RECORDS_SHOWN:
             continue
         if any(abs(row.get(name) or 0) == wanted for name in AMOUNT_NAMES):
@@ -292,15 +291,6 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
             if name and name not in named:
                 named.append(name)
                 yield f"{name} ({with_currency(wanted, proof.currency)})"
-
-
-def _every_row(page: Page) -> Iterator[Row]:
-    """What is open, what is not verified, then what matched."""
-    yield from page.rows.breaks
-    for frame in (page.figures.unverified, page.figures.pending):
-        yield from rows_of(frame)
-    for batch in page.figures.matches.batches():
-        yield from rows_of(batch)
 
 
 ATTENTION = (
@@ -327,8 +317,8 @@ def _attention(page: Page) -> Iterator[Part]:
     of_night = [line for line in lines if line["of_night"]]
     urgent = [line for line in lines if line["urgent"]]
     routine = [line for line in lines if not line["urgent"] and not line["of_night"]]
-    unjudged, doubtful = [*_unjudged(page)], _doubtful(page.rows)
-    if doubtful and not urgent:
+    unjudged = [*_unjudged(page)]
+    if not urgent and any(each["group"] == "in doubt" for each in page.rows.instructions):
         # A missing list of people does not turn a doubt into good news.
         text = "Instructions are in doubt: see the sheet Instructions."
         of_night.insert(0, _line({"what": text, "tone": "bad"}))
@@ -432,10 +422,6 @@ def _whose(entry: Attention) -> str:
     return f"{entry.owner or NO_OWNER}{f', {entry.answered}' if entry.answered else due}: "
 
 
-def _doubtful(rows: Rows) -> bool:
-    return any(instruction["group"] == "in doubt" for instruction in rows.instructions)
-
-
 def _sums(money: Mapping[str, int]) -> str:
     """Such as "12.00 EUR · 3,400 JPY"."""
     return " · ".join(with_currency(money[currency], currency) for currency in sorted(money))
@@ -473,8 +459,6 @@ ADDS_UP_LABELS = (
 )
 DUE = tuple(state.value for state in (SetState.MATCHED, SetState.BREAK, SetState.UNVERIFIED))
 """States of payments that no grace covers."""
-NOTHING_SINCE = (0, "")
-"""Of a currency in which no payout waits."""
 
 
 def _money_columns(figures: NightFigures) -> tuple[Column, ...]:
@@ -532,7 +516,7 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
     figures, breaks = page.figures, page.rows.breaks
     holds = figures.gateway_holds.by_currency() if figures.gateway_holds else {}
     payouts = payout_rows(figures) if figures.bank else []
-    on_its_way, taken = in_transit(payouts), to_be_taken(payouts)
+    on_its_way, taken = on_the_way(payouts)
     overdue: Counter[str] = Counter()
     for payout in payouts:
         if label_of(payout["code"]).overdue:
@@ -566,9 +550,9 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
             "owed": held.payable.amount - held.held_back.amount,
             "held_back": held.held_back.amount,
             "reserve": held.reserve.amount,
-            "on_its_way": on_its_way.get(currency, NOTHING_SINCE)[0],
+            "on_its_way": on_its_way[currency],
             "overdue": overdue[currency],
-            "to_be_taken": -taken.get(currency, NOTHING_SINCE)[0],
+            "to_be_taken": -taken[currency],
         }
 
 

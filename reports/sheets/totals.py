@@ -1,8 +1,7 @@
 """The rows of a night as its sheets show them, and their totals: integers, never over currencies.
 
-Of the lists that
-grow with the business (matched, waiting, not verified) there are the sums by group of all rows, and
-the rows that a sheet shows.
+Of the lists that grow with the business (matched, waiting, not verified) there are the sums by
+group of all rows, and the rows that a sheet shows.
 """
 
 import hashlib
@@ -19,7 +18,6 @@ from recon.matching.breaks import movements as moves
 from recon.matching.classifying.severity import urgency
 from recon.matching.frames.coding import placed
 from recon.matching.frames.grouping import Ints, amounts_of, total
-from recon.matching.frames.grouping import Rows as Places
 from recon.model.errors import OutputError
 from recon.model.figures import MATCHES, MatchedRows, NightFigures
 from recon.model.money import Money
@@ -127,7 +125,9 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
         breaks=sorted(breaks, key=urgency),
         open=_open(figures),
         matched=_matched(figures),
-        instructions=sorted(instructions, key=_instruction_urgency),
+        instructions=sorted(
+            instructions, key=lambda row: (GROUP_ORDER.index(row["group"]), row["instruction_id"])
+        ),
         batches=rows_of(figures.batches),
         movements=[
             {**row, "counts_as": COUNTS_AS[row["movement"]]} for row in rows_of(figures.movements)
@@ -169,31 +169,16 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [*(kind for kind in first if kind in kinds), *sorted(kinds - set(first))]
 
 
-def _instruction_urgency(row: Mapping[str, Any]) -> tuple[int, str]:
-    return (GROUP_ORDER.index(row["group"]), row["instruction_id"])
-
-
 def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
     """The sentence of each order with a row that could not be read; the newest row counts."""
-    tonight = {
-        (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
-        for reject in figures.rejects
-        if reject.order_no
+    unread: list[tuple[Any, str]] = [(each, "") for each in figures.rejects]
+    unread += [(each, f" Row {each.reject_id} of `recon file`.") for each in figures.quarantined]
+    return {
+        (each.account_id, each.order_no): f"Line {each.line} of {each.source} ({each.column}) "
+        f"could not be read, and nobody delivered this order again: have it delivered.{row}"
+        for each, row in unread
+        if each.order_no
     }
-    status = {
-        (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
-        + f" Row {reject.reject_id} of `recon file`."
-        for reject in figures.quarantined
-        if reject.order_no
-    }
-    return tonight | status
-
-
-def _sentence(source: str, line: int, column: str) -> str:
-    return (
-        f"Line {line} of {source} ({column}) could not be read, and nobody delivered this order "
-        "again: have it delivered."
-    )
 
 
 def _matched(figures: NightFigures) -> Summed:
@@ -307,17 +292,17 @@ def sums_by(
     """Group -> rows and exact sums of a batch."""
     numbers, groups = placed(batch, by=by)
     counts = np.bincount(numbers, minlength=len(groups)).tolist()
-    sums = {name: _sums(batch[name], groups=numbers, size=len(groups)) for name in of}
+    sums: dict[str, list[int]] = {}
+    for name in of:
+        halves = (
+            total(half, groups=numbers, size=len(groups)).tolist()
+            for half in np.divmod(amounts_of(batch[name]), _HALF)
+        )
+        sums[name] = [high * _HALF + low for high, low in zip(*halves, strict=True)]
     return {
         group: {"rows": count, **{name: sums[name][number] for name in of}}
         for number, (group, count) in enumerate(zip(groups, counts, strict=True))
     }
-
-
-def _sums(column: "pd.Series[int]", *, groups: Places, size: int) -> list[int]:
-    high, low = np.divmod(amounts_of(column), _HALF)
-    halves = (total(half, groups=groups, size=size).tolist() for half in (high, low))
-    return [left * _HALF + other for left, other in zip(*halves, strict=True)]
 
 
 TITLE = "_run"
