@@ -10,7 +10,7 @@ from openpyxl import load_workbook
 
 from recon.model.figures import NightFigures
 from recon.steps.compare.plain_files import plain_figures
-from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
+from reports.sheets.bank_sheet import on_the_way, payout_rows
 from reports.workbook import write_workbook
 from tests.recon.matching.bank.cases import Case
 from tests.reports.drawn_sheets import SHEETS, list_on
@@ -55,9 +55,9 @@ def test_what_is_open_stands_first_with_what_the_bank_has(figures: NightFigures)
     assert rows[0]["days"] == 2
 
 
-def test_cash_in_transit_is_its_sum_and_its_oldest_day(figures: NightFigures) -> None:
+def test_cash_in_transit_is_its_sum(figures: NightFigures) -> None:
     """Per currency; a break is not in transit."""
-    assert in_transit(payout_rows(figures)) == {"EUR": (1_200, "2026-11-27")}
+    assert on_the_way(payout_rows(figures)) == ({"EUR": 1_200}, {})
 
 
 def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
@@ -80,8 +80,7 @@ def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> Non
     content = write_workbook(figures, tmp_path / "w.xlsx").read_bytes()
     (euros, *_) = list_on(content, "Summary", "Currency", "To be debited")
 
-    assert in_transit(payout_rows(figures)) == {"EUR": (500, "2026-11-30")}
-    assert to_be_taken(payout_rows(figures)) == {"EUR": (-342, "2026-11-27")}
+    assert on_the_way(payout_rows(figures)) == ({"EUR": 500}, {"EUR": -342})
     assert (euros["On its way"], euros["To be debited"]) == (5, 3.42)
 
 
