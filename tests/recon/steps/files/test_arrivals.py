@@ -18,7 +18,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.inbox.fetching import RemoteFile
-from recon.files.reader import Bounds, FileReader, bounds_of
+from recon.files.reader_process import Bounds, FileReader, bounds_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.terms import Verdict
