@@ -200,7 +200,7 @@ def blocked(prepared: PreparedClose) -> list[str]:
 ACCOUNTS_MIN = 2
 """Fewer need no page over all accounts: their one workbook is it."""
 SENTENCE = "The books have one clearing account for these: it stands at the sums, at no line alone."
-STANDINGS: Mapping[str, Tone] = {
+STATUS_TONES: Mapping[str, Tone] = {
     "": "",
     **dict.fromkeys((PROVEN, CloseVerdict.CLOSED, CloseVerdict.READY), "good"),
     CloseVerdict.WITH_OPEN_ITEMS: "warn",
@@ -209,7 +209,7 @@ STANDINGS: Mapping[str, Tone] = {
 MONEY = ("before", "moved", "owed", "booked", "apart")
 COLUMNS = (
     Column("Account", 16, "account"),
-    Column("Standing", 22, "standing", tone=lambda row: STANDINGS.get(row["standing"], "bad")),
+    Column("Standing", 22, "standing", tone=lambda row: STATUS_TONES.get(row["standing"], "bad")),
     Column("Ccy", 6, "currency"),
     Column("Owed before", 20, "before", "money"),
     Column("Moved", 20, "moved", "money"),
@@ -269,7 +269,7 @@ def write_months_index(
         Workbook(about.replace(",", ""), [sheet], datetime.combine(month.last, time())),
         path=folder / f"months-{merchant}-{month.name}.xlsx",
         what="the page over all accounts",
-        else_do="; the accounts' own workbooks are kept: name a folder that can be written (--out)",
+        advice="; the accounts' own workbooks are kept: name a folder that can be written (--out)",
     )
 
 

@@ -264,14 +264,14 @@ class Workbook:
         return target.getvalue()
 
 
-def saved(book: Workbook, *, path: Path, what: str, else_do: str) -> Path:
+def saved(book: Workbook, *, path: Path, what: str, advice: str) -> Path:
     """Write a small workbook as `put_in_place` does.
 
     Args:
         book: the workbook.
         path: its wanted name.
-        what: it is called in the error.
-        else_do: what is told where its folder takes no file.
+        what: what the error calls it.
+        advice: how the error ends: what is not lost, and what to do.
 
     Raises:
         OutputError: the folder cannot be written, or too many versions stand there already.
@@ -279,7 +279,7 @@ def saved(book: Workbook, *, path: Path, what: str, else_do: str) -> Path:
     try:
         return put_in_place(book.content(), path=path)
     except OSError as error:
-        msg = f"{what} cannot be written to {path.parent} ({error.strerror}){else_do}"
+        msg = f"{what} cannot be written to {path.parent} ({error.strerror}){advice}"
         raise OutputError(msg) from error
 
 

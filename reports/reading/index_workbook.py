@@ -15,11 +15,11 @@ from recon.steps.night.monitor import IndexLine
 from reports.drawing.blocks import Column, Listing, Sheet, Workbook, saved
 from reports.drawing.look import CellLink
 
-TONES = {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}
+STATUS_TONES = {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "warn"}
 COLUMNS = (
     Column("Merchant", 12, "merchant"),
     Column("Account", 14, "account"),
-    Column("Verdict", 16, "standing", tone=lambda row: TONES.get(row["standing"], "bad")),
+    Column("Verdict", 16, "standing", tone=lambda row: STATUS_TONES.get(row["standing"], "bad")),
     Column("Breaks", 9, "breaks", "count"),
     Column("High", 9, "severe", "count"),
     Column("Needs a person", 16, "waiting", "count"),
@@ -47,9 +47,9 @@ def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
     )
     footer = f"All accounts, night of {day}"
     book = Workbook(f"Nights of {day}", [sheet], datetime.combine(day, time()), footer=footer)
-    else_do = "; the nights are kept: name a folder that exists and can be written"
+    advice = "; the nights are kept: name a folder that exists and can be written"
     path = folder / f"nights-{day}.xlsx"
-    return saved(book, path=path, what="the index", else_do=else_do)
+    return saved(book, path=path, what="the index", advice=advice)
 
 
 def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:

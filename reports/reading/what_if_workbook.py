@@ -107,5 +107,5 @@ def write_what_if(answer: WhatIf, *, path: Path, at: datetime) -> Path:
         list_sheet("Never raised", NEVER, [asdict(e) for e in answer.never_raised], about=never),
     ]
     book = Workbook(f"What if {first} to {last}", sheets, at.replace(tzinfo=None))
-    else_do = ": name a file in a folder that exists and can be written"
-    return saved(book, path=path, what="the what-if", else_do=else_do)
+    advice = ": name a file in a folder that exists and can be written"
+    return saved(book, path=path, what="the what-if", advice=advice)
