@@ -19,6 +19,7 @@ from typing import TypeVar
 from recon.config.approvers import Approver
 from recon.config.cluster import IN_PROCESS
 from recon.config.file_layouts import FileLayout, layout_of
+from recon.config.file_sources import FileFolder
 from recon.config.keys import (
     KEY_VARIABLES,
     SIGNER_VARIABLE,
@@ -28,7 +29,6 @@ from recon.config.keys import (
 )
 from recon.config.rules import Rules
 from recon.config.settings import (
-    AccountSettings,
     Settings,
     load_file_settings,
     load_settings,
@@ -48,7 +48,7 @@ from recon.model.terms import Clock, GatewayState, KeyAnswer, Reject, SourceFile
 from recon.notify.night_log import LOG_VARIABLE
 from recon.privacy.own_servers import is_heard
 from recon.steps.files.lost_facts import check_facts
-from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
+from recon.steps.files.order_files import check_file, check_settlement_file
 from recon.steps.money.gate import link_missing
 from recon.steps.night.monitor import watched
 from recon.steps.night.notices import reported_by_settings
@@ -453,25 +453,18 @@ def _cluster(place: LookedAt, _: str) -> str:
 Seen = tuple[SourceFile, Sequence[Reject]]
 
 
-def _orders(place: LookedAt, key: str) -> str:
+def _files(place: LookedAt, key: str, *, is_settled: bool = False) -> str:
     account = place.settings.accounts[key]
-    look = partial(_rows, check=check_file, account=account, settings=place.settings)
-    return _inbox(place, account.inbox, layouts=account.layouts, look=look)
-
-
-def _settlement(place: LookedAt, key: str) -> str:
-    account = place.settings.accounts[key]
-    if (settled := account.settlement) is None:
+    folder: FileFolder | None = account.settlement if is_settled else account
+    check = check_settlement_file if is_settled else check_file
+    if folder is None:
         return ""
-    look = partial(_rows, check=check_settlement_file, account=account, settings=place.settings)
-    return _inbox(place, settled.inbox, layouts=settled.layouts, look=look)
 
+    def look(path: Path) -> Seen:
+        seen = check(path, account=account, settings=place.settings)
+        return seen.source, seen.rejects
 
-def _rows(
-    path: Path, *, check: Callable[..., CheckedFile], account: AccountSettings, settings: Settings
-) -> Seen:
-    seen = check(path, account=account, settings=settings)
-    return seen.source, seen.rejects
+    return _inbox(place, folder.inbox, layouts=folder.layouts, look=look)
 
 
 def _bank(place: LookedAt, name: str) -> str:
@@ -614,8 +607,8 @@ IN_THE_SETTINGS: Sequence[Line[LookedAt]] = (
     ("desk", desk, _once),
     ("cluster", _cluster, _once),
     ("notices", lambda at, _: reported_by_settings(at.settings, variables=at.variables), _once),
-    ("inbox", _orders, _accounts),
-    ("settlement", _settlement, _accounts),
+    ("inbox", _files, _accounts),
+    ("settlement", partial(_files, is_settled=True), _accounts),
     ("reports", _reports, _accounts),
     ("ledger", _ledger, _accounts),
     ("bank", _bank, lambda settings: sorted(settings.banks)),

@@ -26,7 +26,7 @@ from recon.steps.runtime.environment import CLOCK_VARIABLE, system_clock
 from recon.steps.runtime.identity import identify
 from recon.store.database.engine import Store, open_store
 from tests.recon.signer.conftest import Desk, RunningSigner, signing, signing_here
-from tests.recon.steps.conftest import Merchant, archive_of
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, archive_of
 
 LINES = {
     *("configuration", "database", "sending", "codes", "notifications", "replies", "limits"),
@@ -82,6 +82,12 @@ def stopped(merchant: Any) -> None:
     """The switch."""
     with merchant.environment() as environment:
         stop_sending(by="Otto Ops", reason="a wrong file", environment=environment)
+
+
+def without_its_settlement_folder(merchant: Any) -> None:
+    """A folder of settlement files that nobody made."""
+    table = f'[accounts."{MERCHANT}/{ACCOUNT}".settlement]'
+    merchant.configure("merchants.toml", f'\n{table}\ninbox = "/nowhere"\n')
 
 
 def without_a_code(merchant: Any) -> None:
@@ -147,6 +153,7 @@ def test_nights_are_looked_at_by_their_own_time(merchant: Any) -> None:
         (of_older_program, {}, "database", "recon db upgrade"),
         (reports_is_a_file, {}, "reports", "reports"),
         (stopped, {}, "sending", "a wrong file"),
+        (without_its_settlement_folder, {}, "settlement", "/nowhere does not exist"),
         (without_facts(cut=False), {}, "facts", "the next night reads it again from"),
         (without_facts(cut=True), {}, "facts", "is gone or was changed"),
         (with_file("gateway.toml", "calls_per_seconds = 5\n"), {}, "configuration", "per_seconds"),
