@@ -26,7 +26,6 @@ from recon.steps.acts import (
     ReadAgain,
     ReleaseHold,
     ReopenMonth,
-    Resolve,
     SignOff,
     act_of,
     hear,
@@ -236,11 +235,6 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
             for model, fields, field in (
                 (ReopenMonth, {"month": "2026-12", "reason": CARD}, "reason"),
                 (ReleaseHold, {"hold": "sending", "reason": CARD}, "reason"),
-                (
-                    Resolve,
-                    {"instruction": "i1", "verdict": "applied", "evidence": CARD},
-                    "evidence",
-                ),
                 (DismissRow, {"row": "1", "reason": CARD}, "reason"),
                 (ReadAgain, {"file": "a.csv", "reason": CARD}, "reason"),
             )
