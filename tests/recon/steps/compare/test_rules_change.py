@@ -14,13 +14,14 @@ from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
 from recon.steps.compare import in_parts
 from recon.steps.compare.reconcile import at_best
-from recon.steps.compare.rules_change import MOVED_BY_RULES, changed_rules, compared
+from recon.steps.compare.rules_change import changed_rules, compared
 from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
 from tests.injected import RULES, planted
 from tests.recon.steps.compare.written_night import newest
 from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.files.test_settlement_files import notes
 from tests.recon.steps.runtime.test_night_folder import edit
 from tests.recon.steps.signing import sign_seen
 
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.xdist_group("changed rules")
 
 """The workbooks of these nights are no workbooks."""
 
+OF_RULES = re.compile(r"Rules changed|change of the rules|changed in the rules|recon what-if")
 PEOPLE = """
 [approvers.anna]
 name = "Anna Berg"
@@ -53,9 +55,7 @@ def signed_by(merchant: Any, **names: str) -> None:
 
 def reported_on_page_one(merchant: Any) -> tuple[str, ...]:
     """What the newest night says of its rules."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        told = runs.result_told(connection, newest(merchant).run_id)
-    return tuple(told[MOVED_BY_RULES])
+    return tuple(note for note in notes(merchant) if OF_RULES.search(note))
 
 
 def tie(merchant: Any) -> None:
