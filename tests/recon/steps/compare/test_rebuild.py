@@ -21,9 +21,6 @@ from recon.store.schema import (
 from tests.proving import losing_a_break
 from tests.recon.steps.compare.written_night import newest
 
-GONE = ((delete(rules_version), "the rules of run .* are not stored any more"),)
-"""One after the other, what is taken from the database and what is said of it."""
-
 
 def again(merchant: Any, name: str, *, out: Path | None = None) -> Rebuilt:
     """A night compared again."""
@@ -96,11 +93,20 @@ def test_what_is_gone_is_named(merchant: Any) -> None:
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
     run_id = newest(merchant).run_id
+    merchant.as_owner(delete(rules_version))
 
-    for gone, said in GONE:
-        merchant.as_owner(gone)
-        with pytest.raises(InputsGoneError, match=said):
-            again(merchant, run_id)
+    with pytest.raises(InputsGoneError, match=r"the rules of run .* are not stored any more"):
+        again(merchant, run_id)
+
+
+def test_a_run_that_never_compared_cannot_be_rebuilt(merchant: Any) -> None:
+    with merchant.environment() as environment:
+        with environment.store.writing() as connection:
+            now = merchant.clock()
+            runs.start(connection, merchant.request, run_id="never", as_of=now, now=now)
+            run = runs.get(connection, "never")
+        with pytest.raises(InputsGoneError, match="did not keep what it compared"):
+            rebuilt(run, environment=environment)
 
 
 def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
