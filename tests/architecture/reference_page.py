@@ -56,7 +56,7 @@ MODELS: Mapping[str, type[BaseModel]] = {
         *(FeeContract, ContractLine),
     )
 }
-"""What people declare, by the name under which the prose speaks of it."""
+"""What people declare, by its name in the prose."""
 SETTINGS: tuple[Mapping[str, Any], ...] = tuple(_PROSE["files"])
 VARIABLES: Mapping[str, str] = _PROSE["variables"]
 KINDS: tuple[tuple[str, TableSchema], ...] = (
@@ -68,7 +68,7 @@ KINDS: tuple[tuple[str, TableSchema], ...] = (
     ("Gateway", GATEWAY),
     ("Instructions of `recon reconcile`", INSTRUCTIONS),
 )
-NEEDS = FILLED, BLANK, OPTIONAL = ("filled", "may be blank", "may be left out")
+NEEDS = FILLED, BLANK, OPTIONAL = ("filled", "may be blank", "optional")
 """What a file must have of a column, in this order."""
 RULES: Mapping[str, str] = _PROSE["rules"]
 """Rules between cells, by kind and the column that completes them."""
@@ -89,7 +89,7 @@ NAMED = {
         "[its state](GLOSSARY.md#states-of-an-instruction)"
     ),
 }
-"""Words that a column may be, and where they are listed."""
+"""Values that a column may have, and where they are listed."""
 SIGNS = {
     SourceKind.SETTLEMENT: "signed",
     SourceKind.BANK: "signed",
@@ -118,11 +118,11 @@ def page() -> str:
 
 
 def _commands() -> Iterator[str]:
-    """Every command as people type it, by the groups of the first screen of `--help`."""
+    """Every command as people type it behind `recon`, by the groups of the first screen."""
     top: Any = typer.main.get_command(cli.app)
     for group, names in GROUPS.items():
         typed = (each for name in names for each in _typed(top.commands[name], name))
-        yield f"- {group}: " + ", ".join(f"`recon {name}`" for name in typed)
+        yield f"- {group}: " + ", ".join(f"`{name}`" for name in typed)
 
 
 def _typed(command: Any, name: str) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _kind(title: str, schema: TableSchema) -> Iterator[str]:
         if _applies(kind, last, schema=schema) and (rule := RULES[f"{kind} {last}"])
     ]
     if rules:
-        yield "Between the cells of a row: " + "; ".join(rules) + ".\n"
+        yield "Of a row: " + "; ".join(rules) + ".\n"
     if schema is INSTRUCTION_FILE:
         yield from _instructions()
     if title in _PROSE["behind"]:
@@ -249,13 +249,12 @@ def _cell(column: TableColumn, *, schema: TableSchema) -> str:
 
 
 def _instructions() -> Iterator[str]:
-    yield "| kind | must be filled | may be filled |\n|---|---|---|"
     alike: dict[tuple[str, ...], list[str]] = {}
     for kind in sorted(_WANTS):
         cells = (", ".join(f"`{name}`" for name in sorted(of[kind])) for of in (_WANTS, _ALLOWS))
         alike.setdefault(tuple(cells), []).append(f"`{kind}`")
     for (wanted, allowed), kinds in alike.items():
-        yield f"| {', '.join(kinds)} | {wanted} | {allowed} |"
+        yield f"- {', '.join(kinds)}: {wanted}; optional: {allowed}"
     yield "\n" + _PROSE["instructions"] + "\n"
 
 

@@ -75,35 +75,9 @@ GLOSSARY_ENUMS: tuple[type[StrEnum], ...] = (
     nights.Mode,
 )
 GLOSSARY_TERMS = [
-    "order",
-    "authorisation",
-    "capture",
-    "cancel",
-    "refund",
-    "settlement",
-    "instruction",
-    "batch",
-    "control total",
-    "ledger entry",
-    "set",
-    "match",
-    "tolerance",
-    "break",
-    "ageing",
-    "cut-off",
-    "business date",
-    "reject",
-    "run",
-    "night",
-    "effect",
-    "exposure",
-    "grace",
-    "pending",
-    "unverified",
-    "verdict",
-    "gate",
-    "in doubt",
-    "universe",
+    *("order", "settlement", "instruction", "set", "pending", "break", "unverified", "effect"),
+    *("exposure", "grace", "night", "run", "universe", "control total", "gate", "verdict"),
+    *("in doubt", "held", "history", "manifest", "case"),
 ]
 
 
@@ -117,9 +91,9 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def label_of(text: str) -> int:
-    """How many words people read: marks of lists and tables alone are none."""
-    return len([word for word in text.split() if re.search(r"\w", word)])
+def words_in(text: str) -> int:
+    """How many words a page has, counted as `wc -w` counts them."""
+    return len(text.split())
 
 
 def missing_words(words: Iterable[str], text: str) -> list[str]:
@@ -202,8 +176,13 @@ def test_commands_that_others_rely_on_keep_their_names() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    """Each command stands in the handbook as it is typed."""
-    assert missing_words(command_names(cli.app), handbook()) == []
+    """The page of reference lists each command as it is typed behind `recon`."""
+    (listed,) = re.findall(
+        r"^## Commands\n(.*)", text_of("docs/REFERENCE.md"), re.MULTILINE | re.DOTALL
+    )
+    names = [name.removeprefix("recon ") for name in command_names(cli.app)]
+
+    assert missing_words([f"`{name}`" for name in names], listed) == []
 
 
 @pytest.mark.parametrize("settings", SETTINGS_MODELS, ids=lambda found: found.__name__)
@@ -235,7 +214,7 @@ def test_every_word_of_the_domain_is_in_the_glossary(words: type[StrEnum]) -> No
 
 
 def test_every_term_has_its_line_in_the_glossary() -> None:
-    """The terms people must share stand as entries of their own."""
+    """Each term that means something of its own here has an entry."""
     entries = {
         found.lower()
         for found in re.findall(r"^- \*\*([^*]+)\*\*", text_of("docs/GLOSSARY.md"), re.MULTILINE)
@@ -251,8 +230,8 @@ def test_every_package_stands_in_the_architecture() -> None:
     assert missing_words(packages, text_of("docs/ARCHITECTURE.md")) == []
 
 
-def test_every_make_target_is_documented_and_real() -> None:
-    """`make help` and the documents name the same targets."""
+def test_every_make_target_that_a_document_names_is_there() -> None:
+    """`make help` shows all of them; the documents name no other."""
     named = {
         name
         for path in DOCUMENTS
@@ -260,9 +239,7 @@ def test_every_make_target_is_documented_and_real() -> None:
     }
 
     assert named <= set(make_targets())
-    assert (
-        missing_words([f"make {name}" for name in make_targets()], text_of("CONTRIBUTING.md")) == []
-    )
+    assert set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE)) == {*make_targets()}
 
 
 def test_the_proof_runs_what_the_readme_promises() -> None:
@@ -394,12 +371,12 @@ def test_what_is_read_whole_is_short(name: str) -> None:
     text = text_of(name)
 
     assert end in text
-    assert label_of(text.split(end)[0] if end else text) <= words_max
+    assert words_in(text.split(end)[0] if end else text) <= words_max
 
 
 def test_all_pages_together_are_short() -> None:
     """Whoever adds to the documents takes something away."""
-    assert sum(label_of(path.read_text("utf-8")) for path in DOCUMENTS) <= ALL_WORDS_MAX
+    assert sum(words_in(path.read_text("utf-8")) for path in DOCUMENTS) <= ALL_WORDS_MAX
     assert len(DOCUMENTS) <= PAGES_MAX
 
 
@@ -434,7 +411,7 @@ def test_a_missing_word_and_a_broken_link_are_found(tmp_path: Path) -> None:
     links = "[dead](nowhere.md) [alive](a.md#a-part) [gone](a.md#part) [here](#a-part)"
     (tmp_path / "a.md").write_text(f"## A part!\n{links}")
 
-    assert label_of("- one | two\n|---|\n`three`") == 3
+    assert words_in("- one | two\n|---|\n`three`") == 6
     assert missing_words(["CAPTURE_DUE", "recon db upgrade"], "CAPTURE_DUE_X `recon db`") == [
         "CAPTURE_DUE",
         "recon db upgrade",
