@@ -59,7 +59,7 @@ def files_of(run: Run, *, environment: Environment) -> dict[str, bytes]:
 
 def assert_same(cut: Any, whole: Any) -> None:
     """Everything of both but the rows, which their files have."""
-    for each in ("inputs", "lacking", "exported", "agreed"):
+    for each in ("previous_run", "lacking", "moved", "exported", "agreed"):
         assert getattr(cut, each) == getattr(whole, each), each
     one, other = cut.result, whole.result
     assert one.digest == other.digest
