@@ -81,9 +81,9 @@ def said(server: PrefectServer, form: str, **given: Any) -> tuple[str, str]:
     [
         ("approve", {}, "Shown", "Waits: 0 instructions."),
         ("resolve", {}, "Shown", "0 in doubt."),
-        ("resolve", {"verdict": "applied", "name": "anna"}, "Refused", "instruction: Field req"),
+        ("resolve", {"verdict": "applied", "name": "anna"}, "Refused", "instruction: is missing"),
         ("approve", {"decision": "approve", "list_digest": "0" * 16}, "Refused", "say who you are"),
-        ("close", {"act": "reviewer", "name": "anna"}, "Refused", "month: Field required"),
+        ("close", {"act": "reviewer", "name": "anna"}, "Refused", "month: is missing"),
         ("import_resolutions", {"workbook": "a.xlsx"}, "Refused", "a.xlsx is not in"),
         (
             "close",
@@ -151,7 +151,7 @@ def test_answers_are_listed_beside_their_breaks_before_they_are_taken(
 def test_one_person_stops_and_one_alone_does_not_allow(server: PrefectServer) -> None:
     """A name and a reason stop it; without the right code nobody lets money go again."""
     assert said(server, "stop_sending") == ("Shown", "Money may be sent.")
-    assert "reason: Field required" in said(server, "stop_sending", turn="stop", name="anna")[1]
+    assert "reason: is missing" in said(server, "stop_sending", turn="stop", name="anna")[1]
     stopped = {"turn": "stop", "name": "anna", "reason": "the key leaked"}
     assert said(server, "stop_sending", **stopped)[0] == "Stopped"
     shown = said(server, "stop_sending")[1]
