@@ -87,14 +87,12 @@ EXPECTED = {
     *((name, "Prefect's password") for name in PASSWORD_HOLDERS),
 }
 """Which secret stands in the variables of which program."""
-ENV = ("env", ".env")
-"""One file under two names."""
 AT_REST = {
     ("signer/key", "sign key"),
     ("prefect/password", "Prefect's password"),
-    *((f"demo/{name}", what) for name in ENV for what in ("night's database", "seal key")),
+    *(("demo/env", what) for what in ("night's database", "seal key")),
 }
-"""Which secret lies in which file of the folder, each for its owner alone."""
+"""Which secret lies in which file of the folder, each for its owner alone; links are no files."""
 
 
 @dataclass
