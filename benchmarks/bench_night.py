@@ -32,7 +32,7 @@ from played_merchant import (
     variables,
 )
 
-from recon.config.night_archive import BESIDE
+from recon.config.night_archive import DEFAULT_FOLDER
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.steps.runtime import stages
 
@@ -169,7 +169,7 @@ def bytes_of_tables(folder: Path) -> Counter[str]:
 def bytes_of_files(folder: Path) -> Counter[str]:
     """Bytes of every file of the night's folder, by its name below it."""
     sizes: Counter[str] = Counter()
-    for path in (folder / BESIDE / "nights").rglob("*"):
+    for path in (folder / DEFAULT_FOLDER / "nights").rglob("*"):
         if path.is_file():
             sizes["/".join(path.parts[-2:])] += path.stat().st_size
     return sizes

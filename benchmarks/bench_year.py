@@ -37,7 +37,7 @@ from bench_night import (
 from played_merchant import INBOX, PLACE, sandbox, variables
 
 from recon import cli
-from recon.config.night_archive import BESIDE
+from recon.config.night_archive import DEFAULT_FOLDER
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.sandbox.options import DEMO_BUSINESS_DATE
@@ -154,7 +154,7 @@ def play(day: date, *, is_first: bool) -> None:
 def bytes_of(folder: Path, day: date) -> Counter[str]:
     """Bytes of a night's folder by the ending of its files."""
     sizes: Counter[str] = Counter()
-    for path in (folder / BESIDE / "nights").glob(f"*/*/{day}/**/*"):
+    for path in (folder / DEFAULT_FOLDER / "nights").glob(f"*/*/{day}/**/*"):
         if path.is_file():
             sizes[path.suffix] += path.stat().st_size
     return sizes
@@ -162,7 +162,7 @@ def bytes_of(folder: Path, day: date) -> Counter[str]:
 
 def lasting(folder: Path) -> int:
     """Bytes of what is kept once for all nights."""
-    facts = (folder / BESIDE / "facts").rglob("*.parquet")
+    facts = (folder / DEFAULT_FOLDER / "facts").rglob("*.parquet")
     with closing(sqlite3.connect(next(folder.glob("*.sqlite")))) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return sum(path.stat().st_size for path in facts) + bytes_of_tables(folder).total()

@@ -107,7 +107,7 @@ def night_bar(steps: Sequence[str], *, publish: Publish) -> Iterator[Callable[[s
         ended.set()
 
 
-SPEAKS_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in r"\[]<|"} | {"\n": " "})
+MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in r"\[]<|"} | {"\n": " "})
 """What begins a link, an image or a tag, ends a cell, or takes the backslash from one of ours."""
 
 
@@ -116,7 +116,7 @@ def on_a_page(text: str) -> str:
 
     Backticks stay: sentences of ours name commands in them, and nothing in them is a link.
     """
-    return text.translate(SPEAKS_MARKDOWN)
+    return text.translate(MARKDOWN_ESCAPES)
 
 
 def table_row(*cells: str) -> str:

@@ -52,7 +52,7 @@ def as_text(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
 
     def decorated(run: Form[P]) -> Form[P]:
         @wraps(run)
-        def spoken(*args: P.args, **kwargs: P.kwargs) -> State[Any]:
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> State[Any]:
             try:
                 return run(*args, **kwargs)
             except ReconError as error:
@@ -60,7 +60,7 @@ def as_text(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
                 name = refused if isinstance(error, UsageError) else FAILED
                 return Failed(name=name, message=str(error), data=error)
 
-        return spoken
+        return wrapped
 
     return decorated
 

@@ -175,7 +175,7 @@ def break_rows(
         {
             **row,
             "kept": (kept := answers.get(row["break_id"])),
-            "answered": kept.stands_since(figures.generated_at, zone=zone) if kept else "",
+            "answered": kept.valid_since(figures.generated_at, zone=zone) if kept else "",
             "alike": alike[alike_by(row)],
             "is_covered": figures.ledger_covered,
         }

@@ -132,8 +132,8 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     if step := _next_step(page):
         yield TextLine(CellLink(step, place_of(0)), "heading", LAST)
     keys, zone = [row["break_id"] for row in page.rows.breaks], ZoneInfo(figures.timezone)
-    if stand := still_there(keys, figures.answers, night=figures.generated_at, zone=zone):
-        labels = f"{stand}: Why on Breaks says when, and by whom."
+    if current := still_there(keys, figures.answers, night=figures.generated_at, zone=zone):
+        labels = f"{current}: Why on Breaks says when, and by whom."
         yield TextLine(CellLink(labels, place_of(0)), "amber", LAST)
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""

@@ -186,19 +186,19 @@ def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) 
     read_rules = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     day = date_of(as_of) if as_of else datetime.now(UTC).date()
     source = read_bank_files(files, rules=read_rules).source
-    judged = classify_statements(source, rules=read_rules, day=day)
+    classified = classify_statements(source, rules=read_rules, day=day)
     for number, statement in enumerate(source.statements):
-        counts = number in judged.counted
+        counts = number in classified.counted
         echo(f"{_reported_of(statement)} {'It counts.' if counts else 'It does not count.'}")
     for note in source.notes:
         echo(note)
-    for name, cover in judged.covers.items():
+    for name, cover in classified.covers.items():
         days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"
         echo(f"{name}: covered {days}.")
-    for problem in judged.problems:
+    for problem in classified.problems:
         echo_error(problem)
     echo("Nothing was stored.")
-    if judged.problems:
+    if classified.problems:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
 

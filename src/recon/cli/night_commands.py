@@ -309,8 +309,8 @@ def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     """
     echo(f"Workbook: {figures.get('workbook', 'none')}")
     end, verdict = figures["end"], figures["verdict"]
-    beside = f", and the workbook says {verdict}" if end != verdict else ""
-    echo(f"{end}: {account}{beside}")
+    verdict_note = f", and the workbook says {verdict}" if end != verdict else ""
+    echo(f"{end}: {account}{verdict_note}")
     if sentence := figures["told"]:
         echo(str(sentence))
     raise typer.Exit(int(figures["exit_code"]))

@@ -115,16 +115,16 @@ def signer_of(environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignK
     """
     if not given(environment, SIGNER_VARIABLE):
         return None
-    beside = [name for name in KEY_VARIABLES if given(environment, name)]
+    also_set = [name for name in KEY_VARIABLES if given(environment, name)]
     for account, named in sorted(accounts.items()):
         if named.sign_key_env and given(environment, named.sign_key_env):
-            beside.append(named.sign_key_env)
+            also_set.append(named.sign_key_env)
         if named.sign_key_file:
-            beside.append(f'sign_key_file of accounts."{account}" in merchants.toml')
-    if beside:
+            also_set.append(f'sign_key_file of accounts."{account}" in merchants.toml')
+    if also_set:
         msg = (
-            f"{SIGNER_VARIABLE} names a signer that holds the keys, and {', '.join(beside)} gives "
-            "one here as well, where whatever runs as this user has it: take it out"
+            f"{SIGNER_VARIABLE} names a signer that holds the keys, and {', '.join(also_set)} "
+            "gives one here as well, where whatever runs as this user has it: take it out"
         )
         raise ConfigurationError(msg)
     return Path(environment[SIGNER_VARIABLE].strip())

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from recon.config.declared import DeclaredTable, S3Access
 
-BESIDE = "archive"
+DEFAULT_FOLDER = "archive"
 """Name of the folder where none is named: beside the database, or in the reports of an account."""
 S3 = "s3://"
 _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*/?")

@@ -240,11 +240,11 @@ def endorsements_problem(
     approved = [pair for pair in pairs if "approver" in {statement.role for statement in pair}]
     if not approved:
         return "the desk endorsed it for no approver"
-    standing = [pair for pair in approved if not _ended(*pair, ended_by=ended_by)]
-    if any(_in_time(first, second) for first, second in standing):
+    current = [pair for pair in approved if not _ended(*pair, ended_by=ended_by)]
+    if any(_in_time(first, second) for first, second in current):
         return ""
-    first, second = (standing or approved)[-1]
-    why = "had run out" if standing else "was taken back"
+    first, second = (current or approved)[-1]
+    why = "had run out" if current else "was taken back"
     return f"the word of {first.name} {why} when {second.name} said the same"
 
 

@@ -299,8 +299,8 @@ def held_keys(variables: Mapping[str, str], *, is_sandbox: bool) -> HeldKeys:
 
 def _published(private: Path | None, *, public: Path | None) -> Path | None:
     """Beside the public key, which `recon enrol --desk` makes beside the private one."""
-    beside = public or (None if private is None else private.with_suffix(".pub"))
-    return None if beside is None else beside.with_name(beside.name + ENDING)
+    public_path = public or (None if private is None else private.with_suffix(".pub"))
+    return None if public_path is None else public_path.with_name(public_path.name + ENDING)
 
 
 def _named(variables: Mapping[str, str], name: str) -> Path | None:

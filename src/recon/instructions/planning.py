@@ -282,7 +282,7 @@ class Known:
         }
         return list(nearby.values())
 
-    def beside(self, intention: Intention) -> list[Earlier]:
+    def related(self, intention: Intention) -> list[Earlier]:
         """Those of the same kind that may be about the same payment, whatever their amount."""
         return [
             instruction
@@ -294,7 +294,7 @@ class Known:
         """Those that may mean the same, whatever their ids."""
         return [
             instruction
-            for instruction in self.beside(intention)
+            for instruction in self.related(intention)
             if instruction.intention.what == intention.what
         ]
 
@@ -461,7 +461,7 @@ class _Planning:
             return rest, self._reported_again(rest, [one for one in alike if one.state in _ENDED])
         if action.kind is not InstructionKind.REFUND or before != action.amount:
             return action, ""
-        live = [one for one in self._known.beside(meant) if one.state not in _ENDED]
+        live = [one for one in self._known.related(meant) if one.state not in _ENDED]
         return action, self._reported_again(action, live[::-1])
 
     def _same_again(self, action: Action, meant: Intention) -> str:
@@ -506,7 +506,7 @@ class _Planning:
         """Minor units of the same kind that may have moved, or still may, for the payment."""
         return sum(
             one.intention.amount
-            for one in self._known.beside(meant)
+            for one in self._known.related(meant)
             if one.state not in _ENDED and one.intention.currency == action.currency
         )
 
@@ -570,7 +570,7 @@ class _Planning:
     def _replaces(self, action: Action, meant: Intention) -> str:
         """That it stands in place of what an earlier version of its file asked for."""
         asked = self._asked[action.file_id, action.kind, action.order_no]
-        for earlier in self._known.beside(meant):
+        for earlier in self._known.related(meant):
             if (
                 earlier.file_name == action.file_name
                 and not earlier.is_again

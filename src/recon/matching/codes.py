@@ -135,16 +135,20 @@ class Template(BaseModel):
     """See `condition_of`; "": it holds for all that is left."""
 
 
-def _ends_without_condition(say: tuple[Template, ...]) -> tuple[Template, ...]:
-    if say and [bool(sentence.when) for sentence in say] != [True] * (len(say) - 1) + [False]:
+def _ends_without_condition(sentences: tuple[Template, ...]) -> tuple[Template, ...]:
+    if sentences and [bool(sentence.when) for sentence in sentences] != [True] * (
+        len(sentences) - 1
+    ) + [False]:
         msg = "the last sentence, and no other, holds without a condition"
         raise ValueError(msg)
-    return say
+    return sentences
 
 
 Says = Annotated[
     tuple[Template, ...],
-    BeforeValidator(lambda say: tuple(say) if isinstance(say, list) else say),
+    BeforeValidator(
+        lambda sentences: tuple(sentences) if isinstance(sentences, list) else sentences
+    ),
     AfterValidator(_ends_without_condition),
 ]
 

@@ -73,7 +73,7 @@ class StoredAnswer:
     at: datetime | None = None
     """When it was given."""
 
-    def stands_since(self, night: datetime, *, zone: tzinfo) -> str:
+    def valid_since(self, night: datetime, *, zone: tzinfo) -> str:
         """That it was given before a night began that shows its break still; "" where it was not.
 
         Such as "answered on 20 Nov by Jo Hill, still there".
@@ -118,7 +118,7 @@ def still_there(
 ) -> str:
     """How many of these breaks were answered before a night began that shows them; "" for none."""
     known = [answers[key] for key in breaks if key in answers]
-    count = sum(bool(each.stands_since(night, zone=zone)) for each in known)
+    count = sum(bool(each.valid_since(night, zone=zone)) for each in known)
     were, are = ("s were", "are") if count > 1 else (" was", "is")
     return f"{count:,} break{were} answered before this night and {are} still there" * bool(count)
 

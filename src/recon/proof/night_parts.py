@@ -59,7 +59,7 @@ WORDS_MAX = 100_000
 """Ids of rows without an order number that every part is told. Where there are more, hardly a set
 stands by itself, and the night is compared whole."""
 _FRAMES = LEGS[:-1]
-_BESIDE = (
+_FURTHER = (
     *("instructions", "rejects", "quarantined", "volumes", "settled"),
     "orders_lack_since",
 )
@@ -246,7 +246,7 @@ def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
 
     What engine.prepared does beside it is said of rows that are never aside.
     """
-    own: dict[str, Any] = {name: getattr(rows, name) for name in (*LEGS, *_BESIDE)}
+    own: dict[str, Any] = {name: getattr(rows, name) for name in (*LEGS, *_FURTHER)}
     part = Sources(**own, first_days=elsewhere.first_days)
     return with_fees_priced(
         with_refunds_settled(part, rules=rules, others=elsewhere.refunds), rules=rules

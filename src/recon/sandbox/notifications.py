@@ -136,10 +136,10 @@ def notify_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = N
             "refund_processing_date": fourteen_digits(due_at) if type_ == REFUND_RESULT else "",
         }
         to = {"operation": "refund", "type_": type_, "about": about}
-        tell(sandbox, fields, at=due_at, notify_url=payment.detail.notify_url, **to)
+        notify(sandbox, fields, at=due_at, notify_url=payment.detail.notify_url, **to)
 
 
-def tell(
+def notify(
     sandbox: Sandbox,
     fields: Mapping[str, str],
     *,

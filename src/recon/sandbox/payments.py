@@ -58,7 +58,7 @@ from recon.sandbox.call import (
     json_refusal,
     wrong,
 )
-from recon.sandbox.notifications import PAYMENT, REVIEW_RESULT, tell
+from recon.sandbox.notifications import PAYMENT, REVIEW_RESULT, notify
 from recon.sandbox.options import DAY_SECONDS, MOVE_SECONDS_MAX, as_text
 from recon.sandbox.population import paid_at_once, transaction_id_of
 from recon.sandbox.terms import SandboxTerms
@@ -429,7 +429,7 @@ def _notify_payment(sandbox: Sandbox, payment: Payment, *, at: int, reviewed: bo
         operation, type_ = "review", REVIEW_RESULT
         fields |= {"review_flag": payment.review_flag, "review_status": STATUS_DONE}
     url = detail.notify_url
-    tell(sandbox, fields, operation=operation, type_=type_, notify_url=url, at=at)
+    notify(sandbox, fields, operation=operation, type_=type_, notify_url=url, at=at)
 
 
 def _unfit_card(sandbox: Sandbox, call: Call) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from recon.model.money import Money, exponent, is_currency
 from recon.sandbox.book import Effect, RowReply
 from recon.sandbox.call import Call, OperationReply, Sandbox, SandboxOperation, wrong
-from recon.sandbox.notifications import NO_TYPE, tell
+from recon.sandbox.notifications import NO_TYPE, notify
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.wire import is_date, is_uuid, text_of
 
@@ -106,7 +106,7 @@ def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
         "status": status,
     }
     fields = {name: str(content[name]) for name in NOTIFIED}
-    tell(
+    notify(
         sandbox,
         fields,
         operation="payout",

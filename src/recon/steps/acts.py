@@ -279,8 +279,8 @@ def _lines_of(wait: Waiting) -> Iterator[str]:
         yield f"  {title} ({len(items)} of {len(wanted.items)}):"
         for item in items[:ITEMS_SHOWN_MAX]:
             yield f"    {reported_of(item)}{f' - {item.hold}' if item.hold else ''}"
-            beside = wait.beside.get(item.instruction_id, ()) if items is wanted.repeats else ()
-            for first in beside:
+            related = wait.related.get(item.instruction_id, ()) if items is wanted.repeats else ()
+            for first in related:
                 yield f"      beside {reported_with(first)}"
     yield f"To approve it: recon approve --list {wanted.digest} --as NAME"
 

@@ -54,7 +54,7 @@ def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
     with merchant.environment() as environment:
         found = waiting(environment)
         (item,) = found.wanted.repeats
-        (first,) = found.beside[item.instruction_id]
+        (first,) = found.related[item.instruction_id]
         for name in ("bob", "cleo"):
             person = identify(name, code=None, environment=environment)
             approve(found.wanted.digest, person=person, environment=environment)

@@ -325,7 +325,7 @@ class Sheets:
             if event == "root":
                 self._refuse_other_root(element, "worksheet", "sheet")
                 continue
-            local, above = _parted(element.tag)[1], element.getparent()
+            local, above = _split_tag(element.tag)[1], element.getparent()
             if local == "sheetData":
                 at_its_place = above is not None and above.getparent() is None
                 if (event == "start" and data is not None) or not at_its_place:
@@ -333,7 +333,7 @@ class Sheets:
                 self._refuse_other_root(above, "worksheet", "sheet")
                 data = element
                 if event == "end":
-                    self._refuse_beside_rows(data)
+                    self._refuse_outside_rows(data)
             elif event == "end":
                 if above is not data or data is None:
                     self._refuse("a row stands outside the data of the sheet")
@@ -353,7 +353,7 @@ class Sheets:
                         f"{ROWS_MAX} rows and {COLUMNS_MAX} columns are read: delete the far-off "
                         "cells, or split it",
                     )
-                self._refuse_beside_rows(data)
+                self._refuse_outside_rows(data)
                 if cells:
                     yield self._row, cells
                 element.clear(keep_tail=True)
@@ -461,7 +461,7 @@ class Sheets:
                 continue
             above = element.getparent()
             at_its_place = above is not None and above.getparent() is None
-            if not at_its_place or _parted(element.tag)[0] not in MAIN_SPACES:
+            if not at_its_place or _split_tag(element.tag)[0] not in MAIN_SPACES:
                 self._book.damaged(f"{part} has a string inside another element; save it again")
             text = self._whole_text(element, "si")
             if len(text) > CELL_CHARACTERS_MAX:
@@ -489,7 +489,7 @@ class Sheets:
         self._refuse_text(element.text)
         found = []
         for inner in element:
-            space, own = _parted(inner.tag)
+            space, own = _split_tag(inner.tag)
             self._refuse_text(inner.tail)
             if not own:
                 if local != "row":
@@ -499,16 +499,16 @@ class Sheets:
                 self._refuse_element(own, local)
             if own in _ANYTHING:
                 for further in inner.iterdescendants("*"):
-                    if _parted(further.tag)[1] in _DATA:
-                        self._refuse_element(_parted(further.tag)[1], own)
+                    if _split_tag(further.tag)[1] in _DATA:
+                        self._refuse_element(_split_tag(further.tag)[1], own)
             found.append((own, inner))
         return found
 
     def _leaf(self, element: Any) -> str:
         """The text of an element that holds nothing else."""
         for inner in element:
-            if own := _parted(inner.tag)[1]:
-                self._refuse_element(own, _parted(element.tag)[1])
+            if own := _split_tag(inner.tag)[1]:
+                self._refuse_element(own, _split_tag(element.tag)[1])
             self._refuse_cell("a comment or an instruction")
         return element.text or ""
 
@@ -517,17 +517,17 @@ class Sheets:
             sentence = f"text stands between the cells' elements at row {self._row}"
             self._refuse(f"{sentence} ({redacted(text)!r})")
 
-    def _refuse_beside_rows(self, data: Any) -> None:
+    def _refuse_outside_rows(self, data: Any) -> None:
         """Refuse what is no row among the rows."""
         self._refuse_text(data.text)
         for inner in data:
             self._refuse_text(inner.tail)
-            own = _parted(inner.tag)[1]
+            own = _split_tag(inner.tag)[1]
             if own not in {"", "row"}:
                 self._refuse_element(own, "sheetData")
 
     def _refuse_other_root(self, root: Any, local: str, what: str) -> None:
-        space, own = _parted(root.tag)
+        space, own = _split_tag(root.tag)
         if own != local or space not in MAIN_SPACES:
             shown = f"{space} {own}".strip()[:80]
             self._book.damaged(f"{self._part} holds {shown!r} and no {what}")
@@ -577,7 +577,7 @@ def _column_number(letters: str) -> int:
 
 
 @lru_cache(maxsize=NUMBERS_STORED)
-def _parted(tag: Any) -> tuple[str, str]:
+def _split_tag(tag: Any) -> tuple[str, str]:
     """Name space and name of an element; nothing of a comment or an instruction."""
     space, _, local = tag.rpartition("}") if isinstance(tag, str) else ("", "", "")
     return space.lstrip("{"), local

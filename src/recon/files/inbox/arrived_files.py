@@ -23,8 +23,8 @@ FILES_MAX = 1_000
 WAITS_FOR = "not complete yet: waits for"
 """How the reason begins of a file that is left for later."""
 HIDDEN = "hidden or temporary"
-BESIDE = "stands beside an order file"
-NOT_REPORTED = (HIDDEN, BESIDE)
+COMPANION = "stands beside an order file"
+NOT_REPORTED = (HIDDEN, COMPANION)
 """What everybody leaves in an inbox; of the rest a night says that it read nothing."""
 
 TEMPORARY_PREFIXES = (".", "~")
@@ -96,7 +96,7 @@ def _unfit(
     if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
         return HIDDEN
     if entry.name.endswith(partners_of(*layouts)):
-        return BESIDE
+        return COMPANION
     if not name.endswith(endings) and not layout.format:
         return f"does not end in {', '.join(endings)}"
     try:

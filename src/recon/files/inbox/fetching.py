@@ -110,12 +110,12 @@ def fetch(
     names: list[str] = []
     left: list[tuple[str, str]] = []
     for name in wanted:
-        beside = [name + each for each in partners_of(layout_of(name, layouts=layouts))]
+        companions = [name + each for each in partners_of(layout_of(name, layouts=layouts))]
         why = _unfit(there[name]) or growing.get(name, "")
-        missing = [each for each in beside if each not in there]
+        missing = [each for each in companions if each not in there]
         if not why and missing:
             why = f"{WAITS_FOR} {missing[0]}"
-        for each in () if why else [*beside, name]:
+        for each in () if why else [*companions, name]:
             if not why and not _is_known(there[each], inbox=inbox):
                 why = _unfit(there[each]) or _bring(
                     folder, there[each], inbox=inbox, crash_point=crash_point

@@ -263,11 +263,11 @@ def checked_instructions(
     table = table_of(reading, schema=INSTRUCTION_FILE)
     for number, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
         details = _details(raw, row=number)
-        judged = _checked(row, details=details, review_flags=review_flags, described=described)
-        if isinstance(judged, tuple):
-            reading.note(judged[0], {number: judged[1]})
-        elif judged is not None:
-            payouts[number] = judged
+        checked = _checked(row, details=details, review_flags=review_flags, described=described)
+        if isinstance(checked, tuple):
+            reading.note(checked[0], {number: checked[1]})
+        elif checked is not None:
+            payouts[number] = checked
     return reading, payouts
 
 

@@ -367,9 +367,9 @@ def _currency_of(name: str, *, header: Iterable[str]) -> str:
     whole, point, part = name.rpartition(".")
     if not point or plain_text(part) not in NAMES["values"]:
         return ""
-    beside = (each for each in header if each.rpartition(".")[0] == whole and each != name)
+    neighbours = (each for each in header if each.rpartition(".")[0] == whole and each != name)
     codes = names_of_column("currency")
-    named = [each for each in beside if plain_text(each.rpartition(".")[2]) in codes]
+    named = [each for each in neighbours if plain_text(each.rpartition(".")[2]) in codes]
     return named[0] if len(named) == 1 else ""
 
 
@@ -491,8 +491,8 @@ def _currency_of_names(draft: Draft) -> None:
     """What names of amounts tell, `Betrag (EUR)`, or the signs beside them; or a question."""
     names = [draft.columns[column.name] for column in draft.amount_columns()]
     codes = {part for name in names for part in re.findall(r"\b[A-Z]{3}\b", name)}
-    beside = nearby_currency(text for name in names for text in draft.theirs[name].seen)
-    known = {code for code in {*codes, beside} if is_currency(code)}
+    neighbours = nearby_currency(text for name in names for text in draft.theirs[name].seen)
+    known = {code for code in {*codes, neighbours} if is_currency(code)}
     if len(known) == 1:
         draft.keys["constants"]["currency"] = known.pop()
     else:

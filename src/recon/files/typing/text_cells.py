@@ -78,12 +78,12 @@ def likely_cards(cells: pa.Array) -> tuple[list[int], list[int]]:
     long: Any = pc.indices_nonzero(pc.greater_equal(lengths, pa.scalar(DIGITS_MIN, lengths.type)))
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))
     rows = long.take(likely)
-    judged = [
+    classified = [
         (row, likeness(text))
         for row, text in zip(rows.to_pylist(), cells.take(rows).to_pylist(), strict=True)
     ]
     hits, misses = (
-        [row for row, looks in judged if looks is sought]
+        [row for row, looks in classified if looks is sought]
         for sought in (Likeness.CARD, Likeness.BUT_CHECK_DIGIT)
     )
     return hits, misses

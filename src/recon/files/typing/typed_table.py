@@ -260,13 +260,13 @@ def reading_of(
             refuse_too_many_rejects(
                 raw.name, line=int(raw.lines[row]), reason=f"has a wrong {column.name}"
             )
-        # What must hold between cells is judged only where each by itself can be read.
+        # What must hold between cells is refused only where each by itself can be read.
         found: dict[int, str] = {}
         if rule := _RULES.get((schema.kind, column.name)):
             for rows, why in rule(reading.columns, reading.typed):
                 found |= dict.fromkeys(np.flatnonzero(rows).tolist(), why)
-        judged = {row: why for row, why in found.items() if row not in reading.problems}
-        reading.note(column.name, judged)
+        refused = {row: why for row, why in found.items() if row not in reading.problems}
+        reading.note(column.name, refused)
     if without_payment is not None:  # such an answer shows no amount, whatever its cells say
         for value in reading.typed.values():
             if isinstance(value, AmountColumn):

@@ -26,10 +26,10 @@ from recon.matching.classifying.severity import (
     effects_in_question,
     exposure_of,
     exposures,
-    graver,
     money_at_risk,
     owed_to,
     severity_of,
+    worse,
 )
 from recon.matching.classifying.table import classified_by, flag_text, rows_of
 from recon.matching.codes import TABLE
@@ -674,7 +674,7 @@ _JOINED = (*("flags", "bank_amount", "effect_bank", "exposure", "severity", "owe
 def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
     """The breaks with more of them; what is one already bears the other code as a flag.
 
-    It is as grave as the graver of the two, and owed to whom either of them says.
+    It is as severe as the more severe of the two, and owed to whom either of them says.
     """
     known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
     both = np.array([one in known for one in rows["id"].tolist()], dtype=np.bool_)
@@ -694,7 +694,7 @@ def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
                 if row["effect_bank"] != NO_AMOUNT:
                     cells[name][at] = row[name]
             cells["exposure"][at] = max(cells["exposure"][at], row["exposure"])
-            cells["severity"][at] = graver(cells["severity"][at], row["severity"])
+            cells["severity"][at] = worse(cells["severity"][at], row["severity"])
             if cells["owed_to"][at] == "none":
                 cells["owed_to"][at] = row["owed_to"]
             cells["reason"][at] = f"{cells['reason'][at]} {row['reason']}"

@@ -346,11 +346,11 @@ def _stated(joined: Joined) -> Ints:
     """
     items, sets = joined.gateway.items, joined.sets
     number = items["set"]
-    speaks = items["state"] == sets["gateway_state"][number]
-    speaks &= items["currency"] == sets["currency"][number]
+    is_current = items["state"] == sets["gateway_state"][number]
+    is_current &= items["currency"] == sets["currency"][number]
     authorised = np.where(items["authorised_known"], items["authorised"], items["amount"])
     amount = np.where(np.isin(items["state"], _TAKEN), items["captured"], authorised)
-    return total(np.where(speaks, amount, 0), groups=number, size=joined.keys.size)
+    return total(np.where(is_current, amount, 0), groups=number, size=joined.keys.size)
 
 
 _TAKEN = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded", "chargeback")]
@@ -445,9 +445,9 @@ CLAUSES: Mapping[str, Clause] = {
     **{f"{kind}_waits_for": _waits_for(kind) for kind in ("capture", "cancel", "refund")},
     "payout_booked": _payout_booked,
     **{
-        f"{kind}_{standing}": _ours(kind, f"{kind}_{standing}", states)
+        f"{kind}_{status}": _ours(kind, f"{kind}_{status}", states)
         for kind in ("capture", "refund")
-        for standing, states in STANDINGS.items()
+        for status, states in STANDINGS.items()
     },
     "refund_both": _ours("refund", "refund_both", _MOVED),
     "refund_failed_later_sum": _ours(

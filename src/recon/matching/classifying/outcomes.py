@@ -285,12 +285,12 @@ def wrong_accounts(sets: Arrays, *, classified: Bools) -> MovedSets:
     pairs["times_other"] = pairs.groupby("set_other")["set_other"].transform("size")
     single = pairs["times"].eq(1) & pairs["times_other"].eq(1)
     # The order's account stands for the break; without an order the gateway's.
-    stands = pairs["account_id"] < pairs["account_id_other"]
+    is_primary = pairs["account_id"] < pairs["account_id_other"]
     for side in ("gateway", "order"):
-        stands = stands.where(pairs[side] == pairs[f"{side}_other"], pairs[side])
+        is_primary = is_primary.where(pairs[side] == pairs[f"{side}_other"], pairs[side])
     own, others = pairs["set"].to_numpy(), pairs["set_other"].to_numpy()
-    moved.wrong[own[single & stands]] = True
-    moved.host[own[single & ~stands]] = others[single & ~stands]
+    moved.wrong[own[single & is_primary]] = True
+    moved.host[own[single & ~is_primary]] = others[single & ~is_primary]
     unclear = ~single & (pairs["order"] | pairs["times"].gt(1))
     moved.ambiguous[own[unclear]] = True
     return moved

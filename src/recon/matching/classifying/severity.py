@@ -224,7 +224,7 @@ def severity_of(
     return LEVELS[max((level, *(LEVELS.index(CODES[code].lowest) for code in codes)))]
 
 
-def graver(severity: str, other: str) -> str:
+def worse(severity: str, other: str) -> str:
     """The worse of two severities."""
     return max(severity, other, key=lambda label: LEVELS.index(Severity(label)))
 

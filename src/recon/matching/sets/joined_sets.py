@@ -174,7 +174,7 @@ def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...
         rows.columns |= {name: texts(_of_all(sources, name)) for name in ID_COLUMNS}
         for column in ("transaction_id", "reference_no"):
             ambiguous_rows |= _join(rows, column=column)
-        alone = _stand_alone(rows, size=size)
+        alone = _unkeyed(rows, size=size)
     chosen = np.concatenate([first, *(rows_of for rows_of, _, _ in alone)])
     keys = texts_at(first, of=order_no)
     named = [keys, *(names for _, names, _ in alone)]
@@ -251,7 +251,7 @@ def _join(rows: Arrays, *, column: str) -> Bools:
     return several
 
 
-def _stand_alone(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
+def _unkeyed(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
     """New sets for what joined nothing: a row of each, their keys and kind; `rows` learns them."""
     parts = []
     for column, kind in (("transaction_id", BY_TRANSACTION), ("entry_id", BY_ENTRY)):

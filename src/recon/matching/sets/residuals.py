@@ -81,10 +81,10 @@ def _orders(
     """Leg A: what the gateway shows, with what our replies say of it, less what is ordered."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
     pair = money & np.isin(sets["order_state"], ORDER_MONEY)
-    tells = np.isin(sets["order_state"], STATES_REFUND)
+    shows_refund = np.isin(sets["order_state"], STATES_REFUND)
     captured = ints(sets["gateway_captured"] - sets["order_captured"])
     refunded = ints(sets["gateway_refunded"] - sets["order_refunded"])
-    refunded = refunded + (ours.hidden + ours.running) * tells
+    refunded = refunded + (ours.hidden + ours.running) * shows_refund
     net = effect_on_orders(sets, ours=ours)
     signs = {
         "net_sign": sign(net, within=bound),
@@ -143,9 +143,9 @@ def _ledger(
 
 def effect_on_orders(sets: Arrays, *, ours: Ours) -> Ints:
     """Gateway less order, with what our replies say of refunds where the order tells of them."""
-    tells = np.isin(sets["order_state"], STATES_REFUND)
+    shows_refund = np.isin(sets["order_state"], STATES_REFUND)
     shown = ints(sets["gateway_net"] - sets["order_net"])
-    return np.asarray(shown - (ours.hidden + ours.running) * tells, dtype=np.int64)
+    return np.asarray(shown - (ours.hidden + ours.running) * shows_refund, dtype=np.int64)
 
 
 def effect_on_ledger(sets: Arrays, *, ours: Ours) -> Ints:

@@ -67,14 +67,14 @@ def instruction_side(
     failed_later &= equals(rows["kind"], InstructionKind.REFUND)
     failed_later &= texts(rows["refund_reference_id"]) != ""
     columns: dict[str, Column] = {}
-    of_states = {standing: equals(rows["state"], *known) for standing, known in STANDINGS.items()}
+    of_states = {status: equals(rows["state"], *known) for status, known in STANDINGS.items()}
     for kind in KINDS:
         of_kind = equals(rows["kind"], kind)
-        for standing, of_state in of_states.items():
+        for status, of_state in of_states.items():
             mask = of_kind & of_state
-            if standing == "rejected":
+            if status == "rejected":
                 mask &= ~failed_later
-            name, mine = f"{kind.value}_{standing}", np.where(mask, sets, NO_GROUP)
+            name, mine = f"{kind.value}_{status}", np.where(mask, sets, NO_GROUP)
             columns[name] = total(amount, groups=mine, size=size)
             columns[f"{name}_any"] = present(mask, groups=mine, size=size)
             columns[f"{name}_at"] = latest(at, groups=mine, size=size)

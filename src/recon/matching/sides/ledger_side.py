@@ -317,12 +317,12 @@ def _repeated_movements(items: Arrays) -> Bools:
     # An id names an entry of its own account only, so a reversal reaches no other set.
     gone = pd.MultiIndex.from_frame(entries.loc[entries["reversal"], ["set", "reverses"]])
     reversed_ = pd.MultiIndex.from_frame(entries[["set", "entry_id"]]).isin(gone)
-    standing = entries[~entries["reversal"] & ~reversed_]
-    times = standing.groupby(_MOVEMENT)["row"].transform("size")
+    not_reversed = entries[~entries["reversal"] & ~reversed_]
+    times = not_reversed.groupby(_MOVEMENT)["row"].transform("size")
     taken_back = unnamed.groupby(_MOVEMENT[:4]).size().rename("taken_back").reset_index()
-    joined = standing[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")
+    joined = not_reversed[_MOVEMENT[:4]].merge(taken_back, on=_MOVEMENT[:4], how="left")
     left = times.to_numpy() - joined["taken_back"].fillna(0).to_numpy(dtype=np.int64)
-    marks[standing.index.to_numpy()[left > 1]] = True
+    marks[not_reversed.index.to_numpy()[left > 1]] = True
     return marks
 
 
@@ -337,9 +337,9 @@ def open_since(items: Arrays, *, size: int) -> Ints:
         size: how many sets there are.
     """
     groups, at = items["set"], items["booked_at"]
-    stands = ~_taken_back(items) & (items["net"] != 0)
+    counts = ~_taken_back(items) & (items["net"] != 0)
     first = np.full(size, _LATER, dtype=np.int64)
-    np.minimum.at(first, groups[stands], at[stands])
+    np.minimum.at(first, groups[counts], at[counts])
     return np.where(first == _LATER, latest(at, groups=groups, size=size), first)
 
 

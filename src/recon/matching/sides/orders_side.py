@@ -66,13 +66,13 @@ def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
     items = order_items(orders).assign(set=sets).take(kept)
     groups = items["set"]
     by = ("state", "currency", "amount", "transaction_id", "ordered_at")
-    speaks = first_row([items[name] for name in by], groups=groups, size=size)
+    representative = first_row([items[name] for name in by], groups=groups, size=size)
     columns = {
-        "order_state": np.append(items["state"], NO_ORDER)[speaks],
+        "order_state": np.append(items["state"], NO_ORDER)[representative],
         "order_duplicate": np.bincount(groups, minlength=size) > 1,
-        "order_currency": taken(items["currency"], rows=speaks),
-        "order_transaction": taken(items["transaction_id"], rows=speaks),
-        "ordered_at": np.append(items["ordered_at"], NO_INSTANT)[speaks],
+        "order_currency": taken(items["currency"], rows=representative),
+        "order_transaction": taken(items["transaction_id"], rows=representative),
+        "ordered_at": np.append(items["ordered_at"], NO_INSTANT)[representative],
     }
     for name in ("amount", "captured", "refunded"):
         columns[f"order_{name}"] = total(items[name], groups=groups, size=size)

@@ -657,7 +657,7 @@ def books_of(
     troubled = {
         each.about for each in month.injected if each.is_break or each.finding == Flag.JOINED
     }
-    calm = {arrival.batch_id for arrival in month.arrived} - troubled
+    untroubled = {arrival.batch_id for arrival in month.arrived} - troubled
     used: set[str] = set()
     for plant in STORIES["books"]:
         kind, more = plant["kind"], plant.get("more")
@@ -666,7 +666,7 @@ def books_of(
             for entry in entries
             if (entry.entry_type, entry.currency) == (kind, plant["currency"])
             and entry.amount >= (1 if kind == _FEE else LEAST_INJECTED)
-            and (kind in {_FEE, _RESERVE} or entry.reference_no in calm)
+            and (kind in {_FEE, _RESERVE} or entry.reference_no in untroubled)
             and _key(entry) not in used
             and _is_late(entry, day=day)
         )

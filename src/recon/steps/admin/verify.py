@@ -91,7 +91,7 @@ CELLS_SHOWN_MAX = 20
 class Reading:
     """How workbooks are looked at; `reports` provides it."""
 
-    beside: Callable[[Path], Iterable[str]]
+    companions: Callable[[Path], Iterable[str]]
     """What is the matter with the files that a workbook names beside itself."""
     run_of: Callable[[Path], str]
     """The run that a workbook says it is of, or ""."""
@@ -217,7 +217,7 @@ def _delivered(
         return [gone], []
     problems: list[str] = []
     try:
-        problems += (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
+        problems += (f"run {run.run_id}: {problem}" for problem in reading.companions(path))
         if sha256_of(path) == run.workbook_sha256:
             return problems, []
         night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
@@ -242,7 +242,7 @@ def _one_workbook(
     for run in finished:
         if run.workbook_sha256 == digest:
             sealed = f"{workbook} is the file that run {run.run_id} wrote (SHA-256 {digest})"
-            return sealed, [*reading.beside(workbook)]
+            return sealed, [*reading.companions(workbook)]
     run_id = reading.run_of(workbook)
     of_run = next((run for run in finished if run.run_id == run_id), None)
     if of_run is None:
@@ -262,11 +262,11 @@ def _one_workbook(
     )
     cells = [*reading.differences(night, workbook)]
     if not cells:
-        return f"{compared}: they say the same", [*reading.beside(workbook)]
+        return f"{compared}: they say the same", [*reading.companions(workbook)]
     differ = f"{workbook} does not say what run {run_id} wrote: {len(cells):,} differences"
     more = len(cells) - CELLS_SHOWN_MAX
     rest = [f"… and {more} more"] if more > 0 else []
-    return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
+    return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.companions(workbook)]
 
 
 def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:

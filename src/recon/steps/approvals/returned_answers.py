@@ -125,8 +125,8 @@ def listed(
         wrong, currency = CODES[BreakCode(str(broken["code"]))].title, str(broken["currency"])
         risk = Money.of_minor_units(risk_of_break(broken), currency=currency)
         of_row = f"{taken.row}, of one cause" if taken.covers_cause else str(taken.row)
-        beside = (of_row, taken.order_no, str(risk) if currency else "", wrong)
-        rows.append((*beside, answer.resolution, answer.owner, answer.comment))
+        shown_cells = (of_row, taken.order_no, str(risk) if currency else "", wrong)
+        rows.append((*shown_cells, answer.resolution, answer.owner, answer.comment))
     return done, rows
 
 

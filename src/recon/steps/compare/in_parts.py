@@ -54,7 +54,7 @@ from recon.proof.night_tables import (
 )
 from recon.steps.compare.rules_change import is_under_signed_rules
 from recon.steps.compare.stored_sources import (
-    IN_STRETCHES,
+    IN_RANGES,
     NightJob,
     RowRange,
     keys_needed,
@@ -246,7 +246,7 @@ def _tables(part: ClassifiedPart) -> Iterator[tuple[str, pa.Table]]:
     for name in SECTIONS:
         yield name, table_of(part.frames[name], name=name)
     yield ITEMS, part.items
-    for name in IN_STRETCHES:
+    for name in IN_RANGES:
         frame = getattr(part.left, FRAMES[name][0])
         if frame is not None:
             yield name, table_of(frame, name=name)
@@ -256,7 +256,7 @@ def _tables(part: ClassifiedPart) -> Iterator[tuple[str, pa.Table]]:
 def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> ClassifiedPart:
     """A part as its files have it.
 
-    They are SECTIONS and items of what is aside, IN_STRETCHES of what is left, and tariffs of lines
+    They are SECTIONS and items of what is aside, IN_RANGES of what is left, and tariffs of lines
     that are left where any tells some.
 
     Raises:
@@ -271,7 +271,7 @@ def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> Classified
     }
     frames = {name: frame_of_table(tables[name]) for name in SECTIONS}
     left: dict[str, Any] = {}
-    for name in IN_STRETCHES:
+    for name in IN_RANGES:
         field, columns = FRAMES[name]
         if getattr(small, field) is not None:
             frame = frame_of_table(tables[name])

@@ -250,9 +250,9 @@ def reconcile_files(
         staged, files, workbook = run.write(result, notes=notes, write_workbook=write_workbook)
         sheets: tuple[ControlTotal, ...] = ()
         if sheet_totals is not None:
-            beside = {target.name: path for path, target in staged.items()}
+            staged_files = {target.name: path for path, target in staged.items()}
             _, sheets = held_against(
-                sheet_totals(workbook, companions=beside),
+                sheet_totals(workbook, companions=staged_files),
                 results=night / RESULTS,
                 files=files,
                 verdict=result.verdict,
@@ -304,8 +304,8 @@ class _Run:
         }
         refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
         how = [layouts.of(path, kind=SourceKind.ORDERS) for path in request.orders]
-        standing = {SourceKind.ORDERS: _newest_rows(given[SourceKind.ORDERS], layouts=how)}
-        tables = with_carried(given | standing, earlier=earlier)
+        current = {SourceKind.ORDERS: _newest_rows(given[SourceKind.ORDERS], layouts=how)}
+        tables = with_carried(given | current, earlier=earlier)
         facts = [table.facts for several in tables.values() for table in several]
         frames: dict[str, Any] = {
             kind.value: pd.concat([table.frame for table in several], ignore_index=True)[[*columns]]
@@ -444,7 +444,7 @@ def _newest_rows(
             chain = chains.setdefault(layouts[at].files, [])
             if not chain or is_newer(exports[at], than=exports[chain[-1]]):
                 chain.append(at)
-    standing = list(tables)
+    current = list(tables)
     for chain in chains.values():
         anew: pd.Series[Any] | None = None
         for at in reversed(chain):
@@ -455,9 +455,9 @@ def _newest_rows(
             later = own.iloc[:0] if anew is None else anew
             stated = later.reindex(keys)
             over = stated.notna() & (since.isna() | (stated >= since))
-            standing[at] = without(tables[at], rows=over.to_numpy())
+            current[at] = without(tables[at], rows=over.to_numpy())
             anew = pd.concat([later, own]).groupby(level=[*_OF_AN_ORDER]).max()
-    return tuple(standing)
+    return tuple(current)
 
 
 def _refuse_unfit(request: PlainFilesRequest) -> None:

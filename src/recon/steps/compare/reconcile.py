@@ -141,10 +141,10 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     if moved:  # never RECONCILED under rules that changed since the last signed night
         result = at_best(result, Verdict.BREAKS_OPEN)
     del compared
-    if beside := not_verified(run, environment=environment):
+    if unverified_items := not_verified(run, environment=environment):
         # Nor beside an answer about money that was not believed; each is one item.
         unverified = result.sides["state"].eq(SetState.UNVERIFIED.value)
-        items = int(result.sides.loc[unverified, "count"].sum()) + len(beside)
+        items = int(result.sides.loc[unverified, "count"].sum()) + len(unverified_items)
         is_too_much = items + len(sources.rejects) > allowance(sources, rules=rules)
         result = at_best(result, Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN)
     lacking = _lacking(result, sources=sources, run=run, answers=answers, environment=environment)

@@ -97,7 +97,7 @@ def _totals(
         in_facts = facts_rows.stored_rows(files, storages=storages_of(environment))
         stored = sending_rows.stored_of_files(connection, run, in_facts=in_facts)
         reading = RunReading(connection, run, inputs, environment)
-        beside = {
+        supplementary = {
             SCHEMAS["steps"].path: stored_table(stored),
             SCHEMAS[ANSWERS].path: reading.answered_keys(chosen),
             JOURNAL: pa.Table.from_pandas(sending_rows.moved_of_payments(connection, run)),
@@ -105,8 +105,8 @@ def _totals(
     with folder_for_now("recon-before-money-") as place:
         for name in ("files", "rejects", "universe"):
             content = night.as_sealed(SCHEMAS[name].path)
-            beside[SCHEMAS[name].path] = pq.read_table(pa.BufferReader(content))
-        for file, table in beside.items():
+            supplementary[SCHEMAS[name].path] = pq.read_table(pa.BufferReader(content))
+        for file, table in supplementary.items():
             make_folder((place / file).parent)
             pq.write_table(table, place / file)
         return totals_before_money(place, account=run.account)

@@ -80,16 +80,16 @@ def chosen_entries(
         frame[kept[frame["row"]] & is_among(frame["entry_id"], booked["entry_id"])]
         for frame in books.frames(["entry_id"])
     ]
-    beside = pd.concat(named, ignore_index=True)
+    named_rows = pd.concat(named, ignore_index=True)
     chosen = with_payouts(
-        beside,
+        named_rows,
         entries=booked,
         settlement=sources.settlement,
         instructions=moves,
         since=begins or since,
         rules=rules,
     )
-    kept[beside["row"]] = False
+    kept[named_rows["row"]] = False
     kept[chosen["row"]] = True
     return kept
 

@@ -308,8 +308,8 @@ class RunReading:
         settled = bank_rows.settled_to(self.connection, accounts=served, until=until)
         known = {}
         for name in banks:
-            beside = rules.bank[name].served - {account}
-            others = [settled[each] for each in beside if each in settled]
+            other_accounts = rules.bank[name].served - {account}
+            others = [settled[each] for each in other_accounts if each in settled]
             if others:
                 known[name] = min(others)
         payouts = bank_rows.payouts_of(

@@ -64,7 +64,7 @@ def _of_break(
         is_urgent=True,
         owner=kept.answer.owner if kept else "",
         due=calendar.local_date(calendar.due_at(since, grace=ANSWERED_WITHIN)),
-        answered=kept.stands_since(began_at, zone=calendar.zone) if kept else "",
+        answered=kept.valid_since(began_at, zone=calendar.zone) if kept else "",
     )
 
 

@@ -51,7 +51,7 @@ from recon.store import Connection
 from recon.store.nights.runs import Run
 
 ORDER_NO = "order_no"
-IN_STRETCHES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
+IN_RANGES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
 """Files with rows of every order of a night."""
 MARKS_PER_RANGE = 250
 """Places at which a stretch may end: it has by so much more or less than it should."""
@@ -81,11 +81,11 @@ def row_ranges(night: SealedNight, *, orders_per_part: int) -> tuple[RowRange, .
     every = max(1, orders_per_part // MARKS_PER_RANGE)
     marks = [
         (number, name)
-        for name in IN_STRETCHES
+        for name in IN_RANGES
         if night.has(name)
         for number in _marks(night, name=name, every=every)
     ]
-    limits = dict.fromkeys(IN_STRETCHES, ROWS_AN_ORDER * orders_per_part)
+    limits = dict.fromkeys(IN_RANGES, ROWS_AN_ORDER * orders_per_part)
     limits |= dict.fromkeys(("orders", "universe"), orders_per_part)
     begins = ["", *_ends(sorted(marks), every=every, limits=limits), ""]
     return tuple(
@@ -120,7 +120,7 @@ def _marks(night: SealedNight, *, name: str, every: int) -> Iterator[str]:
 
 
 def rows_of_range(night: SealedNight, row_range: RowRange) -> Sources:
-    """The rows of IN_STRETCHES of a stretch, each in the order of its file's key.
+    """The rows of IN_RANGES of a stretch, each in the order of its file's key.
 
     The other sources are not given; all row_ranges together have the rows of `sources_of_night`.
 
@@ -129,7 +129,7 @@ def rows_of_range(night: SealedNight, row_range: RowRange) -> Sources:
     """
     absent = night.steps[COMPARED].manifest.about.absent
     frames: dict[str, pd.DataFrame] = {}
-    for name in IN_STRETCHES:
+    for name in IN_RANGES:
         field, columns = FRAMES[name]
         frame = frame_of_table(_rows(night, row_range, name=name))
         if name == SETTLEMENT:
@@ -137,7 +137,7 @@ def rows_of_range(night: SealedNight, row_range: RowRange) -> Sources:
             frame = with_tariffs(frame, table=tariffs)
         frames[field] = frame[[*columns]]
     given: dict[str, Any] = {**frames}
-    given |= {FRAMES[name][0]: None for name in IN_STRETCHES if name in absent}
+    given |= {FRAMES[name][0]: None for name in IN_RANGES if name in absent}
     return Sources(**given, instructions=None)
 
 
@@ -176,7 +176,7 @@ def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
-    return _without(night, names={*IN_STRETCHES, TARIFFS})
+    return _without(night, names={*IN_RANGES, TARIFFS})
 
 
 def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:

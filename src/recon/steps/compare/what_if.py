@@ -225,7 +225,7 @@ def what_if(
     before: _Simulated | None = None
     for run in asked:
         then, before = _classified(run, rules=rules, before=before, environment=environment)
-        night = _beside(run, then=then, now=before.result)
+        night = _side_by_side(run, then=then, now=before.result)
         nights.append(night)
         for row in then.breaks.to_dict("records"):
             cells = {name: row[name] for name in ("break_id", "code", "order_no", "currency")}
@@ -353,7 +353,7 @@ def _classified(
     return then, _Simulated(run, classified, previous)
 
 
-def _beside(run: Run, *, then: Reconciliation, now: Reconciliation) -> ComparedAgain:
+def _side_by_side(run: Run, *, then: Reconciliation, now: Reconciliation) -> ComparedAgain:
     changes, _ = compared(then, now)
     severe_then, severe = (int(each.breaks["severity"].isin(SEVERE).sum()) for each in (then, now))
     return ComparedAgain(

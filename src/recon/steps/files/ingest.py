@@ -189,13 +189,13 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         if known.name == path.name:
             return True, None
         with self.environment.store.writing(turn=Turn.ORDERS) as connection:
-            return self._stands(connection, path.name, sha256=sha256)
+            return self._known_copy(connection, path.name, sha256=sha256)
 
     def _known(self, connection: Connection, name: str, *, sha256: str) -> SourceFile | None:
         environment = self.environment
         return known_file(connection, self.run, name=name, sha256=sha256, environment=environment)
 
-    def _stands(
+    def _known_copy(
         self, connection: Connection, name: str, *, sha256: str
     ) -> tuple[bool, SourceFile | None]:
         """Whether content is known; of what is so under another name it is noted, and what."""
@@ -254,7 +254,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
                 yield part
 
         with store.writing(turn=Turn.ORDERS) as connection:
-            is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
+            is_known, copy = self._known_copy(connection, source.name, sha256=source.sha256)
             if is_known:
                 return copy
             if facts is not None:
@@ -288,7 +288,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         source = read.source_file
         self._archive(path, source, why=why)
         with self.environment.store.writing(turn=Turn.ORDERS) as connection:
-            is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
+            is_known, copy = self._known_copy(connection, source.name, sha256=source.sha256)
             if is_known:
                 return copy
             order_rows.save_file(

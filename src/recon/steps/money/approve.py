@@ -59,7 +59,7 @@ class Waiting:
     wanted: ApprovalList
     first_by: str
     valid_until: datetime | None
-    beside: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict)
+    related: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict)
     """Repeat -> the earlier instructions of its intention, as they stand now."""
 
 
@@ -68,15 +68,15 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
         first = decision_rows.open_decision(connection, APPROVE, subject=wanted.digest)
-        beside = {
+        related = {
             item.instruction_id: tuple(
                 instruction_rows.find(connection, instruction_id=item.repeats.split())
             )
             for item in wanted.repeats
         }
     if first is None or ended(first, environment=environment):
-        return Waiting(wanted, "", None, beside)
-    return Waiting(wanted, first.by.by, first.valid_until, beside)
+        return Waiting(wanted, "", None, related)
+    return Waiting(wanted, first.by.by, first.valid_until, related)
 
 
 def approve(
@@ -247,7 +247,7 @@ def _ended(
 ) -> dict[str, str]:
     """Instruction id -> why no approval of people stands for it; not those that a rule approved."""
     items = {item.instruction_id: item for item in approved}
-    standing: set[str] = set()
+    current: set[str] = set()
     ended: dict[str, str] = {}
     for each in decision_rows.complete_approvals(connection, instruction_ids=items):
         problem = problem_since(
@@ -260,10 +260,10 @@ def _ended(
         elif problem:
             why = f"its approval counts no more: {problem}; approve it again"
         else:
-            standing.update(each.instruction_ids)
+            current.update(each.instruction_ids)
             continue
         ended |= dict.fromkeys(each.instruction_ids, why)
-    return {wanted: why for wanted, why in ended.items() if wanted not in standing}
+    return {wanted: why for wanted, why in ended.items() if wanted not in current}
 
 
 def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:

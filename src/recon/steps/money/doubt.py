@@ -346,12 +346,12 @@ class Doubts:
         others = instruction_rows.find_by(connection, run, column="transaction_id", values=payments)
         opposites: dict[Instruction, Opposite] = {}
         for item, status in ended:
-            beside = [
+            related = [
                 other
                 for other in others.get(item.transaction_id, ())
                 if other.instruction_id != item.instruction_id
             ]
-            states = against(item, others=beside)
+            states = against(item, others=related)
             if self._rules.state_of(status) not in states:
                 continue
             if item.state not in CONFIRMED_STATES and status == item.baseline_status:

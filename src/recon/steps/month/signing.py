@@ -102,7 +102,7 @@ def sign_close(
         raise UsageError(msg)
     person.refuse_unproven()
     close = prepared_close(wanted.month, account=wanted.account, environment=environment)
-    return _Signing(wanted, close, seen_close(close), person, environment).say(drawn)
+    return _Signing(wanted, close, seen_close(close), person, environment).decide(drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class _Signing:
     person: Person
     environment: Environment
 
-    def say(self, drawn: DrawnClose) -> CloseDecision:
+    def decide(self, drawn: DrawnClose) -> CloseDecision:
         """The word, where the person may say it."""
         with self.environment.store.reading() as connection:
             first = self._first(connection)

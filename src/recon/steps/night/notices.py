@@ -194,8 +194,8 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     else:
         # The workbook's verdict where it is another word, and what is undone.
         is_other = end.kind.value != end.verdict.value
-        beside = f" (the workbook says {end.verdict})" if is_other else ""
-        lines.append(f"The night ended: {end.kind}{beside}.")
+        verdict_note = f" (the workbook says {end.verdict})" if is_other else ""
+        lines.append(f"The night ended: {end.kind}{verdict_note}.")
         lines += [end.sentence] if end.sentence else []
     workbook = Path(run.workbook) if end and run.workbook else None
     if workbook:

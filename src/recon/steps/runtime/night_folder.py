@@ -39,7 +39,7 @@ from recon.archive.step_folder import (
     write_step,
 )
 from recon.archive.storage import MAKE_WRITABLE, Storage, open_storage, reachable
-from recon.config.night_archive import BESIDE, ArchiveSettings
+from recon.config.night_archive import DEFAULT_FOLDER, ArchiveSettings
 from recon.matching.breaks.result import (
     BANK_TABLES,
     BANKED,
@@ -140,12 +140,12 @@ def archive_of_account(account: tuple[str, str], *, environment: Environment) ->
     settings, database = environment.settings, environment.store.path
     if settings.archive.path:
         return settings.archive
-    beside = (
+    default_parent = (
         settings.account(account[0], account_id=account[1]).reports
         if database is None
         else database.parent
     )
-    return settings.archive.model_copy(update={"path": str(beside / BESIDE)})
+    return settings.archive.model_copy(update={"path": str(default_parent / DEFAULT_FOLDER)})
 
 
 def storages_of(environment: Environment) -> StorageOf:

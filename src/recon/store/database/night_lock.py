@@ -151,7 +151,7 @@ def _lock(store: Store, space: int, *, of: Owner | None = None) -> Iterator[Conn
             yield connection
 
 
-def lock_stands(connection: Connection, owner: Owner) -> bool:
+def lock_is_held(connection: Connection, owner: Owner) -> bool:
     """Whether the account is still held by somebody; a file lock cannot be lost.
 
     The server drops an advisory lock with the connection that holds it, and its holder learns of

@@ -37,7 +37,7 @@ from recon.model.terms import InstructionKind, InstructionState
 from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
-from recon.store.database.night_lock import lock_stands
+from recon.store.database.night_lock import lock_is_held
 from recon.store.money import sending_rows
 from recon.store.money.endorsement_rows import Endorsed, refuse_changed_rows
 from recon.store.money.instruction_rows import find, move, rows_of_batch
@@ -155,7 +155,7 @@ class StoredJournal:
         """A run that was taken over, or whose lock the server dropped, must not send."""
         if runs.is_closed(connection, self._run_id):
             return f"run {self._run_id} was closed: another run took the account over"
-        if not lock_stands(connection, self._account):
+        if not lock_is_held(connection, self._account):
             return "the database dropped the lock on this account: start the night again"
         return ""
 
@@ -535,7 +535,7 @@ def left_out(
         ids_unique: What the merchant declares of request ids.
     """
     reasons = _not_approved(connection, rows)
-    for row, others in _beside(connection, rows):
+    for row, others in _related(connection, rows):
         repeats = unagreed(
             row.instruction,
             others=others,
@@ -561,7 +561,7 @@ def _not_approved(connection: Connection, rows: Sequence[Eligible]) -> dict[str,
     return reasons
 
 
-def _beside(
+def _related(
     connection: Connection, rows: Sequence[Eligible]
 ) -> list[tuple[Eligible, list[Instruction]]]:
     """Each row with what may have moved for its payment, payee or subscription."""

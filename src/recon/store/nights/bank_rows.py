@@ -303,11 +303,11 @@ def _not_superseded(
         by_file.setdefault((row["bank"], row["source"], row["iban"]), []).append((version, row))
     for version, row in zip(versions, rows, strict=True):
         file = by_file[row["bank"], row["source"], row["iban"]]
-        if not any(newer > version and _tells_anew(own, of=row) for newer, own in file):
+        if not any(newer > version and _supersedes(own, of=row) for newer, own in file):
             yield row
 
 
-def _tells_anew(newer: Mapping[Any, Any], *, of: Mapping[Any, Any]) -> bool:
+def _supersedes(newer: Mapping[Any, Any], *, of: Mapping[Any, Any]) -> bool:
     """Whether a statement has days of another one, and does not just go on where that closed."""
     goes_on = of["closing"] == newer["opening"] and of["to_date"] <= newer["from_date"]
     overlaps = newer["from_date"] <= of["to_date"] and of["from_date"] <= newer["to_date"]

@@ -158,7 +158,7 @@ def test_an_edited_history_is_found(settled: Any) -> None:
 def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> None:
     """The files that hold a large night's matches are part of what is verified."""
     workbook = _workbook(settled)
-    changed = replace(UNREAD, beside=lambda path: [f"{path.name}: changed"])
+    changed = replace(UNREAD, companions=lambda path: [f"{path.name}: changed"])
     with settled.environment() as environment:
         told = verify(environment, reading=changed)
         one = verify(environment, reading=changed, workbook=workbook)

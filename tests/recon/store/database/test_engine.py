@@ -30,7 +30,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.store.database import engine
 from recon.store.database.engine import COMPILED, Store, check_settings, open_store, parse_url
 from recon.store.database.migrate import check_revision, newest_revision, upgrade
-from recon.store.database.night_lock import Process, account_lock, lock_stands
+from recon.store.database.night_lock import Process, account_lock, lock_is_held
 from recon.store.nights import runs
 from recon.store.schema import run
 from recon.store.schema import run as run_table
@@ -333,11 +333,11 @@ def test_a_lock_that_the_server_dropped_no_longer_stands(store: Store, account_i
     place = ("m", account_id)
     with account_lock(store, place):
         with store.reading() as connection:
-            held = lock_stands(connection, place)
+            held = lock_is_held(connection, place)
         if not store.is_sqlite:
             _end_lock_holders(store)
         with store.reading() as connection:
-            still = lock_stands(connection, place)
+            still = lock_is_held(connection, place)
 
     assert (held, still) == (True, store.is_sqlite)
 
