@@ -1,6 +1,7 @@
-"""The programs of docs/GATEWAY.md and of the interface's docstrings, as strict types see them."""
+"""The examples of docstrings give what they show; those of docs/GATEWAY.md are strictly typed."""
 
 import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -8,8 +9,28 @@ from pathlib import Path
 
 import recon.gateway_client.interface
 from tests.architecture.test_documents import ROOT
+from tests.architecture.test_tidy import modules
 
 MYPY_SECONDS_MAX = 200
+EXAMPLES_MIN = 15
+"""Functions with an example; fewer means that none is run any more."""
+
+
+def test_every_example_of_a_docstring_gives_what_it_shows() -> None:
+    """Whoever reads one sees what the function does today."""
+    found = doctest.DocTestFinder()
+    runner = doctest.DocTestRunner(verbose=False)
+    ran = 0
+    for path, tree in modules():
+        if ">>> " not in tree.text:  # type: ignore[attr-defined]  # set by `parse`
+            continue
+        name = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__")
+        for example in found.find(importlib.import_module(name.replace("/", "."))):
+            ran += bool(example.examples)
+            runner.run(example)
+
+    assert runner.summarize().failed == 0
+    assert ran >= EXAMPLES_MIN
 
 
 def test_every_example_is_strictly_typed(tmp_path: Path) -> None:

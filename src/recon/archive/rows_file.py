@@ -83,7 +83,11 @@ def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
 
 
 def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
-    """Which row comes where by some columns; equal rows stay in their order."""
+    """Which row comes where by some columns; equal rows stay in their order.
+
+    >>> sorted_keys(pa.table({"order_no": ["B", "A", "B"]}), names=["order_no"]).to_pylist()
+    [1, 0, 2]
+    """
     keys = pa.table({name: sortable(table[name]) for name in names})
     return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
 

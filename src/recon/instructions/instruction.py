@@ -238,7 +238,11 @@ class Intention:
 
 
 def ids_differ(mine: str, other: str) -> bool:
-    """Whether two request ids are given and differ in more than case or white space."""
+    """Whether two request ids are given and differ in more than case or white space.
+
+    >>> ids_differ("R-1", "r-1 "), ids_differ("R-1", "R-2"), ids_differ("R-1", "")
+    (False, True, False)
+    """
     return bool(mine and other) and plain_id(mine) != plain_id(other)
 
 

@@ -75,7 +75,12 @@ class BusinessCalendar:
         return day.weekday() < SATURDAY and day not in self.holidays
 
     def closes_at(self, business_date: date) -> datetime:
-        """The instant (UTC) at which a business date closes; `--as-of D` means this."""
+        """The instant (UTC) at which a business date closes; `--as-of D` means this.
+
+        >>> berlin = BusinessCalendar.of(timezone="Europe/Berlin", cut_off="18:00")
+        >>> berlin.closes_at(date(2026, 11, 20)).isoformat()
+        '2026-11-20T17:00:00+00:00'
+        """
         wall_clock = datetime.combine(business_date, time.min) + self.cut_off
         return wall_clock.replace(tzinfo=self.zone).astimezone(UTC)
 
@@ -94,6 +99,10 @@ class BusinessCalendar:
         """When a grace that started at `since` ends (UTC).
 
         `24h` is elapsed time; `5bd` ends at the same local time on the fifth later business day.
+
+        >>> friday = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+        >>> BusinessCalendar.of().due_at(friday, grace=Grace.parse("2bd")).isoformat()
+        '2026-11-24T09:30:00+00:00'
         """
         if grace.unit == "h":
             # In UTC first: with a zone of its own, Python would add to the clock on the wall.

@@ -92,6 +92,9 @@ def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = N
     ASCII `digits[.digits]`, digits beyond the exponent 0, however many there are; fewer decimals
     than the exponent are refused; never rounded. No sign: a side decides signs.
 
+    >>> parse_minor_units("12.5000", currency="EUR"), parse_minor_units("1.234", currency="KWD")
+    (1250, 1234)
+
     Args:
         text: The amount.
         currency: Its ISO 4217 code.
@@ -137,12 +140,20 @@ def parse_signed_minor_units(text: str, *, currency: str) -> int:
 
 
 def format_minor_units(minor_units: int, *, currency: str) -> str:
-    """The amount with the currency's decimals, a leading minus, no grouping: `-1234.50`."""
+    """The amount with the currency's decimals, a leading minus, no grouping.
+
+    >>> format_minor_units(-123450, currency="EUR"), format_minor_units(1200, currency="JPY")
+    ('-1234.50', '1200')
+    """
     return f"{Decimal(minor_units).scaleb(-exponent(currency)):.{exponent(currency)}f}"
 
 
 def wire_amount(minor_units: int, *, currency: str, wire_decimals: int | None = None) -> Decimal:
-    """The amount as the gateway writes it: max(2, exponent) decimals unless overridden."""
+    """The amount as the gateway writes it: max(2, exponent) decimals unless overridden.
+
+    >>> wire_amount(1200, currency="JPY"), wire_amount(1234, currency="KWD")
+    (Decimal('1200.00'), Decimal('1.234'))
+    """
     decimals = exponent(currency)
     places = max(WIRE_DECIMALS_MIN, decimals) if wire_decimals is None else wire_decimals
     amount = Decimal(minor_units).scaleb(-decimals)

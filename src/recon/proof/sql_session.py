@@ -233,5 +233,9 @@ def reading(
 
 
 def quoted(text: str, *, quote: str = "'") -> str:
-    """A text as SQL writes it; in double quotes it is a name."""
+    """A text as SQL writes it; in double quotes it is a name.
+
+    >>> print(quoted("O'Neill"), quoted("night", quote='"'))
+    'O''Neill' "night"
+    """
     return quote + text.replace(quote, quote + quote) + quote

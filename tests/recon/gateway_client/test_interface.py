@@ -1,6 +1,5 @@
 import ast
 import copy
-import doctest
 import hashlib
 import hmac
 import re
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 import recon.gateway_client
-import recon.gateway_client.interface
 from recon.config.settings import bundled_config_dir
 from recon.gateway_client import (
     CaptureRow,
@@ -84,12 +82,6 @@ def test_what_is_wrong_in_a_table_is_refused_by_name(
         GatewayInterface.of(**wrong)
 
     assert ".toml" in str(caught.value)
-
-
-def test_the_examples_in_the_docstrings_work() -> None:
-    ran = doctest.testmod(recon.gateway_client.interface)
-
-    assert (ran.failed, ran.attempted > 0) == (0, True)
 
 
 def test_an_unknown_profile_is_refused(tables: dict[str, Any]) -> None:

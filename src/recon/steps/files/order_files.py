@@ -242,7 +242,11 @@ def write_mendable(
 
 
 def mended_name(name: str) -> str:
-    """What the mended rows of a file are called; the prefix makes a night read them as ours."""
+    """What the mended rows of a file are called; the prefix makes a night read them as ours.
+
+    >>> mended_name("shop.xlsx"), mended_name("instructions-20.csv")
+    ('mended-shop.csv', 'instructions-mended-20.csv')
+    """
     stem = name.rpartition(".")[0].removeprefix(INSTRUCTIONS_PREFIX).removeprefix(MENDED_PREFIX)
     prefix = INSTRUCTIONS_PREFIX if name.lower().startswith(INSTRUCTIONS_PREFIX) else ""
     return f"{prefix}{MENDED_PREFIX}{stem}.csv"

@@ -311,7 +311,11 @@ BEFORE_BANK = "Paid out before the bank's first statement: not asked for"
 
 
 def entry_label(entry_type: str) -> str:
-    """The type of an entry as people read it: `capture reversal`."""
+    """The type of an entry as people read it.
+
+    >>> entry_label("capture_reversal")
+    'Capture reversal'
+    """
     return entry_type.replace("_", " ").capitalize()
 
 

@@ -177,7 +177,11 @@ def outside_heads(settings: Settings) -> OutsideHeads:
 
 
 def account_of(name: str) -> tuple[str, str]:
-    """Merchant and account of a name in merchants.toml."""
+    """Merchant and account of a name in merchants.toml.
+
+    >>> account_of("100042/100042001")
+    ('100042', '100042001')
+    """
     merchant_id, account_id = name.split("/", 1)
     return merchant_id, account_id
 

@@ -277,7 +277,11 @@ def newest(bound: Sequence[Link]) -> dict[str, str]:
 
 
 def answer_steps(steps: Iterable[str]) -> list[str]:
-    """Those of some steps that are answers of the gateway, as they came."""
+    """Those of some steps that are answers of the gateway, as they came.
+
+    >>> answer_steps(["answers-10", "inputs", "answers-2"])
+    ['answers-2', 'answers-10']
+    """
     numbers = [step.removeprefix(ANSWERS) for step in steps if step.startswith(ANSWERS)]
     return [f"{ANSWERS}{number}" for number in sorted(numbers, key=int)]
 

@@ -304,7 +304,11 @@ def links_between(connection: Connection, first: int, *, last: int) -> Iterable[
 
 
 def instant_text(at: datetime) -> str:
-    """An instant as a link hashes it."""
+    """An instant as a link hashes it: the same text for the same instant in any zone.
+
+    >>> instant_text(datetime.fromisoformat("2026-11-20T09:30:00+01:00"))
+    '2026-11-20T08:30:00.000000+00:00'
+    """
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 

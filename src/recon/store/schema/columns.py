@@ -225,7 +225,12 @@ def account_columns(**options: Any) -> tuple[Column[str], Column[str]]:
 
 
 def reason_that_fits(sentence: str) -> str:
-    """A reason of at most REASON_CHARACTERS: whole words, and no command of it cut in two."""
+    """A reason of at most REASON_CHARACTERS: whole words, and no command of it cut in two.
+
+    >>> long = "x" * (REASON_CHARACTERS - 20) + " then run `recon verify NIGHT` now"
+    >>> reason_that_fits(long).endswith("x then run […]")
+    True
+    """
     if len(sentence) <= REASON_CHARACTERS:
         return sentence
     words = textwrap.shorten(sentence, REASON_CHARACTERS, placeholder=LEFT_OUT)
