@@ -60,7 +60,7 @@ class Broken:
     """BREAK_COLUMNS and, until causes are told, facts."""
     effects: pd.DataFrame
     dispositions: Mapping[str, Disposition]
-    """See movements.fates_of."""
+    """See movements.dispositions_of."""
     bookings: tuple[BookingPart, ...]
     """See proposed_journals.parts_of."""
     evidence: Evidence | None

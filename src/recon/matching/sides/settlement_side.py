@@ -59,7 +59,7 @@ def one_by_one(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS and STANDS_FOR: a few rows of no payment for all lines of a batch.
+    """SETTLEMENT_COLUMNS and REPRESENTS: a few rows of no payment for all lines of a batch.
 
     Args:
         lines: of payments; those that are sums are summed once more.
