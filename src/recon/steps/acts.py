@@ -261,7 +261,6 @@ class Approve(Act):
 
 
 def _lines_of(wait: Waiting) -> Iterator[str]:
-    """What waits, for a terminal."""
     wanted = wait.wanted
     if not wanted.items:
         yield "No instruction waits for approval."
@@ -890,10 +889,10 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Don
     )
     done = act_of(model, fields).heard(person, place.drawings)
     remember(environment)
-    if not person.before:
-        return done
-    tried = f"{person.before}: if that was not you, tell whoever runs this installation."
-    return done.model_copy(update={"warnings": (tried, *done.warnings)})
+    if person.before:
+        tried = f"{person.before}: if that was not you, tell whoever runs this installation."
+        return done.model_copy(update={"warnings": (tried, *done.warnings)})
+    return done
 
 
 def _text(value: object) -> str:
