@@ -1,1 +1,1 @@
-"""Files of others as typed rows and rejects: where from, how written, which kinds."""
+"""Reading external files into typed rows and rejects: inbox, formats, kinds of file."""

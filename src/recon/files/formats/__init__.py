@@ -1,1 +1,1 @@
-"""Bytes of foreign files as text columns: hardened, bounded, strict."""
+"""Strict, size-limited readers that turn the bytes of external files into text columns."""

@@ -1,6 +1,6 @@
-"""What a bank statement says before anybody typed it: text, the mark of a sign, and where it stood.
+"""Untyped records of a bank statement: text, a credit or debit flag, and the line number.
 
-Every format of banks is read into these; a sign is a mark beside an amount, never part of it.
+All bank formats are parsed into these records; amounts are unsigned and the sign is a flag.
 """
 
 from collections.abc import Sequence
@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 from recon.matching.frames.bank_sources import STATEMENT
 
 ENTRIES_MAX = 1_000_000
-"""Entries of one file."""
+"""Maximum number of entries in one file."""
 STATEMENTS_MAX = 10_000
-"""Statements of one file."""
+"""Maximum number of statements in one file."""
 TEXT_CHARACTERS_MAX = 4_000
-"""Of the words that one entry carries; what is longer is cut: a reference stands before that."""
+"""Maximum length of an entry's text; the rest is cut off, as references come before that."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawBalance:
-    """One balance."""
+    """An opening or closing balance."""
 
     amount: str
-    """Unsigned, with a point."""
+    """Unsigned, with a decimal point."""
     currency: str
     credit: bool
     day: str
     """ISO date."""
     intermediate: bool = False
-    """Of a page that is not the first (opening) or the last (closing)."""
+    """True if it opens a page other than the first, or closes one other than the last."""
 
 
 @dataclass(slots=True)
@@ -36,10 +36,10 @@ class RawEntry:
 
     line: int
     amount: str
-    """Unsigned, with a point."""
+    """Unsigned, with a decimal point."""
     currency: str
     credit: bool
-    """The mark as it stands, before anything is said about reversals."""
+    """The mark as written in the file, before reversals are considered."""
     booked_on: str
     value_on: str
     reversal: bool = False
@@ -50,16 +50,16 @@ class RawEntry:
     counterparty: str = ""
     text: str = ""
     charges: tuple[tuple[str, str, bool], ...] = ()
-    """Amount, currency and whether they are a credit."""
+    """(amount, currency, is credit) of each charge."""
     instructed_currency: str = ""
     instructed_amount: str = ""
     details: tuple["RawEntry", ...] = ()
-    """Payments that one entry stands for."""
+    """The individual payments of a batched entry."""
 
 
 @dataclass(slots=True)
 class RawStatement:
-    """One statement of one account."""
+    """One statement, or one page of it, for one account."""
 
     account: str
     number: str
@@ -68,7 +68,7 @@ class RawStatement:
     page: int = 1
     last_page: bool = True
     from_day: str = ""
-    """ISO date; "" where the document names no period and only its balances have days."""
+    """ISO date; "" if the document states no period and only its balances are dated."""
     to_day: str = ""
     created: str = ""
     opening: RawBalance | None = None
@@ -78,5 +78,5 @@ class RawStatement:
 
 
 def glued(pieces: Sequence[str], *, full: int) -> str:
-    """Pieces as one text: behind a full one a word may go on, behind another it ends."""
+    """Join wrapped lines; a space is added only after a line shorter than `full`."""
     return "".join(piece if len(piece) >= full else f"{piece} " for piece in pieces).strip()

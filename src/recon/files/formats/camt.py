@@ -1,8 +1,8 @@
 """Bank statements in XML: camt.053 (v02 to v14), camt.052 and camt.054 of ISO 20022.
 
-No document type is accepted, size and depth are bounded. Names are taken without their namespace,
-which only has to be that of one of these messages; versions differ in where a state or a party
-stands, and both places are read.
+Document types (DTD) are refused, and size and depth are limited. Elements are matched by local
+name; the namespace only has to be that of one of these messages. Versions differ in where they
+place an entry's status or a party's name, and both places are read.
 """
 
 import re
@@ -38,18 +38,18 @@ _BOOKED = "BOOK"
 _CREDIT, _DEBIT = "CRDT", "DBIT"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 FULL_LINE = 140
-"""Characters of a line of remittance information; a longer text goes on in the next."""
+"""Characters in a full remittance line; a longer text continues in the next line."""
 FED_BYTES = 64 * 1024
-"""What the parser of XML is given at once: the trees of so many bytes stand in memory together."""
+"""Bytes fed to the XML parser at once; their element trees are in memory together."""
 DETAILS_MAX = 100_000
-"""Payments of one entry."""
+"""Maximum number of payments in one entry."""
 
 
 def camt_statements(file: FileBytes) -> list[RawStatement]:
-    """Every statement, report or notification of a document.
+    """Return every statement, report or notification of a camt document.
 
     Raises:
-        SourceUnreadableError: it is no such document, or an entry lacks what every entry has.
+        SourceUnreadableError: it is not such a document, or an entry lacks a required element.
     """
     name = file.path.name
     refuse_unfit_xml(file)
@@ -68,7 +68,7 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
 
 def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
     form, entries, count = "", list[RawEntry](), 0
-    # An element that nobody waits for is never an object of Python: there are twenty an entry.
+    # Only the awaited tags become Python objects; an entry has some twenty other elements.
     parser = etree.XMLPullParser(events=("end",), tag=_AWAITED, **FOREIGN)
     for element in _elements(parser, content=content):
         form = form or _form_of(element.getroottree().getroot(), name=name)
@@ -85,7 +85,8 @@ def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
             count += 1
             if count > ENTRIES_MAX:
                 refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
-            # The line ends before an entry would become one text without a bound.
+            # Otherwise the line ends before the entries would pile up into one text of unlimited
+            # size.
             before = element.getprevious()
             if before is None:
                 above.text = None
@@ -184,10 +185,10 @@ def _entry(element: Any, *, name: str) -> RawEntry:
 
 
 def _detail(element: Any, *, of: RawEntry) -> RawEntry:
-    """One payment of several; without an amount it cannot add up, so "" is left to be seen."""
+    """Return one payment of a batched entry; its amount is "" if the file states none."""
     amount, currency = _amount(element)
     if currency != of.currency:
-        # The order may be in another currency; what of the account was moved stands beside it.
+        # The instructed amount may be in another currency; the account's own is in AmtDtls.
         for tag in ("TxAmt", "CntrValAmt"):
             moved = _amount(element, f"AmtDtls/{tag}/Amt")
             if moved[0] and (moved[1] == of.currency or not amount):
@@ -211,7 +212,7 @@ def _detail(element: Any, *, of: RawEntry) -> RawEntry:
 
 
 def _take_words(entry: RawEntry, element: Any) -> None:
-    """Who paid, for what and under which reference, as the payment itself says it."""
+    """Add counterparty, remittance text, references and charges of a payment to its entry."""
     entry.end_to_end_id = _text(element, "Refs/EndToEndId")[:TEXT_CHARACTERS_MAX]
     others = [
         ref.text.strip()
@@ -219,7 +220,7 @@ def _take_words(entry: RawEntry, element: Any) -> None:
         if _local(ref.tag) != "EndToEndId" and ref.text
     ]
     entry.reference = " ".join(filter(None, (entry.reference, *others)))[:TEXT_CHARACTERS_MAX]
-    # Name and account of who stands on the other side; of a reversal of both: it is turned.
+    # The counterparty is on the opposite side; a reversal may swap the sides, so both are read.
     sides = ("Dbtr", "UltmtDbtr") if entry.credit else ("Cdtr", "UltmtCdtr")
     for side in ("Dbtr", "UltmtDbtr", "Cdtr", "UltmtCdtr") if entry.reversal else sides:
         party = f"RltdPties/{side}"
@@ -248,7 +249,7 @@ def _charges(element: Any) -> Iterator[tuple[str, str, bool]]:
 
 
 def _amount(element: Any, path: str = "Amt") -> tuple[str, str]:
-    """Amount and currency as they stand; "" where there is neither."""
+    """Return amount and currency as written; "" for what is missing."""
     amount = _at(element, path)
     if amount is None:
         return "", ""
@@ -261,7 +262,7 @@ def _day(text: str) -> str:
 
 
 def _text(element: Any, *paths: str) -> str:
-    """What stands at the first of some paths that says something."""
+    """Return the text of the first of these paths that is not blank, or ""."""
     for path in paths:
         found = _at(element, path)
         if found is not None and (text := (found.text or "").strip()):
@@ -270,13 +271,13 @@ def _text(element: Any, *paths: str) -> str:
 
 
 def _children(element: Any, above: str, tag: str = "*") -> Iterator[Any]:
-    """The elements of a name inside the first one of another name."""
+    """Iterate over the children called `tag` of the first child called `above`."""
     found = next(element.iterchildren(f"{{*}}{above}"), None)
     return iter(()) if found is None else found.iterchildren(f"{{*}}{tag}")
 
 
 def _at(element: Any, path: str) -> Any:
-    """The first element of a path, of any name space; None where there is none."""
+    """Return the first element at a path in any namespace, or None."""
     for tag in _tags(path):
         element = next(element.iterchildren(tag), None)
         if element is None:

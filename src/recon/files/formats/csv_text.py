@@ -1,9 +1,9 @@
-"""CSV as RFC 4180 writes it, read strictly: quotes that close, one encoding, one delimiter.
+"""Strict CSV reader (RFC 4180): balanced quotes, one encoding, one delimiter.
 
-Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
-cells than the header is a bad row, never a shifted one. Lines that plainly are records are cut at
-their delimiters, all of a window together; another one is scanned. A delimiter at the end of each
-line begins no column, and ="00123" is the text 00123.
+Delimiter, quote and encoding come from the layout and are never guessed. A row whose number of
+cells differs from the header is a bad row; cells are never shifted. Plain lines of a window are
+split at the delimiter in one vectorised step; any other line is scanned. A delimiter at the end of
+every line does not start a column, and ="00123" is the text 00123.
 """
 
 import codecs
@@ -33,7 +33,7 @@ from recon.files.formats.raw_table import (
 
 SEPARATORS = ",;\t|"
 WINDOW_CHARACTERS = 1024 * 1024
-"""Whole lines that are looked at together."""
+"""Approximate size of a window: the whole lines processed together."""
 _BOMS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 _LINE_END = re.compile(r"\r?\n|\Z")
 
@@ -41,10 +41,10 @@ _LINE_END = re.compile(r"\r?\n|\Z")
 def csv_table(
     file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD
 ) -> RawTable:
-    """The wanted columns of a CSV file.
+    """Read the wanted columns of a CSV file.
 
     Raises:
-        SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
+        SourceUnreadableError: the file as a whole is not CSV; names the byte, line or column.
     """
     name, declared = file.path.name, None
     text = _decoded(file.content, name=name, encoding=layout.encoding)
@@ -66,7 +66,7 @@ def csv_table(
         first.cells,
     )
     row = scanner.record(start, line=line)
-    # Each line ends with a delimiter, that of the header or the rows alone.
+    # Some files end each line, or only the header or only the rows, with a delimiter.
     in_header = len(names) > 1 and not names[-1].strip()
     is_open = in_header or (len(row.cells) == len(names) + 1 and not row.cells[-1].strip())
     once = wanted.read if isinstance(wanted, EveryColumn) else wanted
@@ -80,7 +80,7 @@ def csv_table(
     while start < len(text):
         start, line = rows.take_window(start, line=line)
     table = rows.table(declared=declared)
-    # A bad last row is refused as it is.
+    # A bad last row is already rejected for its own reason.
     last_is_good = len(table.lines) and not any(
         bad.line > table.lines[-1] for bad in table.bad_rows[-1:]
     )
@@ -89,7 +89,7 @@ def csv_table(
 
 
 class _CsvRows(Rows):
-    """The rows of a text, in windows of whole lines."""
+    """Collects the rows of a text, one window of whole lines at a time."""
 
     def __init__(
         self, scanner: "_Scanner", *, header: Sequence[str], wanted: Container[str], is_open: bool
@@ -100,7 +100,7 @@ class _CsvRows(Rows):
         self._places = [(at, name) for at, name in enumerate(header) if name in wanted]
 
     def take_window(self, start: int, *, line: int) -> tuple[int, int]:
-        """Read lines that begin with a record; where the next one begins, and on which line."""
+        """Read one window of lines; return the offset and line number of the next record."""
         text, quote = self._scanner.text, self._scanner.quote
         end = text.find("\n", start + WINDOW_CHARACTERS) + 1 or len(text)
         block = pa.array([text[start:end].removesuffix("\n")], pa.large_string())
@@ -119,7 +119,7 @@ class _CsvRows(Rows):
         plain[-1] &= end < len(text) or text.endswith("\n")
         reach = start
         for at in np.flatnonzero(~plain).tolist():
-            if starts[at] >= reach:  # else it is within the record before
+            if starts[at] >= reach:  # otherwise it is inside the previous record
                 reach = self._take_odd(int(starts[at]), line=line + at)
                 plain[at : np.searchsorted(starts, reach)] = False
         numbers = line + np.flatnonzero(plain)
@@ -140,7 +140,7 @@ class _CsvRows(Rows):
         return further, line + text.count("\n", start, further)
 
     def _take_odd(self, start: int, *, line: int) -> int:
-        """Read one record that is no plain line; where the next one begins."""
+        """Read one record that is not a plain line; return the offset of the next record."""
         text, problem = self._scanner.text, ""
         record = self._scanner.record(start, line=line)
         cells = record.cells
@@ -165,12 +165,12 @@ class _CsvRows(Rows):
         return record.end
 
     def _refuse_nameless(self, line: int) -> NoReturn:
-        """Give up on a file whose rows may be shifted."""
+        """Refuse the file, as its rows may be shifted."""
         refuse(self.name, f"has a cell on line {line} in column {self._width}, without a name")
 
 
 class _Record(NamedTuple):
-    """One record as it stands in the file."""
+    """One record with its position in the text."""
 
     line: int
     cells: list[str]
@@ -180,24 +180,24 @@ class _Record(NamedTuple):
 
 
 class _Scanner:
-    """One record after the other of a text."""
+    """Reads the records of a text one by one."""
 
     def __init__(self, text: str, *, name: str, delimiter: str, quote: str) -> None:
         self.text, self.name, self.delimiter, self.quote = text, name, delimiter, quote
         text_of_cell = f"[^{quote}{re.escape(delimiter)}\r\n]*"
         cell = f"(?:{quote}{text_of_cell}{quote}|{text_of_cell})"
         self.plain = rf"\A{cell}(?:{re.escape(delimiter)}{cell})*\z"
-        """Of lines that are cut wherever their delimiter stands, and whose quotes say nothing."""
+        """Lines that can be split at every delimiter, and whose quotes can be dropped."""
         self._quoted = re.compile(f"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}")
         self._plain = re.compile(f"[^{re.escape(delimiter)}\r\n]*")
         self._formula = re.compile(f"={quote}([^{quote}]*){quote}")
-        """Such as ="00123", by which spreadsheets keep digits as text."""
+        """Such as ="00123", which spreadsheets write to keep digits as text."""
 
     def header(self, start: int, *, line: int) -> _Record:
-        """The first record that is no blank line.
+        """Return the first record that is not a blank line.
 
         Raises:
-            SourceUnreadableError: there is none, or a quote stands within a name.
+            SourceUnreadableError: there is none, or a column name contains a quote.
         """
         record = self.record(start, line=line)
         while record.cells == [""]:
@@ -209,10 +209,10 @@ class _Scanner:
         return record
 
     def record(self, start: int, *, line: int) -> _Record:
-        """The record that begins there.
+        """Return the record that begins at offset `start`.
 
         Raises:
-            SourceUnreadableError: no record is certain any more; the line is named.
+            SourceUnreadableError: the record boundaries are no longer certain; names the line.
         """
         text, quote = self.text, self.quote
         cells: list[str] = []
@@ -243,7 +243,7 @@ class _Scanner:
 
 
 def _decoded(content: bytes, *, name: str, encoding: str) -> str:
-    """The content as text, its encoding checked."""
+    """Decode the content strictly as `encoding`."""
     if encoding == "utf-16":
         try:
             text = content.decode("utf-16")

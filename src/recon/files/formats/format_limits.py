@@ -1,55 +1,55 @@
-"""How much of a foreign file is read before it is refused; nothing is without a bound."""
+"""Size limits of external files; a file beyond any of them is refused."""
 
 FILE_BYTES_MAX = 200 * 1024 * 1024
-"""One file, which is read as a whole."""
+"""Maximum size of one file, which is read as a whole."""
 
 ROWS_MAX = 1_000_000
-"""Rows of one file."""
+"""Maximum number of rows in one file."""
 
 COLUMNS_MAX = 256
-"""Columns of one file, known and unknown."""
+"""Maximum number of columns in one file, known and unknown."""
 
 CELL_CHARACTERS_MAX = 32_767
-"""Characters of one cell; what Excel holds."""
+"""Maximum length of one cell; Excel's own limit."""
 
 ARCHIVE_ENTRIES_MAX = 1_000
-"""Parts of a workbook."""
+"""Maximum number of parts in a workbook."""
 
 ARCHIVE_BYTES_MAX = 200 * 1024 * 1024
-"""Unpacked bytes of a whole workbook."""
+"""Maximum unpacked size of a whole workbook."""
 
 ARCHIVE_RATIO_MAX = 100
-"""Unpacked bytes per packed byte of one part; spreadsheets pack to about 1:15."""
+"""Maximum unpacked bytes per packed byte of one part; spreadsheets pack to about 1:15."""
 
 ARCHIVE_RATIO_FREE_BYTES = 1024 * 1024
-"""Parts below this unpacked size are harmless whatever their ratio."""
+"""Parts below this unpacked size are accepted whatever their ratio."""
 
 SHEET_CHARACTERS_MAX = 64 * 1024 * 1024
-"""Characters that the cells of a sheet say, a shared string once for each of them."""
+"""Maximum total text of a sheet's cells; a shared string counts for each cell that uses it."""
 
 PARQUET_BYTES_MAX = 1024 * 1024 * 1024
-"""Unpacked bytes that a Parquet file declares."""
+"""Maximum unpacked size that a Parquet file may declare."""
 
 PARQUET_RATIO_MAX = 32
-"""Bytes of text per byte of a Parquet file; usual ones come to about 1:7."""
+"""Maximum bytes of text per byte of a Parquet file; about 1:7 is usual."""
 
 PARQUET_RATIO_FREE_BYTES = 128 * 1024 * 1024
-"""Files that say less text than this are harmless whatever their ratio."""
+"""Files with less text than this are accepted whatever their ratio."""
 
 REJECTED_ROWS_MAX = 100_000
-"""Refused rows of one file that are told one by one; of more the file itself is wrong."""
+"""Maximum number of rows rejected one by one; beyond it the file is refused as a whole."""
 
 REJECTED_CHARACTERS_MAX = 32 * 1024 * 1024
-"""Characters of these rows together, which are kept so that they can be mended."""
+"""Maximum total text of these rows, which is stored so that they can be corrected."""
 
 JSON_LINE_BYTES_MAX = 1024 * 1024
-"""One line of JSON lines."""
+"""Maximum size of one line of JSON lines."""
 
 JSON_DEPTH_MAX = 8
-"""Objects inside objects, of one line."""
+"""Maximum nesting of objects in one line."""
 
 XML_DEPTH_MAX = 32
-"""Elements inside elements."""
+"""Maximum nesting of elements."""
 
 NUMBER_DIGITS_MAX = 15
-"""Digits that a spreadsheet's number holds exactly."""
+"""Number of digits that a spreadsheet number holds exactly."""

@@ -1,8 +1,8 @@
-"""JSON: what an earlier run wrote, and lines of one object each as rows, deeper leaves as `a.b`.
+"""JSON readers: the summary of an earlier run, and JSON lines as rows with nested keys as `a.b`.
 
-Numbers of rows keep the digits they were written with and are marked as numbers; what a JSON reader
-would silently accept (a key twice, NaN, a lone surrogate) makes a bad row. A list is no cell: where
-a column is read of which it is the value, its row is bad, too.
+Numbers in rows keep the digits they were written with and are marked as numbers. Whatever a JSON
+parser would silently accept (a duplicate key, NaN, a lone surrogate) makes a bad row. A list is not
+a cell value: a row is bad if one of the columns that are read holds a list.
 """
 
 import io
@@ -23,15 +23,15 @@ from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_table import ListText, NumberText, RawTable, Record, refuse, table_of
 
 JSON_BYTES_MAX = 64 * 1024 * 1024
-"""One summary of a run."""
+"""Maximum size of a run's summary."""
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The object of a JSON file; numbers with decimals as Decimal, no key twice, no NaN.
+    """Read a JSON object; decimal numbers become Decimal, duplicate keys and NaN are refused.
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: it is not one JSON object in UTF-8.
+        SourceUnreadableError: it is not a single JSON object in UTF-8.
     """
     content = read_bytes(path, bytes_max=JSON_BYTES_MAX).content
     try:
@@ -54,10 +54,10 @@ _BLANK = b" \t\r\n"
 
 
 def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int | None = None) -> RawTable:
-    """The wanted columns of a JSON lines file in UTF-8.
+    """Read the wanted columns of a JSON lines file in UTF-8.
 
     Raises:
-        SourceUnreadableError: it is not UTF-8, or no line of it is an object.
+        SourceUnreadableError: no line of it is a JSON object, or there are too many rows.
     """
     lines = enumerate(io.BytesIO(file.content.removeprefix(BOM_UTF8)), start=1)
     return table_of(
@@ -70,7 +70,7 @@ def json_table(file: FileBytes, *, wanted: Container[str], rows_max: int | None 
 
 
 def _record(number: int, line: bytes) -> Record:
-    """The leaves of one object, or why the line is none."""
+    """Flatten one line into a record, or return a record with the problem."""
     try:
         return Record(number, _row_of(line))
     except UnicodeDecodeError as error:
@@ -121,7 +121,7 @@ def _cell(value: Any) -> str:
         case None:
             return ""
         case bool():
-            return NumberText(str(value).upper())  # no text, so no id
+            return NumberText(str(value).upper())  # not text, so never accepted as an id
         case NumberText():
             return value if _NUMBER_STORED.fullmatch(value) else str(value)
         case str():

@@ -1,8 +1,8 @@
-"""Bank statements of SWIFT, MT940: every line belongs to a tag, and every tag is known.
+"""SWIFT MT940 bank statements: every line must belong to a tag, and every tag must be known.
 
-Read strictly and by ourselves: of the known library's readings one keeps the last balances of two
-statements and gives a reversed credit (`RC`) the sign of a credit, and lines that no tag claims
-fall away without a word. A sign is the mark beside the amount, whatever else stands there.
+We use our own strict parser because the usual library keeps only the last balances of two
+statements, gives a reversed credit (`RC`) the sign of a credit and silently drops lines without a
+tag. The sign of an entry is the mark next to its amount, whatever else the entry contains.
 """
 
 import io
@@ -26,22 +26,22 @@ from recon.files.formats.raw_table import refuse
 from recon.privacy.shown_text import redacted
 
 LINE_CHARACTERS_MAX = 1_000
-"""One line; SWIFT has 65, banks write longer ones."""
+"""Maximum length of a line; SWIFT allows 65, but banks write longer ones."""
 FULL_LINE = 65
-"""A line of :86: that is so long goes on in the next one, within a word perhaps."""
+"""A :86: line of this length continues in the next line, possibly within a word."""
 FULL_FIELD = 27
-"""As much of the fields ?20 to ?29 and ?60 to ?63."""
+"""The same for the fields ?20 to ?29 and ?60 to ?63."""
 CENTURY_TURNS = 80
-"""Years of two digits from here on are of the last century."""
+"""Two-digit years from here on belong to the 20th century."""
 DAYS_MAX = 4_096
-"""Different days whose writing is remembered."""
+"""Number of distinct days cached."""
 HEADER_LINES_MAX = 10
-"""Lines of the bank's own before a statement, such as its BIC and the number of the message."""
+"""Lines before a statement that are the bank's own, such as its BIC and the message number."""
 RABOBANK_HEADER = ":940:"
 _HEADER = re.compile(r"[A-Z0-9 ]+")
-"""Codes alone: a BIC, the kind of message, its number."""
+"""Only codes: a BIC, the message type, the message number."""
 HALF_YEAR = 6
-"""Months; an entry's day without a year is the one that is nearest to its value date."""
+"""Months; an entry date without a year is taken in the year nearest to its value date."""
 
 _TAG = re.compile(r":([0-9]{2}[A-Z]?):")
 _BALANCE = re.compile(r"(?P<mark>[CD])(?P<day>\d{6})(?P<currency>[A-Z]{3})(?P<amount>\d+,\d*)")
@@ -51,7 +51,7 @@ _ENTRY = re.compile(
 )
 _FIELD = re.compile(r"\?(\d{2})")
 _PARTY = re.compile(r"/(?:NAME|CNTP)/(.*?)(?=/[A-Z]{4}/|$)")
-"""The other side as banks of the Netherlands and Belgium write it in :86:."""
+"""The counterparty as Dutch and Belgian banks write it in :86:."""
 _WORD = re.compile(r"(?<![A-Z])(EREF|KREF|MREF|SVWZ|ABWA|ABWE|CRED|DEBT|IBAN|BIC)\+")
 _OPENS = ("60F", "60M")
 _CLOSES = ("62F", "62M")
@@ -70,10 +70,10 @@ class Field(NamedTuple):
 
 
 def mt940_statements(file: FileBytes) -> list[RawStatement]:
-    """Every statement, or page of one, of a file.
+    """Return every statement, or page of a statement, in a file.
 
     Raises:
-        SourceUnreadableError: a line belongs to nothing, or a tag is not what it must be.
+        SourceUnreadableError: a line belongs to no tag, or a tag is malformed.
     """
     name = file.path.name
     statements = [*_statements(_fields(file, name=name), name=name)]
@@ -109,17 +109,17 @@ def _fields(file: FileBytes, *, name: str) -> Iterator[Field]:
 
 
 def _refuse_unclaimed(header: Sequence[tuple[int, str]], *, name: str) -> None:
-    """Lines without a tag are a bank's header only where a statement begins behind them."""
+    """Refuse lines without a tag; they are a bank's header only if a statement follows."""
     for number, line in header:
         _wrong(name, number, f"belongs to no tag: {redacted(line)[:40]!r}")
 
 
 def _lines(file: FileBytes, *, name: str) -> Iterator[tuple[int, str]]:
-    """Number and text of every line that says something, without the envelope of SWIFT."""
+    """Yield (number, text) of each non-blank line, without the SWIFT envelope."""
     try:
         text = file.content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = file.content.decode("latin-1")  # what banks wrote before
+        text = file.content.decode("latin-1")  # older bank files
     for number, raw in enumerate(io.StringIO(text, newline="\n"), start=1):
         line = raw.rstrip()
         if not line:
@@ -140,7 +140,7 @@ def _ends_message(line: str) -> bool:
 
 
 def _statements(fields: Iterator[Field], *, name: str) -> Iterator[RawStatement]:
-    own: list[Field] = []  # of one statement, all but entries and their words
+    own: list[Field] = []  # fields of the current statement, except entries and their :86: texts
     entries: list[RawEntry] = []
     closed, count, entries_count = False, 0, 0
     for each in fields:
@@ -233,7 +233,7 @@ def _entry(own: Field, *, name: str) -> RawEntry:
     return RawEntry(
         line=own.line,
         amount=amount.replace(",", ".").rstrip("."),
-        currency="",  # that of the closing balance
+        currency="",  # set from the closing balance
         credit=sign in {"C", "RD"},
         booked_on=booked_on,
         value_on=value_on,
@@ -245,7 +245,7 @@ def _entry(own: Field, *, name: str) -> RawEntry:
 
 
 def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
-    """What :86: says: in fields ?20, ?21 (Germany and neighbours), or in lines as they come."""
+    """Add the text of :86:, in fields such as ?20 (Germany and neighbours) or in free lines."""
     whole = lines[0] if len(lines) == 1 else "".join(lines)
     pieces = _FIELD.split(whole) if "?" in whole else [whole]
     if len(pieces) == 1:
@@ -275,7 +275,7 @@ def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
 
 @lru_cache(maxsize=DAYS_MAX)
 def _days_of(value: str, booked: str) -> tuple[str, str]:
-    """Day of value and day of booking; this one has no year: it is the one that is nearest."""
+    """Return value date and booking date; a booking date has no year and takes the nearest."""
     value_on = _last_of_february(_day(value))
     if not booked:
         return value_on, value_on
@@ -291,7 +291,7 @@ def _day(text: str) -> str:
 
 
 def _last_of_february(day: str) -> str:
-    """Interest by 30/360 has a value date of 29 or 30 February in every year: it is its last."""
+    """Replace 29 or 30 February, value dates of 30/360 interest, by the month's last day."""
     if day[5:] in {"02-29", "02-30"} and not _is_day(day):
         return day[:8] + ("29" if _is_day(f"{day[:8]}29") else "28")
     return day
@@ -304,7 +304,7 @@ def _refuse_no_day(day: str, *, own: Field, name: str) -> None:
 
 @lru_cache(maxsize=DAYS_MAX)
 def _is_day(day: str) -> bool:
-    """Whether a calendar has it; a statement has few days and many entries."""
+    """Return whether the date exists; cached because a statement has few days and many entries."""
     try:
         date.fromisoformat(day)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Bytes of a named file: regular files only, bounded, unchanged while they were read."""
+"""Read a file's bytes: regular files only, limited in size, unchanged while being read."""
 
 import errno
 import hashlib
@@ -17,7 +17,7 @@ CHANGED = "changed while it was read; wait until it is complete and run again"
 
 @dataclass(frozen=True, slots=True)
 class FileBytes:
-    """A file as it was at one moment."""
+    """Content and SHA-256 of a file at one moment."""
 
     path: Path
     content: bytes
@@ -25,7 +25,7 @@ class FileBytes:
 
 
 def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
-    """The whole content of a regular file.
+    """Read the whole content of a regular file.
 
     Raises:
         SourceMissingError: there is no such file.
@@ -41,7 +41,7 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
             _refuse(path, f"is not a regular file but {kind}")
         if size > bytes_max:
             _refuse(path, f"has {size} bytes; at most {bytes_max} are read: split it")
-        content = os.read(descriptor, size + 1)  # one more where it grows: in memory once
+        content = os.read(descriptor, size + 1)  # one byte more, to see if it grows
         if _marks(before) != _marks(os.fstat(descriptor)) or len(content) != size:
             _refuse(path, CHANGED)
     except OSError as error:
@@ -58,7 +58,7 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
 
 
 def sha256_of(path: Path) -> str:
-    """Of the content of a regular file.
+    """Return the SHA-256 of a regular file's content, in hexadecimal.
 
     Raises:
         SourceMissingError: there is no such file.

@@ -1,8 +1,8 @@
-"""Parquet as text columns: types that are exact, or a refusal that names the column.
+"""Parquet reader: exact types as text columns; a column of any other type is refused by name.
 
-Decimals keep their exact value and are marked as numbers, so that their scale does not matter.
-Whole numbers are taken as written: in an amount column they fit only currencies without decimals,
-since nobody could say whether they meant major or minor units. Binary fractions are refused.
+Decimals keep their exact value and are marked as numbers, so their scale does not matter. Integers
+are taken as written: in an amount column they are accepted only for currencies without decimals,
+since they could be major or minor units. Floating-point columns are refused.
 """
 
 from collections.abc import Container
@@ -32,16 +32,16 @@ from recon.files.formats.raw_table import (
 from recon.privacy.shown_text import redacted
 
 FIRST_LINE = 2
-"""Of a table's rows; 1 is its header."""
+"""Line number of the first row; line 1 is the header."""
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 
 
 def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
-    """The wanted columns of a Parquet file.
+    """Read the wanted columns of a Parquet file.
 
     Raises:
-        SourceUnreadableError: not Parquet, damaged, too large, or a column is of no exact type.
+        SourceUnreadableError: not Parquet, damaged, too large, or a column has no exact type.
     """
     name = file.path.name
     if file.content.startswith(ENCRYPTED_MAGIC):
@@ -58,7 +58,7 @@ def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
         header = checked_header(metadata.schema.to_arrow_schema().names, name=name)
         columns = [column for column in header if column in wanted]
         leaves = [metadata.schema.column(at) for at in range(len(metadata.schema))]
-        # Columns of text are counted before they are written out.
+        # Text columns are read dictionary-encoded, so their size is known before they are expanded.
         texts = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
         source = pq.ParquetFile(
             pa.BufferReader(file.content),
@@ -77,13 +77,13 @@ def parquet_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
             parts.append(_part(rows, header=header, text=text, line=line))
         return joined(parts)
     except MemoryError:
-        raise  # Arrow's is an error of its own as well; the file is too large, not damaged
+        raise  # Arrow's MemoryError is also an ArrowException; the file is too large, not damaged
     except (pa.ArrowException, OSError, ValueError) as error:
         refuse(name, f"is a damaged Parquet file: {str(error).splitlines()[0]}")
 
 
 class _Text:
-    """What the cells of one file say so far."""
+    """Counts the text of a file's cells against the size limits."""
 
     def __init__(self, name: str, *, size: int) -> None:
         self.name = name
@@ -91,10 +91,10 @@ class _Text:
         self._bytes = 0
 
     def take(self, column: pa.ChunkedArray, *, named: str) -> None:
-        """Count a column before its cells are written out.
+        """Count a column's text before it is expanded.
 
         Raises:
-            SourceUnreadableError: a cell is too long, or all of them are too much.
+            SourceUnreadableError: a cell is too long, or the total is too large.
         """
         for chunk in column.chunks:
             lengths = pc.binary_length(chunk.dictionary)
@@ -107,7 +107,7 @@ class _Text:
             self.refuse_too_much(self._bytes)
 
     def refuse_too_much(self, unpacked: int) -> None:
-        """A few bytes may stand for gigabytes of the same text."""
+        """Refuse a file that unpacks too far; dictionaries let few bytes expand to gigabytes."""
         most = min(PARQUET_BYTES_MAX, max(PARQUET_RATIO_FREE_BYTES, PARQUET_RATIO_MAX * self._size))
         if unpacked > most:
             bound = f"at most {most} are read of a file of {self._size} bytes"

@@ -1,7 +1,7 @@
-"""One door for all formats: the name says what a file should be, its bytes must agree.
+"""Read a file of any supported format: the name declares the format and the bytes must match.
 
-A mended file's cells come back as they were: people open it in a spreadsheet, which may run none of
-them, so exactly one apostrophe of `defused` is taken away again.
+In a file of corrected rows the apostrophe that `defused` put before a formula is removed: people
+edit such a file in a spreadsheet, which must not execute its cells.
 """
 
 from collections.abc import Container
@@ -26,7 +26,7 @@ _UNDO = f"{BEGINNING}'{FORMULA}"
 
 
 def as_before(table: RawTable) -> RawTable:
-    """The table with its cells as they were; only a mended file has any that differ."""
+    """Return the table without the apostrophes of `defused`, if it is a file of corrected rows."""
     if not set(REPORTED_COLUMNS).issubset(table.header):
         return table
     columns = {
@@ -43,7 +43,7 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".xml": "xml",
 }
-"""Ending of a name -> format."""
+"""File name suffix -> format."""
 SUFFIXES = tuple(FORMATS)
 _TEXT = {"csv": "CSV", "jsonl": "JSON lines", "xml": "XML"}
 _NOT_TEXT = {
@@ -58,10 +58,10 @@ _NOT_TEXT = {
 
 
 def raw_of(file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD) -> RawTable:
-    """The wanted columns of a CSV, XLSX, Parquet, JSON lines or XML file, as text.
+    """Read the wanted columns of a CSV, XLSX, Parquet, JSON lines or XML file as text.
 
     Raises:
-        SourceUnreadableError: it is not what its name or its layout says.
+        SourceUnreadableError: the content is not what the name or the layout declares.
     """
     path = file.path
     kind = layout.format or FORMATS.get(path.suffix.lower(), "")

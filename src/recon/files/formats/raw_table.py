@@ -1,6 +1,7 @@
-"""What every reader of bytes hands on: named columns of trimmed text, and where each row stood.
+"""The output of every format reader: named columns of trimmed text with line numbers.
 
-Records that name their own cells (JSON lines, XML) have no header: all names that they have are it.
+Records that name their own cells (JSON lines, XML) have no header line; their header is the union
+of their names.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -27,30 +28,30 @@ from recon.privacy.card_numbers import holds_card
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record whose cells cannot be told apart."""
+    """A record that cannot be split into cells."""
 
     line: int
     reason: str
     text: str
     cells: tuple[str, ...] = ()
-    """What stands in the place of each column, as far as the row reaches."""
+    """The cells as far as the row has them, in column order."""
     is_short: bool = False
-    """Has fewer cells than there are columns."""
+    """The row has fewer cells than there are columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What somebody says stands in a file, as written."""
+    """Control totals that a file or its sender declares, as written."""
 
     rows: str = ""
     amounts: Mapping[str, str] = field(default_factory=dict)
-    """Currency -> sum; "" names that of a file of one currency."""
+    """Currency -> sum; the key "" is for a file with a single currency."""
     sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class EveryColumn(Container[str]):
-    """Asks a reader for all columns; what is read of them is `read`, the rest is looked through."""
+    """A container that includes all columns; only those in `read` are used, the rest is scanned."""
 
     read: Container[str] = ()
 
@@ -60,44 +61,44 @@ class EveryColumn(Container[str]):
 
 @dataclass(frozen=True, slots=True)
 class RawTable:
-    """A file as text: one entry of `lines` and of each column per well-formed row."""
+    """A file as text: `lines` and each column have one item per well-formed row."""
 
     name: str
     header: tuple[str, ...]
     """All column names of the file."""
     columns: Mapping[str, pa.Array]
-    """Those that were wanted, trimmed; "" is a blank cell."""
+    """The wanted columns, trimmed; "" is a blank cell."""
     lines: npt.NDArray[np.int64]
-    """Physical line (CSV) or row (XLSX, Parquet) where each row starts; 1 is the header."""
+    """Line (CSV) or row (XLSX, Parquet) at which each row starts; 1 is the header."""
     sha256: str = ""
     size_bytes: int = 0
-    """Of the file: `raw_of` says both of whatever a format's reader gave."""
+    """Hash and size of the file; both are set by `raw_of`, not by the format's reader."""
     bad_rows: tuple[BadRow, ...] = ()
     numbers: Mapping[str, pa.Array] = field(default_factory=dict)
-    """Of columns with cells that were exact numbers, not text: which ones (booleans)."""
+    """For columns with exact numbers instead of text: a boolean per row, true for a number."""
     last_line_open: bool = False
-    """The last line has no line end, so it may have been cut."""
+    """The last line has no line end, so the file may have been cut off."""
     typed_dates: bool = False
-    """Cells that were dates, not text, are written as ISO 8601."""
+    """Date cells have been written as ISO 8601."""
     workbook: bool = False
-    """A spreadsheet saved it, which may have read texts as dates of another country."""
+    """Saved by a spreadsheet, which may have converted text into dates of another locale."""
     declared: Declared | None = None
-    """What the file itself says it holds."""
+    """The control totals stated in the file itself."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Rule of the layout -> rows that it left out, for they are no records."""
+    """Layout rule -> number of rows it left out because they are not records."""
 
     @property
     def records(self) -> int:
-        """Rows of the file that no rule left out, bad ones included."""
+        """Number of rows, including bad ones, without those that a layout rule left out."""
         return len(self.lines) + len(self.bad_rows)
 
     @property
     def rows_read(self) -> int:
-        """All rows of the file."""
+        """Number of all rows in the file."""
         return self.records + sum(self.skipped.values())
 
     def some(self, rows: npt.NDArray[np.bool_ | np.int64]) -> "RawTable":
-        """These well-formed rows alone, by a mark for each or in the order of their numbers."""
+        """Return only these well-formed rows, by boolean mask or by index in the given order."""
         chosen = pa.array(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows)
         return replace(
             self,
@@ -108,16 +109,16 @@ class RawTable:
 
 
 def refuse(name: str, problem: str) -> NoReturn:
-    """Give up on a whole file."""
+    """Refuse a whole file by raising SourceUnreadableError."""
     msg = f"{name} {problem}"
     raise SourceUnreadableError(msg)
 
 
 def declared_by(cells: Sequence[str], *, trailer: Trailer, name: str) -> Declared:
-    """What the cells of a last record declare of the rows before it.
+    """Read the control totals from a trailer record.
 
     Raises:
-        SourceUnreadableError: it is another record, or lacks a cell.
+        SourceUnreadableError: the record is not a trailer, or lacks a cell.
     """
     if [*cells[: trailer.place]] != [""] * (trailer.place - 1) + [trailer.word]:
         refuse(name, f"does not end with a record {trailer.word!r}, so it may have been cut")
@@ -132,10 +133,10 @@ def declared_by(cells: Sequence[str], *, trailer: Trailer, name: str) -> Declare
 def checked_header(
     cells: Sequence[str], *, name: str, wanted: Container[str] | None = None
 ) -> tuple[str, ...]:
-    """The column names of a file, each given once.
+    """Return the column names of a header, which must be unique.
 
-    With `wanted` a name that is not in it may come again, and then bears its number: `item (column
-    8)`.
+    With `wanted`, a name outside of it may be repeated; the later one gets its number: `item
+    (column 8)`.
     """
     header: list[str] = []
     if len(cells) > COLUMNS_MAX:
@@ -153,20 +154,20 @@ def checked_header(
 
 
 def refuse_cards_before_header(text: str, *, name: str) -> None:
-    """What stands before a header is in no column, so nobody else looks through it."""
+    """Refuse card numbers before the header: that text is in no column and is not scanned later."""
     if holds_card(text):
         refuse(name, "has a card number before its header; remove it and ask for another file")
 
 
 def refuse_too_many_rows(rows: int, *, name: str, rows_max: int | None = None) -> None:
-    """Bound the work of everything that follows; None: the bound of a file."""
+    """Refuse a file of more than `rows_max` rows (None: ROWS_MAX), which limits all later work."""
     most = ROWS_MAX if rows_max is None else rows_max
     if rows > most:
         refuse(name, f"has more than {most} rows; split it")
 
 
 def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
-    """A file whose rows cannot be read is one mistake, not one of each row."""
+    """Refuse a file with too many bad rows: that is one mistake in the file, not one per row."""
     refuse(
         name,
         f"has more rows that cannot be read than are told one by one ({REJECTED_ROWS_MAX} rows, "
@@ -176,23 +177,23 @@ def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
 
 
 def trimmed(cells: Any) -> pa.Array:
-    """One array of text without white space around it."""
+    """Return one array of text without leading and trailing white space."""
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
-    if isinstance(cells, pa.ChunkedArray):  # of no or several arrays after all
+    if isinstance(cells, pa.ChunkedArray):  # still chunked if it had none or several arrays
         cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], cells.type)
     return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
 
 
 def filled(text: str, *, rows: int) -> pa.Array:
-    """A column that says the same in every row."""
+    """Return a column with the same text in every row."""
     return pa.repeat(pa.scalar(text, pa.large_string()), rows)
 
 
 def joined(parts: list[RawTable]) -> RawTable:
-    """The parts of one file as one table, and none of them any more: memory holds a column twice.
+    """Concatenate the parts of one file into one table; a column missing in a part is blank there.
 
-    What a part does not have is blank in it.
+    Empties the list `parts`, so that memory holds a column at most twice.
     """
     last = parts[-1]
     if len(parts) == 1:
@@ -225,23 +226,23 @@ def joined(parts: list[RawTable]) -> RawTable:
 
 
 ROWS_AT_ONCE = 50_000
-"""Rows that are objects of Python at once."""
+"""Number of rows held as Python objects at once."""
 
 
 class NumberText(str):
-    """The text of a cell that is a number or a truth."""
+    """The text of a cell that is a number or a boolean."""
 
     __slots__ = ()
 
 
 class ListText(str):
-    """Several values in a cell: of a column that nobody reads, or its row is bad."""
+    """A cell with several values; makes the row bad if its column is read."""
 
     __slots__ = ()
 
 
 class Rows:
-    """The rows of one file as they are read, and those that cannot be."""
+    """Collects the rows of a file while they are read, good and bad ones."""
 
     def __init__(
         self,
@@ -251,7 +252,7 @@ class Rows:
         wanted: Container[str],
         rows_max: int | None = None,
     ) -> None:
-        """`header` may grow meanwhile; what a row does not reach is blank in it."""
+        """Start without rows; `header` may grow later, and earlier rows are blank there."""
         self.name, self._rows_max = name, rows_max
         self._header, self._wanted = header, wanted
         self._lines: list[int] = []
@@ -261,10 +262,10 @@ class Rows:
         self._read = self._bad_characters = 0
 
     def take(self, line: int, cells: Sequence[str], /) -> None:
-        """The cells of a row in the order of the header.
+        """Add a row with its cells in header order.
 
         Raises:
-            SourceUnreadableError: the file has too many.
+            SourceUnreadableError: the file has too many rows.
         """
         self._lines.append(line)
         self._rows.append(cells)
@@ -272,15 +273,15 @@ class Rows:
             self._become_columns()
 
     def take_columns(self, lines: npt.NDArray[np.int64], columns: Mapping[str, pa.Array]) -> None:
-        """Rows that are columns already; the lines of others may lie between theirs."""
+        """Add rows that are columns already; the line numbers of batches may interleave."""
         self._read += len(lines)
         self._parts.append(RawTable(self.name, (), columns, lines))
 
     def take_bad(self, bad: BadRow, /) -> None:
-        """A row that cannot be read.
+        """Add a row that cannot be read.
 
         Raises:
-            SourceUnreadableError: the file has too many.
+            SourceUnreadableError: the file has too many bad rows.
         """
         self._bad.append(bad)
         self._bad_characters += len(bad.text)
@@ -288,7 +289,7 @@ class Rows:
             refuse_too_many_rejects(self.name, line=bad.line, reason=bad.reason)
 
     def table(self, **fields: Any) -> RawTable:
-        """All of them; `fields` are further ones of the table."""
+        """Return all rows in line order; `fields` sets further fields of the table."""
         self._become_columns()
         parts, self._parts = self._parts, []
         header = checked_header([*self._header], name=self.name)
@@ -319,7 +320,7 @@ class Rows:
 
 
 class Record(NamedTuple):
-    """One record: its cells by name, or why it is no row and what it looks like."""
+    """A record: its cells by name, or the problem and the text to show."""
 
     line: int
     cells: Mapping[str, str]
@@ -335,9 +336,9 @@ def table_of(
     nothing: Callable[[str], str],
     rows_max: int | None = None,
 ) -> RawTable:
-    """The wanted columns of the records; the header is all names that they have.
+    """Read the wanted columns of the records; the header is the union of their names.
 
-    `nothing` says what a file without a single row is, given its first bad row.
+    `nothing` returns the problem of a file without any row, given the text on its first bad row.
 
     Raises:
         SourceUnreadableError: there is no row, or there are too many rows or names.

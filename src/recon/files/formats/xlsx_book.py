@@ -1,13 +1,13 @@
-"""Workbooks, zips of XML: the one sheet of a file as text columns, our forms as cells.
+"""XLSX reader: the single sheet of a workbook as text columns, and our own forms as cells.
 
-Each part is unpacked once and counted as it comes, because what a zip declares of itself may be a
-lie. Refused: bombs, macros, links to other files, document types. Each cell stands where it says
-and holds one plain thing, or the file is refused.
+Each part is unpacked once and measured while unpacking, because the sizes a zip declares may be
+false. Refused: zip bombs, macros, links to other files, document types. Every cell must be at the
+position it declares and hold one plain value, or the file is refused.
 
-Spreadsheets keep numbers as binary fractions. A number is taken by its shortest decimal text, which
-is what a person sees, and stays marked as a number: the amount readers complete its decimals (10.5
-is 10.50), the id readers take whole numbers only. A leading zero that a spreadsheet dropped is
-gone; ids with leading zeros must be text cells.
+Spreadsheets store numbers as binary floating point. A number is read as its shortest decimal text,
+which is what a person sees, and stays marked as a number: the amount readers pad its decimals (10.5
+is 10.50), the id readers accept whole numbers only. A leading zero that a spreadsheet dropped
+cannot be restored; ids with leading zeros must be text cells.
 """
 
 import io
@@ -77,22 +77,22 @@ _DAMAGE = (
     EOFError,
     OSError,
     RuntimeError,  # encrypted parts; also NotImplementedError
-    ValueError,  # names that are no text
+    ValueError,  # names that are not text
 )
-"""All that the zip reader raises on bytes that are not a sound archive."""
+"""Everything that the zip reader raises for bytes that are not a valid archive."""
 _SHEETS_WITHOUT_CELLS = ("chartsheet", "dialogsheet")
 _DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)})
-"""Numbers of the formats of dates and times that every spreadsheet has."""
+"""Numbers of the built-in date and time formats."""
 _STATED_IN_FORMATS = re.compile(r'"[^"]*"|\\.|[_*].|\[[^\]]*\]')
-"""What a format shows as it stands: no letter of it means a part of a date."""
+"""Literal parts of a number format; their letters do not stand for parts of a date."""
 
 
 @contextmanager
 def reading_archive(name: str) -> Iterator[None]:
-    """Refuse a file whose bytes are no sound archive, wherever it shows.
+    """Context manager that refuses the file when its bytes turn out not to be a valid archive.
 
     Raises:
-        SourceUnreadableError: they are not.
+        SourceUnreadableError: the archive is damaged.
     """
     try:
         yield
@@ -101,7 +101,7 @@ def reading_archive(name: str) -> Iterator[None]:
 
 
 class WorkbookFile:
-    """A plain workbook: its parts, its sheets, its shared strings, its formats of dates."""
+    """A plain workbook: its parts, sheets, shared strings and date formats."""
 
     def __init__(self, content: bytes, *, name: str, unpacked_max: int = ARCHIVE_BYTES_MAX) -> None:
         self.name = name
@@ -133,7 +133,7 @@ class WorkbookFile:
         self._relations = {str(own.get("Id")): own for own in relations.iterchildren("{*}*")}
 
     def part(self, part: str) -> bytes:
-        """The bytes of a part, as text in UTF-8 without a document type where it is XML."""
+        """Unpack a part; XML must be UTF-8 without a document type."""
         if part not in self.parts:
             refuse(self.name, f"is a damaged workbook: it has no part {part[:80]!r}")
         entry = self._zip.getinfo(part)
@@ -158,7 +158,7 @@ class WorkbookFile:
     def elements(
         self, part: str, *, tags: tuple[str, ...], events: tuple[str, ...]
     ) -> Iterator[tuple[str, Any]]:
-        """Event and element of some tags of a part, and its root as the last."""
+        """Yield (event, element) for these tags of a part, then ("root", its root element)."""
         found = etree.iterparse(
             io.BytesIO(self.part(part)),
             events=events,
@@ -175,7 +175,7 @@ class WorkbookFile:
             self.damaged(f"{part} is not well-formed XML ({error})")
 
     def damaged(self, what: str) -> NoReturn:
-        """Refuse the file.
+        """Refuse the file as damaged.
 
         Raises:
             SourceUnreadableError: always.
@@ -186,16 +186,16 @@ class WorkbookFile:
         return [*self.elements(part, tags=("{}-",), events=("end",))][-1][1]
 
     def rest(self) -> None:
-        """Look at the parts that were not read, but that another program may open."""
+        """Check the parts that were not read, since another program may open them."""
         for part in self.parts:
             if part not in self._seen:
                 self._root(part) if part.lower().endswith((".xml", ".rels")) else self.part(part)
 
     def sheets(self) -> list[tuple[str, str]]:
-        """Title and part of every sheet that has cells."""
+        """Return (title, part) of every sheet that can have cells."""
         found = []
         for sheet in self._workbook.iter("{*}sheet"):
-            # Whatever the name space of relations is called.
+            # The relationship namespace differs between transitional and strict files.
             ids = [text for key, text in sheet.attrib.items() if key.endswith("}id")]
             relation = self._relations.get("".join(ids[:1]))
             if relation is None:
@@ -205,13 +205,13 @@ class WorkbookFile:
         return found
 
     def strings_part(self) -> str:
-        """Where the shared strings are; "" where there are none."""
+        """Return the part with the shared strings, or ""."""
         related = self._relations.values()
         kind = "/sharedStrings"
         return next((_target(own) for own in related if str(own.get("Type")).endswith(kind)), "")
 
     def date_styles(self) -> frozenset[str]:
-        """The styles of cells whose numbers are dates or times, as cells name them."""
+        """Return the style numbers whose cells hold dates or times, as text like a cell's `s`."""
         if STYLES_PART not in self.parts:
             return frozenset()
         root = self._root(STYLES_PART)
@@ -231,7 +231,7 @@ class WorkbookFile:
         return frozenset(found)
 
     def counts_from_1904(self) -> bool:
-        """Whether day 0 of its dates is that of old Macintosh programs."""
+        """Return whether dates count from 1904, as in old Macintosh programs."""
         own = self._workbook.find("{*}workbookPr")
         return own is not None and own.get("date1904") in {"1", "true"}
 
@@ -244,9 +244,9 @@ MAIN_SPACES = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
     "http://purl.oclc.org/ooxml/spreadsheetml/main",
 )
-"""Name spaces of the format, transitional and strict."""
+"""Namespaces of the format: transitional and strict."""
 CELL_TYPES = frozenset({"b", "d", "e", "inlineStr", "n", "s", "str"})
-"""What a cell may say of itself."""
+"""Values of a cell's type attribute `t`."""
 _CHILDREN: Mapping[str, frozenset[str]] = {
     "row": frozenset({"c", "extLst"}),
     "c": frozenset({"f", "v", "is", "extLst"}),
@@ -255,47 +255,50 @@ _CHILDREN: Mapping[str, frozenset[str]] = {
     "r": frozenset({"t", "rPr"}),
     "rPh": frozenset({"t"}),
 }
-"""Element within the data of a sheet -> what may stand in it."""
+"""Element within the sheet data -> elements it may contain."""
 _ANYTHING = frozenset({"extLst", "rPr", "phoneticPr"})
 """Elements whose content no reader takes for a value."""
 _DATA = frozenset({"sheetData", "row", "c", "v", "is", "t", "si"})
-"""What must not stand in these all the same: some readers know elements by their names alone."""
+"""Not allowed inside those elements either: some readers match elements by name alone."""
 _CELL_ATTRIBUTES = frozenset({"r", "s", "t", "cm", "vm", "ph"})
-"""What a cell may say of itself, but for what has a name space."""
+"""Attributes of a cell, apart from namespaced ones."""
 _ROW_ATTRIBUTES = frozenset(
     {
         *("r", "spans", "s", "customFormat", "ht", "hidden", "customHeight", "outlineLevel"),
         *("collapsed", "thickTop", "thickBot", "ph"),
     }
 )
-"""The same of a row."""
+"""Attributes of a row, likewise."""
 _PLACE = re.compile("([A-Za-z]{1,3})([0-9]{1,10})")
 _ROW = re.compile("[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _INDEX = re.compile("0|[1-9][0-9]{0,9}")
 _LETTERS = 26
 NUMBERS_STORED = 65_536
-"""Different numbers, and names of elements, that are remembered."""
+"""Number of distinct numbers, and of element names, that are cached."""
 _LAST_DAY = 2_958_466
-"""Behind it lies the year 10000, of which no date can be made."""
+"""Serial day of 1 January 10000, which `datetime` cannot represent."""
 _NO_LEAP_DAY = 60
-"""Spreadsheets count a 29 February 1900, which there was not."""
+"""Serial day of 29 February 1900, which spreadsheets count although it did not exist."""
 _DAY_MILLISECONDS = 86_400_000
 SheetRow = tuple[int, dict[int, str]]
-"""Number in the sheet, and the text of each cell that has any by its column from 1."""
+"""(row number, column number from 1 -> text of each non-blank cell)."""
 
 
 _BOOLEANS = {"": "", "0": NumberText("FALSE"), "1": NumberText("TRUE")}
 
 
 class Sheets:
-    """The sheets of a workbook, read one row after the other."""
+    """Reads the sheets of a workbook row by row."""
 
     def __init__(self, book: WorkbookFile, *, as_form: bool = False) -> None:
-        """`as_form`: formulas are read as formulas by others, so that their values do not matter.
+        """Read the shared strings and date styles.
+
+        `as_form` is for forms, whose formulas are evaluated elsewhere: their cached values are not
+        checked.
 
         Raises:
-            SourceUnreadableError: its shared strings are none, or one is too long.
+            SourceUnreadableError: the shared strings are invalid, or one is too long.
         """
         self._book, self._as_form = book, as_form
         self._part = ""
@@ -306,15 +309,15 @@ class Sheets:
         self._old_days = book.counts_from_1904()
 
     def rows(self, part: str) -> Iterator[SheetRow]:
-        """Every row of a sheet that has content.
+        """Yield every row of a sheet that has content.
 
         Raises:
-            SourceUnreadableError: naming the cell that does not say one plain thing.
+            SourceUnreadableError: names the cell that does not hold one plain value.
         """
-        yield from copy(self).walk(part)  # one sheet may wait while another is read
+        yield from copy(self).walk(part)  # a copy per sheet, as several are read in turn
 
     def walk(self, part: str) -> Iterator[SheetRow]:
-        """As `rows`, of one sheet alone."""
+        """Yield the rows like `rows`, but on this object's own position."""
         self._part = part
         data: Any = None
         characters = columns = 0
@@ -361,7 +364,7 @@ class Sheets:
                     del data[0]
 
     def _cells(self, row: Any, *, named: bool | None) -> tuple[dict[int, str], bool | None]:
-        """The texts of a row, and whether cells name their places: all of a sheet, or none."""
+        """Return the texts of a row, and whether the sheet's cells state their positions."""
         number = row.get("r", str(self._row + 1)).strip()
         if not _ROW.fullmatch(number) or int(number) <= self._row:
             self._refuse(f"row {number[:20]!r} stands behind row {self._row}")
@@ -391,7 +394,7 @@ class Sheets:
         return cells, named
 
     def _text_of(self, cell: Any) -> str:
-        """What one cell says."""
+        """Return the text of one cell."""
         for name in cell.keys():  # noqa: SIM118 - as above
             if name not in _CELL_ATTRIBUTES and not name.startswith("{"):
                 self._refuse(f"cell {self._place} has {name[:20]!r}, which no cell has")
@@ -420,7 +423,7 @@ class Sheets:
         return self._value(value, kind=kind, style=cell.get("s", "0")) if "v" in parts else ""
 
     def _value(self, value: str, *, kind: str, style: str) -> str:
-        """The text of a value of the grammar of its type."""
+        """Return the text of a cell's value, checked against the cell's type."""
         text: str | None = value
         if kind == "n":
             text = self._number(value, style=style)
@@ -436,7 +439,7 @@ class Sheets:
         return text
 
     def _number(self, value: str, *, style: str) -> str | None:
-        """The text of a number, or of the date that it means; None: it is none."""
+        """Return the text of a number, or of its date if the style is one; None if invalid."""
         if not value:
             return ""
         if not _NUMBER.fullmatch(value):
@@ -452,7 +455,7 @@ class Sheets:
         return moment.isoformat() if days % 1 else moment.date().isoformat()
 
     def _shared(self, part: str) -> Iterator[str]:
-        """The list of shared strings; what runs of one say counts together."""
+        """Yield the shared strings; the runs of one string are joined."""
         self._part = part
         number = 0
         for event, element in self._book.elements(part, tags=("{*}si",), events=("end",)):
@@ -474,7 +477,7 @@ class Sheets:
                 del above[0]
 
     def _whole_text(self, element: Any, local: str) -> str:
-        """Text of its `t`, and of those of its runs; how it sounds says nothing."""
+        """Return the text of an element's `t` and of its runs, without phonetic hints."""
         text = ""
         for own, part in self._inside(element, local):
             if own == "t":
@@ -485,7 +488,7 @@ class Sheets:
         return text
 
     def _inside(self, element: Any, local: str) -> list[tuple[str, Any]]:
-        """Name and element of all in one, each of which may stand there, with nothing between."""
+        """Return (name, element) of each child; refuse forbidden children and text in between."""
         self._refuse_text(element.text)
         found = []
         for inner in element:
@@ -505,7 +508,7 @@ class Sheets:
         return found
 
     def _leaf(self, element: Any) -> str:
-        """The text of an element that holds nothing else."""
+        """Return the text of an element without children."""
         for inner in element:
             if own := _split_tag(inner.tag)[1]:
                 self._refuse_element(own, _split_tag(element.tag)[1])
@@ -537,7 +540,7 @@ class Sheets:
 
     @property
     def _place(self) -> str:
-        """Where the cell that is read stands, such as `C7`."""
+        """Reference of the current cell, such as `C7`."""
         letters, rest = "", self._column
         while rest:
             rest, letter = divmod(rest - 1, _LETTERS)
@@ -557,12 +560,12 @@ class Sheets:
 
 @lru_cache(maxsize=NUMBERS_STORED)
 def number_text(value: str) -> NumberText:
-    """Digits without an exponent and without decimals that say nothing."""
+    """Format a number as plain digits, without an exponent or trailing decimal zeros."""
     binary = float(value)
     number = Decimal(repr(binary))
     if not number.is_finite():
         return NumberText(number)
-    # Beyond that several texts are one number: to the last bit it fits no currency.
+    # With more digits, several texts mean the same binary number: the exact value fits no currency.
     if len(number.normalize().as_tuple().digits) > NUMBER_DIGITS_MAX:
         number = Decimal(binary)
     text = format(number, "f")
@@ -586,10 +589,10 @@ def _split_tag(tag: Any) -> tuple[str, str]:
 def xlsx_table(
     file: FileBytes, *, wanted: Container[str], layout: FileLayout = STANDARD
 ) -> RawTable:
-    """The wanted columns of the only sheet with content.
+    """Read the wanted columns of the only sheet with content.
 
     Raises:
-        SourceUnreadableError: not a plain workbook of one sheet.
+        SourceUnreadableError: not a plain workbook with one sheet.
     """
     name, trailer = file.path.name, layout.trailer
     with reading_archive(name):
@@ -629,10 +632,10 @@ def xlsx_table(
 
 
 def sheet_texts(file: FileBytes, *, rows_max: int) -> list[tuple[int, list[str]]]:
-    """Number and cells of the first rows with content; numbers are `NumberText`.
+    """Return (row number, cells) of the first rows with content; numbers are `NumberText`.
 
     Raises:
-        SourceUnreadableError: not a plain workbook of one sheet.
+        SourceUnreadableError: not a plain workbook with one sheet.
     """
     with reading_archive(file.path.name):
         book = WorkbookFile(file.content, name=file.path.name)
@@ -644,10 +647,10 @@ def sheet_texts(file: FileBytes, *, rows_max: int) -> list[tuple[int, list[str]]
 def refuse_unfit_archive(
     content: bytes, *, name: str, unpacked_max: int = ARCHIVE_BYTES_MAX
 ) -> None:
-    """Let only a plain workbook pass to a reader of forms; its formulas need no values.
+    """Refuse anything but a plain workbook before a form is read; formulas need no cached values.
 
     Raises:
-        SourceUnreadableError: what is the matter with it, in words.
+        SourceUnreadableError: names the problem.
     """
     with reading_archive(name):
         book = WorkbookFile(content, name=name, unpacked_max=unpacked_max)
@@ -658,7 +661,7 @@ def refuse_unfit_archive(
 
 
 def _only_sheet(book: WorkbookFile) -> Iterator[SheetRow]:
-    """Its rows that have content."""
+    """Return the rows with content of the only sheet that has any."""
     name, sheets = book.name, Sheets(book)
     filled = []
     for title, part in book.sheets():
@@ -674,7 +677,7 @@ def _only_sheet(book: WorkbookFile) -> Iterator[SheetRow]:
 
 
 def _but_last(rows: Iterator[SheetRow], last: dict[int, str]) -> Iterator[SheetRow]:
-    """All rows but the last one, whose cells stand in `last` then."""
+    """Yield all rows but the last one, whose cells are put into `last`."""
     held = next(rows, None)
     for row in rows:
         if held is not None:
@@ -689,18 +692,18 @@ def _texts(cells: dict[int, str], *, first: int) -> list[str]:
 
 
 FORM_BYTES_MAX = 50 * 1024 * 1024
-"""A filled-in workbook; its large lists are beside it, not in it."""
+"""Maximum size of a filled-in workbook; its long lists are separate files."""
 FORM_UNPACKED_BYTES_MAX = 512 * 1024 * 1024
-"""A night of 200,000 matches unpacks to some 300 MB."""
+"""A run with 200,000 matches unpacks to some 300 MB."""
 FORM_ROWS_MAX = 110_000
-"""Rows that are read of one sheet."""
+"""Maximum number of rows read from one sheet."""
 
 CellValue = str | int | float | bool | date | None
 
 
 @dataclass(frozen=True, slots=True)
 class FormCell:
-    """One cell: its value, or the formula that stands there."""
+    """One cell of a form: its value, or its formula as text."""
 
     value: CellValue
     is_formula: bool = False
@@ -708,22 +711,22 @@ class FormCell:
 
 @dataclass(frozen=True, slots=True)
 class FormBook:
-    """The wanted sheets of a file."""
+    """The wanted sheets of a form."""
 
     name: str
     sha256: str
     sheets: Mapping[str, tuple[tuple[FormCell, ...], ...]]
-    """Title -> rows from row 1 on, cells from column A on."""
+    """Title -> rows, starting at row 1, of cells, starting at column A."""
 
 
 def read_form(path: Path, *, titles: tuple[str, ...]) -> FormBook:
-    """The named sheets of a workbook.
+    """Read the named sheets of a workbook.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: not a plain workbook, or one of the sheets is missing.
     """
-    # Most processes that read a workbook read no form of ours.
+    # Imported here because most processes that read workbooks read no forms.
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -749,11 +752,11 @@ def read_form(path: Path, *, titles: tuple[str, ...]) -> FormBook:
 
 
 def refuse_unfit_form(path: Path) -> FileBytes:
-    """Let only a plain workbook pass; its bytes.
+    """Read a workbook file and refuse it unless it is plain.
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: what is the matter with it, in words.
+        SourceUnreadableError: names the problem.
     """
     file = read_bytes(path, bytes_max=FORM_BYTES_MAX)
     refuse_unfit_archive(file.content, name=path.name, unpacked_max=FORM_UNPACKED_BYTES_MAX)
@@ -761,7 +764,7 @@ def refuse_unfit_form(path: Path) -> FileBytes:
 
 
 def _rows(sheet: Any, *, name: str) -> tuple[tuple[FormCell, ...], ...]:
-    # What a file says of its own size may be a lie, or missing after a re-save.
+    # The dimensions that a file declares may be false, or missing after it was saved again.
     sheet.reset_dimensions()
     rows = []
     for number, cells in enumerate(sheet.iter_rows(), 1):

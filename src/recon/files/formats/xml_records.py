@@ -1,8 +1,8 @@
-"""XML as rows: each record element is one, its leaves are columns, `amount/@currency` an attribute.
+"""XML as rows: one per record element, its leaves as columns, attributes as `amount/@currency`.
 
-No document type is accepted, in any encoding: that is where entities come from, and a reader that
-only leaves them unresolved silently cuts the text around them. Names are taken without their
-namespace; comments and processing instructions say nothing.
+Document types are refused in every encoding: they define entities, and a parser that merely leaves
+entities unresolved silently drops the text around them. Names are used without their namespace;
+comments and processing instructions are ignored.
 """
 
 import io
@@ -22,20 +22,20 @@ _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+
 _TYPES = (b"<!DOCTYPE", b"<!ENTITY")
 BELOW_ROOT = 2
 HEAD_BYTES = 4_096
-"""Within which a document says its encoding."""
+"""The encoding declaration must be within this many bytes."""
 _ACCEPTED_ENCODINGS = frozenset({"utf-8", "us-ascii", "ascii"})
 _WHITE = " \t\r\n"
 FOREIGN: Mapping[str, Any] = {
     **dict.fromkeys(("resolve_entities", "huge_tree", "load_dtd"), False),
     **dict.fromkeys(("no_network", "remove_comments", "remove_pis"), True),
 }
-"""How a parser reads XML of others: what it says itself, and nothing that it names elsewhere."""
+"""Parser options for external XML: nothing is resolved or loaded from elsewhere."""
 
 
 def xml_table(file: FileBytes, *, wanted: Container[str], record: str) -> RawTable:
-    """The wanted columns of an XML document in UTF-8.
+    """Read the wanted columns of an XML document in UTF-8.
 
-    `record` names the element that is one row; empty: every child of the root is one.
+    `record` is the name of the element that forms a row; "" takes every child of the root.
 
     Raises:
         SourceUnreadableError: it is not well-formed, has a document type, or has no record.
@@ -66,7 +66,7 @@ def refuse_unfit_xml(file: FileBytes) -> None:
     """Refuse a document that is not in UTF-8 or has a document type.
 
     Raises:
-        SourceUnreadableError: it is one.
+        SourceUnreadableError: it is such a document.
     """
     name, content = file.path.name, file.content
     if content[:2] in {b"\xff\xfe", b"\xfe\xff"} or b"\0" in content:
@@ -79,7 +79,7 @@ def refuse_unfit_xml(file: FileBytes) -> None:
 
 
 def _elements(content: bytes, *, record: str, name: str) -> Iterator[Any]:
-    """Every record, forgotten behind the caller."""
+    """Yield every record element; each is cleared when the next one is requested."""
     depth = 0
     events = etree.iterparse(io.BytesIO(content), events=("start", "end"), **FOREIGN)
     inside = 0
@@ -109,7 +109,7 @@ def _forget_earlier(element: Any) -> None:
 
 
 def _take_row(element: Any, *, row: dict[str, str]) -> str:
-    """Take the leaves of a record by their path; why they are no row, or ""."""
+    """Put the leaves of a record into `row` by path; return the problem, or ""."""
     for path, text in _leaves(element, prefix=""):
         if text is None:
             return f"has text between the elements of {path or 'the record'}"
@@ -122,7 +122,7 @@ def _take_row(element: Any, *, row: dict[str, str]) -> str:
 
 
 def _leaves(element: Any, *, prefix: str) -> Iterator[tuple[str, str | None]]:
-    """Path and text; no text where elements and text are mixed."""
+    """Yield (path, text) of each leaf; the text is None where elements and text are mixed."""
     inner = f"{prefix}/" if prefix else ""
     for name, value in element.attrib.items():
         yield f"{inner}@{_local(name)}", value

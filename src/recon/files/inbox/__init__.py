@@ -1,1 +1,1 @@
-"""Files as they arrive: taken from elsewhere, waited for until they are whole."""
+"""Arriving files: fetched from remote folders, and held until they are complete."""

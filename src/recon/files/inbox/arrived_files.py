@@ -1,7 +1,7 @@
-"""Which files of an inbox are order files, in an order that never changes, and which are whole.
+"""List the order files of an inbox in a stable order, and find those that are still growing.
 
-None is read before nobody has touched it for a while: a file that was cut between two rows looks
-whole. Where nothing beside it says that it is complete, only time does.
+A file that was cut off between two rows looks complete. Unless a `.done` file next to it marks it
+complete, it is read only after it has not changed for a while.
 """
 
 import stat
@@ -18,10 +18,10 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.privacy.shown_text import shown_name
 
 FILES_MAX = 1_000
-"""Files of one inbox."""
+"""Maximum number of files in one inbox."""
 
 WAITS_FOR = "not complete yet: waits for"
-"""How the reason begins of a file that is left for later."""
+"""Beginning of the reason why a file is left for later."""
 HIDDEN = "hidden or temporary"
 COMPANION = "stands beside an order file"
 NOT_REPORTED = (HIDDEN, COMPANION)
@@ -33,21 +33,21 @@ TEMPORARY_SUFFIXES = (".tmp", ".part", ".partial", ".filepart", ".crdownload", "
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """The files of an inbox folder, sorted by name; mended rows come behind what they mend."""
+    """Files of an inbox sorted by name; files of corrected rows come after all others."""
 
     files: tuple[Path, ...]
     skipped: tuple[tuple[str, str], ...]
-    """(name as it is shown, why) of everything else in the folder."""
+    """(displayed name, reason) of everything else in the folder."""
 
 
 def inbox(
     folder: Path, *, layouts: tuple[FileLayout, ...] = (), endings: tuple[str, ...] = SUFFIXES
 ) -> Inbox:
-    """The files that wait in a folder; a layout may know further endings and partners.
+    """List the files waiting in a folder; layouts may add formats and companion files.
 
     Raises:
         SourceMissingError: there is no such folder.
-        SourceUnreadableError: it cannot be listed, or holds more files than are read.
+        SourceUnreadableError: it cannot be listed, or holds more than FILES_MAX files.
     """
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
@@ -69,7 +69,7 @@ def inbox(
 
 
 def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
-    """Why a night would leave a file of this name and kind in its inbox; "" when it takes it."""
+    """Return why a run would leave this file in its inbox; "" if it would take it."""
     try:
         names = frozenset(entry.name for entry in path.parent.iterdir())
     except OSError:
@@ -78,7 +78,7 @@ def not_taken(path: Path, *, layouts: tuple[FileLayout, ...]) -> str:
 
 
 def partners_of(*layouts: FileLayout) -> tuple[str, ...]:
-    """How the names end of what stands beside files."""
+    """Return the name endings of companion files: control files and `.done` files."""
     endings = (ending for each in layouts for ending in (each.control_file, each.done_file))
     return tuple(filter(None, endings))
 
@@ -90,7 +90,7 @@ def _unfit(
     layouts: tuple[FileLayout, ...],
     endings: tuple[str, ...],
 ) -> str:
-    """Why an entry is not a file for this inbox; "" when it is one."""
+    """Return why an entry is not a file for this inbox; "" if it is one."""
     layout = layout_of(entry.name, layouts=layouts)
     name = entry.name.lower()
     if name.startswith(TEMPORARY_PREFIXES) or name.endswith(TEMPORARY_SUFFIXES):
@@ -110,7 +110,7 @@ def _unfit(
 
 
 LOOKS_MAX = 12
-"""A file that changed between as many looks is left; each is a settle time after the one before."""
+"""Checks before a file that keeps changing is left; they are one settle time apart."""
 
 _Version = tuple[int, int, int]
 Name = TypeVar("Name", bound=Hashable)
@@ -124,10 +124,10 @@ def unsettled(
     clock: Callable[[], datetime],
     pause: Callable[[timedelta], None],
 ) -> tuple[Path, ...]:
-    """Wait until files have been left alone for `settle`; those that never were.
+    """Wait until files have been unchanged for `settle`; return those that kept changing.
 
-    A file whose last change is older by the clock is believed at once. One that is gone counts as
-    settled: reading it will say so.
+    A file last changed before that, by the clock, is accepted at once. A missing file counts as
+    settled: reading it will report the error.
     """
     old = clock() - settle
     seen = {path: _version_of(path) for path in paths if settle}
@@ -138,9 +138,9 @@ def unsettled(
 def still_moving(
     seen: dict[Name, Version], *, look: Callable[[Name], Version], wait: Callable[[], None]
 ) -> list[Name]:
-    """Wait until each is gone (None) or what it was at the look before; those that never were.
+    """Wait until each item is gone (None) or unchanged since the last check; return the others.
 
-    `seen`, what the caller saw of each, becomes what was seen last.
+    `seen` holds the version of each item as the caller saw it, and is updated to the last one.
     """
     moving = [*seen]
     for _ in range(LOOKS_MAX):
@@ -158,7 +158,7 @@ def _is_younger(version: _Version | None, *, than: datetime) -> bool:
 
 
 def _version_of(path: Path) -> _Version | None:
-    """What changes when a file does; nothing when it is gone."""
+    """Return what changes whenever the file does; None if the file is gone."""
     try:
         status = path.lstat()
     except OSError:

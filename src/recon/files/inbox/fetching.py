@@ -1,10 +1,10 @@
-"""Files of a folder elsewhere, brought into the inbox: whole and proven unchanged, or not at all.
+"""Fetch files from a remote folder into the inbox: complete and verified unchanged, or not at all.
 
-A file is fetched under a hidden name, compared with what the server says of it before and after,
-and renamed into the inbox last; its `.done` and control files come before it. Nothing elsewhere is
-moved, changed or deleted. A file whose size and time are those of the one in the inbox is known.
-What is new is fetched after it stood still for a while: a half of it that was fetched would stand
-still in the inbox, and look whole.
+A file is downloaded under a hidden name, compared with what the server reports before and after,
+and renamed into the inbox last; its `.done` and control files come first. Nothing in the remote
+folder is moved, changed or deleted. A file with the size and time of the one in the inbox is not
+fetched again. New files are fetched only after they have been unchanged for a while: a partial copy
+would never change in the inbox, and would look complete.
 """
 
 import os
@@ -22,7 +22,7 @@ from recon.files.inbox.arrived_files import WAITS_FOR, partners_of, still_moving
 from recon.privacy.shown_text import name_problem, redacted
 
 NAMES_MAX = 10_000
-"""Entries of one folder elsewhere."""
+"""Maximum number of entries in a remote folder."""
 
 NAME_CHARACTERS_MAX = 200
 FETCHED_MODE = 0o600
@@ -34,41 +34,41 @@ _ODD_CHARACTERS = frozenset('/\\:*?"<>|')
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One entry of a folder elsewhere, as its server tells it."""
+    """One entry of a remote folder, as its server reports it."""
 
     name: str
     size_bytes: int
     changed_at: datetime
     etag: str
-    """What changes when the content does."""
+    """Changes whenever the content does."""
     regular: bool = True
 
 
 class RemoteFolder(Protocol):
-    """A folder elsewhere."""
+    """A folder on a remote server."""
 
     def entries(self) -> Sequence[RemoteFile]:
-        """What is in it."""
+        """List the entries of the folder."""
 
     def again(self, name: str) -> RemoteFile | None:
-        """One entry as it is now; nothing when it is gone."""
+        """Return the current state of one entry; None if it is gone."""
 
     def parts(self, name: str) -> Iterator[bytes]:
-        """The content of a file, piece by piece."""
+        """Yield the content of a file in chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one visit brought."""
+    """Result of one fetch."""
 
     names: tuple[str, ...]
-    """New in the inbox."""
+    """Names of files new in the inbox."""
     left: tuple[tuple[str, str], ...]
-    """(name, why) of files that were wanted and not brought."""
+    """(name, reason) of files that were wanted but not fetched."""
     unfinished: tuple[str, ...] = ()
-    """Those of them that somebody was writing."""
+    """Names of those that were being written."""
     misnamed: Mapping[str, str] = field(default_factory=dict)
-    """Those of them whose name cannot be taken, and why: the night lacks what they hold."""
+    """Name -> reason for those with an unacceptable name: the run lacks their content."""
 
 
 def fetch(
@@ -80,16 +80,16 @@ def fetch(
     crash_point: Callable[[str], None] = lambda _: None,
     settle: Callable[[], None] | None = None,
 ) -> Fetched:
-    """Bring what is new in a folder elsewhere into the inbox.
+    """Fetch the new files of a remote folder into the inbox.
 
-    A file without a `done_file` must stay as it is while `settle` waits, by what its server says of
-    it: no clock is asked, ours and the server's may differ. None fetches at once.
+    A file without a `done_file` must not change on the server while `settle` waits. No clock is
+    used, as ours and the server's may differ. With `settle=None` files are fetched at once.
 
     Raises:
-        OSError: the inbox cannot be written, or the folder elsewhere cannot be reached.
+        OSError: the inbox cannot be written, or the remote folder cannot be reached.
     """
     there = {entry.name: entry for entry in sorted(folder.entries(), key=lambda e: e.name)}
-    partners = partners_of(*layouts)  # they come with their files
+    partners = partners_of(*layouts)  # companions are fetched with their files
     wanted = [
         name
         for name in there
@@ -129,7 +129,7 @@ def fetch(
 
 
 def _unfit(entry: RemoteFile) -> str:
-    """Why an entry is not taken; "" when it is."""
+    """Return why an entry is not fetched; "" if it is acceptable."""
     name = entry.name
     if why := name_problem(name):
         return why
@@ -154,7 +154,7 @@ def _is_known(entry: RemoteFile, *, inbox: Path) -> bool:
 def _bring(
     folder: RemoteFolder, entry: RemoteFile, *, inbox: Path, crash_point: Callable[[str], None]
 ) -> str:
-    """Put one file into the inbox, or say why not."""
+    """Download one file into the inbox; return the problem, or ""."""
     part = inbox / f"{PART_PREFIX}{entry.name}.part"
     part.unlink(missing_ok=True)
     try:
@@ -172,7 +172,7 @@ def _bring(
 
 
 def _write(folder: RemoteFolder, entry: RemoteFile, *, part: Path) -> int:
-    """Bytes written; never more than one piece above what was announced."""
+    """Write the content to `part`; return its size, at most a chunk above the announced one."""
     size = 0
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FETCHED_MODE)
     with os.fdopen(descriptor, "wb") as file:

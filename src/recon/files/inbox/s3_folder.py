@@ -1,4 +1,4 @@
-"""A folder of an S3-compatible storage; nothing in it is changed."""
+"""Read-only access to a folder of an S3-compatible storage."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,15 +21,15 @@ PIECE_BYTES = 8 * 1024 * 1024
 
 
 class S3Folder:
-    """A folder; see `recon.files.inbox.fetching.RemoteFolder`."""
+    """A folder in a bucket; implements `recon.files.inbox.fetching.RemoteFolder`."""
 
     def __init__(self, storage: Any, *, folder: str) -> None:
-        """Work in `folder` (`bucket/prefix`) of a storage."""
+        """Use `folder` (`bucket/prefix`) of an `s3fs` file system."""
         self._storage = storage
         self._folder = folder.rstrip("/")
 
     def entries(self) -> Sequence[RemoteFile]:
-        """The objects right below the folder."""
+        """List the objects directly below the folder."""
         listed = self._storage.ls(self._folder, detail=True, refresh=True)
         if len(listed) > NAMES_MAX:
             msg = f"{self._folder} holds more than {NAMES_MAX} entries; move old ones away"
@@ -42,14 +42,14 @@ class S3Folder:
         ]
 
     def again(self, name: str) -> RemoteFile | None:
-        """One object as it is now."""
+        """Return the current state of one object; None if it is gone."""
         try:
             return _file(name, self._storage.info(f"{self._folder}/{name}", refresh=True))
         except FileNotFoundError:
             return None
 
     def parts(self, name: str) -> Iterator[bytes]:
-        """The content of the object as it was when it was opened."""
+        """Yield the content of the object as it was when opened, PIECE_BYTES at a time."""
         path = f"{self._folder}/{name}"
         with self._storage.open(path, "rb", block_size=PIECE_BYTES, cache_type="none") as file:
             while piece := file.read(PIECE_BYTES):
@@ -58,11 +58,11 @@ class S3Folder:
 
 @contextmanager
 def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterator[S3Folder]:
-    """The folder of a source.
+    """Open the folder of a source.
 
     Raises:
-        ConfigurationError: a key is missing or its file can be read by others.
-        SourceUnreadableError: the storage cannot be reached, or refuses us.
+        ConfigurationError: a key is missing, or others can read its file.
+        SourceUnreadableError: the storage cannot be reached or denies access.
     """
     parts = urlsplit(source.url)
     access_key, secret_key = storage_keys(source, environment)
@@ -78,7 +78,7 @@ def s3_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterat
         )
         yield S3Folder(storage, folder=f"{parts.netloc}{parts.path}")
     except FileNotFoundError as error:
-        # A storage has no folders, only objects whose names share one.
+        # Object storage has no folders, only objects whose names share a prefix.
         msg = f"{source.shown} cannot be read: there is no such bucket, or nothing at {error}"
         raise SourceUnreadableError(msg) from error
     except (BotoCoreError, ClientError, OSError) as error:

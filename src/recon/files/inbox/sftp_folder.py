@@ -1,4 +1,4 @@
-"""A folder on an SFTP server, believed only by its host key; nothing on it is changed."""
+"""Read-only access to a folder on an SFTP server, which is authenticated by its host key."""
 
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from recon.model.errors import ConfigurationError, SourceUnreadableError
 
 CONNECT_SECONDS = 20
 SILENCE_SECONDS = 60
-"""How long a server may say nothing."""
+"""Maximum time without any data from the server."""
 
 PIECE_BYTES = 1024 * 1024
 _PORT = 22
@@ -31,10 +31,10 @@ _KEYS: tuple[type[paramiko.PKey], ...] = (
 
 
 class SftpSession(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no types
-    """A session that lists names which are not UTF-8 too; paramiko's own listing ends at one."""
+    """A session that can list names that are not UTF-8, at which paramiko's own listing stops."""
 
     def listed(self, folder: str) -> Iterator[paramiko.SFTPAttributes]:
-        """Every entry; bytes that are not UTF-8 stand in its name as Python writes them."""
+        """Yield every entry; bytes that are not UTF-8 become surrogate escapes in its name."""
         handle = self._request(CMD_OPENDIR, folder)[1].get_string()
         try:
             while True:
@@ -52,15 +52,15 @@ class SftpSession(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no
 
 
 class SftpFolder:
-    """An open folder; see `recon.files.inbox.fetching.RemoteFolder`."""
+    """An open folder; implements `recon.files.inbox.fetching.RemoteFolder`."""
 
     def __init__(self, client: "SftpSession", *, folder: str) -> None:
-        """Work in `folder` of an open session."""
+        """Use `folder` of an open session."""
         self._client = client
         self._folder = folder.rstrip("/") or "/"
 
     def entries(self) -> Sequence[RemoteFile]:
-        """What is in the folder; links are named as such, never followed."""
+        """List the entries of the folder; links are not followed, and are not regular files."""
         files: list[RemoteFile] = []
         for entry in self._client.listed(self._folder):
             if len(files) == NAMES_MAX:
@@ -70,14 +70,14 @@ class SftpFolder:
         return files
 
     def again(self, name: str) -> RemoteFile | None:
-        """One entry as it is now."""
+        """Return the current state of one entry; None if it is gone."""
         try:
             return _file(name, self._client.lstat(f"{self._folder}/{name}"))
         except FileNotFoundError:
             return None
 
     def parts(self, name: str) -> Iterator[bytes]:
-        """The content, a megabyte at a time."""
+        """Yield the content of a file, one megabyte at a time."""
         with self._client.open(f"{self._folder}/{name}", "rb") as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
@@ -85,11 +85,11 @@ class SftpFolder:
 
 @contextmanager
 def sftp_folder(source: RemoteSource, *, environment: Mapping[str, str]) -> Iterator[SftpFolder]:
-    """The folder of a source, closed again at the end of the block.
+    """Open the folder of a source; the connection is closed at the end of the block.
 
     Raises:
-        ConfigurationError: a key, a password or the file of known hosts is missing or unsafe.
-        SourceUnreadableError: the server cannot be reached, is another one, or refuses us.
+        ConfigurationError: a key, a password or the known-hosts file is missing or unsafe.
+        SourceUnreadableError: the server cannot be reached, has another key, or denies access.
     """
     parts = urlsplit(source.url)
     secrets = _secrets(source, environment=environment)

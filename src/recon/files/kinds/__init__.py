@@ -1,1 +1,1 @@
-"""Each kind of file: orders, instructions, settlement, ledger; kept once it is read."""
+"""Readers for each kind of file (instructions, bank, ledger), layout checks and the archive."""

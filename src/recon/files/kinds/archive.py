@@ -1,7 +1,7 @@
-"""What was read, kept by its hash: the same content lies there once, for its owner only.
+"""Archive of files that were read: one copy per SHA-256, readable by its owner only.
 
-A file with a card number in any column is not kept, and neither is one with payees' bank details,
-which rest nowhere in clear.
+A file with a card number in any column is not stored, and neither is one with payees' bank details,
+which are never stored in clear text.
 """
 
 from pathlib import Path
@@ -20,21 +20,21 @@ FOLDER_MODE = 0o700
 
 
 def is_stored(path: Path, *, sha256: str, archive: Path) -> bool:
-    """Whether content of this hash lies in the archive."""
+    """Return whether content with this hash is in the archive."""
     return stored_place(archive, sha256=sha256, name=path.name).is_file()
 
 
 def save(
     path: Path, *, sha256: str, private: str, archive: Path, content: bytes | None = None
 ) -> str:
-    """Keep a file that could be read; why it was not kept, or "".
+    """Store a file that was read; return why it was not stored, or "".
 
     Args:
         path: The file.
-        sha256: Of what was read of it.
-        private: Why it must not be kept, or "".
-        archive: Where files are kept.
-        content: Its bytes, where it is none that can be looked at again.
+        sha256: SHA-256 of the content that was read.
+        private: Why it must not be stored, or "".
+        archive: Folder of the archive.
+        content: Its bytes, if they cannot be read again from `path`.
 
     Raises:
         SourceUnreadableError: it changed after it was read.
@@ -60,12 +60,12 @@ def save(
 
 
 def stored_place(archive: Path, *, sha256: str, name: str) -> Path:
-    """Where content of this hash lies."""
+    """Return the path in the archive of content with this hash."""
     return archive / sha256[:2] / f"{sha256}{Path(name).suffix.lower()}"
 
 
 def private_content(raw: RawTable) -> str:
-    """Why a file must not be kept, or ""; every column of it was read."""
+    """Return why a file must not be stored, or ""; expects all of its columns to be read."""
     payees = [name for name in PAYOUT_COLUMNS if name in raw.header]
     if payees:
         return "it has columns of payees' bank details, which rest nowhere in clear"

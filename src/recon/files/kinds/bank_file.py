@@ -1,12 +1,12 @@
-"""One file of a bank, in whatever form it comes: camt.05x, MT940, CSV or XLSX.
+"""Bank statement files in every supported format: camt.05x, MT940, CSV or XLSX.
 
 camt and MT940 become typed entries: amounts in minor units, signed from the merchant's account. CSV
-and XLSX hold a bank's entries as a table, in the columns of the contract or by a layout.
+and XLSX hold a bank's entries as a table, in our own columns or those of a layout.
 
-T15 is asked of each statement as it is read: opening and booked entries come to its closing. Some
-banks turn the mark of a reversed entry and others leave it as it was, so a statement with reversals
-is read both ways: the one that its balances prove holds, and where neither does nothing of the file
-counts.
+T15 is checked for each statement as it is read: opening plus booked entries must equal closing.
+Some banks invert the mark of a reversed entry and others do not, so a statement with reversals is
+tried both ways: the one that fits its balances is used, and if neither does the whole file is
+refused.
 """
 
 import re
@@ -51,18 +51,18 @@ from recon.model.terms import SourceFile, SourceKind
 from recon.privacy.shown_text import redacted
 
 ID_CHARACTERS_MAX = 64
-"""Of a statement's number, its account and the number of an entry; no format of banks has more."""
+"""Maximum length of statement, account and entry numbers; no bank format has longer ones."""
 ASK_AGAIN = "nothing of the file counts: ask the bank for the statement again"
 TABLES = frozenset({".csv", ".xlsx"})
 MESSAGES = frozenset({".sta", ".940", ".mt940", ".swi", ".txt"})
 ENDINGS = tuple(sorted((".xml", *TABLES, *MESSAGES)))
-"""Of the names of a bank's files."""
+"""File name suffixes of bank files."""
 HEAD_BYTES = 4_096
-"""Within which a document says what it is."""
+"""The type of a document must be recognisable within this many bytes."""
 BATCH_ROWS = 8_192
-"""Entries that are written together; the payments of one come with it."""
+"""Entries per record batch; the payments of an entry are in the same batch."""
 ENTRY_SCHEMA: pa.Schema = pa.Schema.from_pandas(no_entries(), preserve_index=False)
-"""BANK_ENTRY_COLUMNS as Arrow."""
+"""BANK_ENTRY_COLUMNS as an Arrow schema."""
 Row = dict[str, Any]
 _WORDS = ("end_to_end_id", "reference", "counterparty", "text")
 _TEXTS = ("booked_on", "value_on", *_WORDS)
@@ -72,28 +72,28 @@ _OF_STATEMENT = ["iban", "statement_no", "from_date", "to_date"]
 
 @dataclass(frozen=True, slots=True)
 class BankFile:
-    """One file of a bank, read; its entries are made whole a batch at a time."""
+    """A bank file that was read; its rows are built one batch at a time."""
 
     batches: Callable[[], Iterator[pa.RecordBatch]]
-    """ENTRY_SCHEMA."""
+    """Return the entries in batches of ENTRY_SCHEMA."""
     statements: tuple[BankStatement, ...]
     notes: tuple[str, ...]
-    """What was read otherwise than it stands, in sentences."""
+    """Sentences on what was not read literally."""
     source_file: SourceFile
 
     @property
     def source(self) -> BankSource:
-        """With all entries in memory."""
+        """The file with all entries in memory."""
         table = pa.Table.from_batches([*self.batches()], schema=ENTRY_SCHEMA)
         frame: pd.DataFrame = table.to_pandas()[list(BANK_ENTRY_COLUMNS)]
         return BankSource(frame, self.statements, notes=self.notes)
 
 
 def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
-    """The statements of a file; all of them, or it is refused.
+    """Read all statements of a bank file; it is refused if any of them cannot be read.
 
     Raises:
-        SourceUnreadableError: it is none, a row or entry cannot be read, or T15 fails.
+        SourceUnreadableError: no known format, a row or entry is unreadable, or T15 fails.
     """
     name = file.path.name
     if file.path.suffix.lower() in TABLES:
@@ -120,7 +120,7 @@ def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD
 
 
 def _whole_pages(statements: Iterable[RawStatement]) -> Iterator[RawStatement]:
-    """Pages that only together have both balances, as one statement."""
+    """Merge consecutive pages that have both balances only together into one statement."""
     page: RawStatement | None = None
     for further in statements:
         if (
@@ -153,17 +153,17 @@ class _Statement:
         self.notes: list[str] = []
         self.currency = ""
         self._amounts: list[int] = []
-        """Of the entries, signed minor units."""
+        """Signed minor units of each entry."""
         self._odd: dict[int, Row] = {}
-        """Place of an entry -> what only few of them say: charges, another currency, all words."""
+        """Entry index -> values that few entries have: charges, instructed amount, joined texts."""
         self._parts: dict[int, list[Row]] = {}
-        """Place of an entry -> the payments that it stands for, where they come to it."""
+        """Entry index -> the payments of a batched entry, if they add up to it."""
 
     def proven(self, *, sha256: str, ibans: Collection[str]) -> BankStatement:
-        """What it says, proven by its balances where it has them.
+        """Type the entries and check them against the balances, where there are any.
 
         Raises:
-            SourceUnreadableError: it does not add up, or says what cannot be.
+            SourceUnreadableError: it does not add up, or holds impossible values.
         """
         raw, booked = self.raw, [entry for entry in self.entries if entry.booked]
         self._refuse_impossible()
@@ -207,11 +207,11 @@ class _Statement:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """ENTRY_SCHEMA: its entries, each with its payments behind it."""
+        """Yield the entries in batches of ENTRY_SCHEMA, each followed by its payments."""
         times: dict[str, int] = {}
         rows: list[Row] = []
         for at, entry in enumerate(self.entries):
-            own = entry.entry_no or str(at + 1)  # its place where the bank gives none
+            own = entry.entry_no or str(at + 1)  # its position if the bank gives no number
             times[own] = time = times.get(own, 0) + 1
             named = {"statement": self.number, "currency": self.currency}
             named["entry_no"] = own if time == 1 else f"{own}#{time}"
@@ -230,7 +230,7 @@ class _Statement:
         return (amount for entry, amount in pairs if entry.booked)
 
     def _refuse_impossible(self) -> None:
-        """Refuse days that no calendar has, and numbers longer than any that a bank writes."""
+        """Refuse invalid dates, and numbers longer than any bank uses."""
         raw, longest = self.raw, max(len(self.raw.number), len(self.raw.account))
         days = {raw.from_day, raw.to_day}
         days |= {balance.day for balance in (raw.opening, raw.closing) if balance is not None}
@@ -247,7 +247,7 @@ class _Statement:
             )
 
     def _take_currency(self) -> None:
-        """The one of all of it, in which each entry is and, once it is booked, has a day."""
+        """Set the statement's currency; every entry must be in it, and have a date once booked."""
         raw = self.raw
         balances = [each.currency for each in (raw.opening, raw.closing) if each is not None]
         known = (raw.currency, *balances, *(entry.currency for entry in self.entries))
@@ -268,7 +268,7 @@ class _Statement:
                 self._refuse(f"line {entry.line} is a booked entry without a day of booking")
 
     def _signs_are_turned(self, opening: int | None, closing: int | None) -> bool:
-        """Whether its reversals stand with the mark that they reverse, as its balances prove."""
+        """Return whether the balances prove that reversals carry the mark they reverse."""
         booked, reversals = sum(self._booked_amounts()), 0
         for entry, amount in zip(self.entries, self._amounts, strict=True):
             reversals += amount if entry.booked and entry.reversal else 0
@@ -280,7 +280,7 @@ class _Statement:
         return True
 
     def _take_odd(self, at: int, entry: RawEntry, *, turned: bool) -> None:
-        """What few entries say; an entry alone counts where its payments do not come to it."""
+        """Collect an entry's rare values; drop its payments if they do not add up to it."""
         more = self._odd[at] = self._more(entry)
         if not entry.details:
             return
@@ -290,7 +290,7 @@ class _Statement:
                 signed = self._signed(detail) * (-1 if turned and detail.reversal else 1)
                 parts.append(self._row(detail, amount=signed) | self._more(detail))
         listed = sum(row["amount"] for row in parts)
-        # What the bank took off the sum is said beside each payment, or once beside the entry.
+        # Charges deducted from the sum are given with each payment, or once with the entry.
         charged = sum(row["charges"] for row in parts) or more["charges"]
         if parts and self._amounts[at] in {listed, listed + charged}:
             self._parts[at] = parts
@@ -311,7 +311,7 @@ class _Statement:
         return row | {"amount": amount, "status": status} | nothing
 
     def _more(self, entry: RawEntry) -> Row:
-        """Charges, and what was ordered in another currency."""
+        """Return charges, and the amount instructed in another currency."""
         instructed = entry.instructed_currency
         charges = sum(
             self._units(amount) * (1 if credit else -1)
@@ -330,7 +330,7 @@ class _Statement:
         return amount if of.credit else -amount
 
     def _units(self, text: str, *, currency: str = "") -> int:
-        """Minor units of an amount as banks write it: zeros behind its last digit may lack."""
+        """Parse a bank's amount into minor units; trailing decimal zeros may be missing."""
         currency = currency or self.currency
         known = _NUMBER.fullmatch(text)
         if known is None:
@@ -350,14 +350,14 @@ class _Statement:
 
 
 def _refuse_statement(where: str, problem: str) -> NoReturn:
-    """Give up on a whole file for one statement of it."""
+    """Refuse the whole file because of one statement."""
     refuse(f"{where}:", f"{problem}; {ASK_AGAIN}")
 
 
 def _refuse_unbalanced(
     opening: int, booked: int, closing: int, *, currency: str, where: str
 ) -> NoReturn:
-    """Refuse a statement that does not add up, with its figures."""
+    """Refuse a statement that does not add up, quoting its figures."""
     gap = abs(opening + booked - closing)
     began, moved, came, ended, apart = (
         f"{format_minor_units(amount, currency=currency)} {currency}"
@@ -371,7 +371,7 @@ def _refuse_unbalanced(
 
 
 def _days(raw: RawStatement, *, booked: Sequence[RawEntry]) -> tuple[str, str]:
-    """The days that a statement tells of, by its own word, else by balances and entries."""
+    """Return first and last day of a statement: as stated, else from its balances and entries."""
     if raw.from_day and raw.to_day:
         return raw.from_day, raw.to_day
     opened = raw.opening.day if raw.opening else ""
@@ -381,7 +381,7 @@ def _days(raw: RawStatement, *, booked: Sequence[RawEntry]) -> tuple[str, str]:
 
 
 def own_account(account: str, *, ibans: Collection[str]) -> str:
-    """The IBAN that a bank means by bank code and number, or with a currency behind it."""
+    """Return the IBAN of an account given as bank code and number, or with a currency appended."""
     for iban in ibans:
         if account in {iban, f"{iban}{account[len(iban) :]}"} and len(account) <= len(iban) + 3:
             return iban
@@ -396,7 +396,7 @@ def own_account(account: str, *, ibans: Collection[str]) -> str:
 
 
 def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
-    """The statements of a table, each proven by its balances where it has them."""
+    """Read the statements of a table, each checked against its balances where it has them."""
     name = file.path.name
     raw = raw_of(file, wanted=read_of(BANK, layout=layout), layout=layout)
     table = proven_table(file.path, raw, schema=BANK, rules=rules, layout=layout)
@@ -425,7 +425,7 @@ def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
 
 
 def _statement_of_rows(rows: pd.DataFrame, *, key: Any, name: str, sha256: str) -> BankStatement:
-    """`key`: IBAN, number, first and last day."""
+    """Build a statement from its rows; `key` is IBAN, number, first and last day."""
     iban, number, first, last = key
     where = f"{name} (statement {redacted(number)} of account {redacted(iban)})"
     once: Mapping[str, list[Any]] = {
