@@ -170,8 +170,6 @@ class _CsvRows(Rows):
 
 
 class _Record(NamedTuple):
-    """One record with its position in the text."""
-
     line: int
     cells: list[str]
     stray_quote: bool
@@ -243,7 +241,6 @@ class _Scanner:
 
 
 def _decoded(content: bytes, *, name: str, encoding: str) -> str:
-    """Decode the content strictly as `encoding`."""
     if encoding == "utf-16":
         try:
             text = content.decode("utf-16")

@@ -350,14 +350,12 @@ class _Statement:
 
 
 def _refuse_statement(where: str, problem: str) -> NoReturn:
-    """Refuse the whole file because of one statement."""
     refuse(f"{where}:", f"{problem}; {ASK_AGAIN}")
 
 
 def _refuse_unbalanced(
     opening: int, booked: int, closing: int, *, currency: str, where: str
 ) -> NoReturn:
-    """Refuse a statement that does not add up, quoting its figures."""
     gap = abs(opening + booked - closing)
     began, moved, came, ended, apart = (
         f"{format_minor_units(amount, currency=currency)} {currency}"

@@ -1,12 +1,12 @@
-"""Instruction files of an inbox (`instructions-*`): for payments, subscriptions and payees.
+"""Instruction files of an inbox (`instructions-*`): payments, subscriptions and payouts.
 
-Every row names its own request id. The process that reads a file has no key: payouts leave it as
-`ReadPayout`, which shows nothing, and `sealed` closes them where the key is. A reject of a payout
-names the column and what is wrong with it, never its value.
+Every row carries its own request id. The process that reads a file has no encryption key: payouts
+leave it as `ReadPayout`, whose repr is empty, and `sealed` encrypts them where the key is. The
+reject of a payout names the column and the problem, never the value.
 
-Payout columns are named as the API document names the fields (2.9); dots lead into objects:
-`beneficiary.bank_details.iban`. A payee has one document at most, in
-`beneficiary.person_documents.<field>`, its labels separated by semicolons.
+Payout columns are named after the fields of the API document (2.9), with dots for nested objects:
+`beneficiary.bank_details.iban`. A payee has at most one document, in
+`beneficiary.person_documents.<field>`, with its labels separated by semicolons.
 """
 
 import json
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 _LIST = "beneficiary.person_documents"
 _PLACEHOLDER_ID = "00000000-0000-4000-8000-000000000000"
-"""Stands for the request id, which planning makes."""
+"""Placeholder for the request id, which is generated when instructions are planned."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPayout:
-    """One payout, read; nothing of it shows in a repr."""
+    """One payout as read from a file; its private fields are left out of the repr."""
 
     document: str = field(repr=False)
-    """The fields as JSON, but for request id, amount and currency."""
+    """The fields as JSON, without request id, amount and currency."""
     payee_identity: str = field(repr=False)
     payee_shown: str
-    """The payee, and what is paid from where that is another currency: what people approve."""
+    """The masked payee, and the source amount if in another currency: shown to approvers."""
 
 
 _FIELDS = """\
@@ -81,20 +81,22 @@ PAYOUT_COLUMNS: tuple[str, ...] = tuple(
     for above, _, names in (line.partition(":") for line in _FIELDS.splitlines())
     for name in names.split()
 )
-"""Every column that a payout row may fill beside the common ones."""
+"""Every column that a payout row may fill in addition to the common ones."""
 
 
 _OF_THE_ROW = {"payment_amount": "amount", "payment_currency": "currency"}
-"""Field of the API document -> the common column that it is read from."""
+"""Field of the API document -> the common column it is read from."""
 
 
 def payout_interface(tables: Mapping[str, Any]) -> "GatewayInterface":
-    """The interface by which payouts are checked, from `Settings.interface`; {}: as it ships.
+    """Return the interface that payouts are checked against; the bundled one if `tables` is {}.
+
+    `tables` is `Settings.interface`.
 
     Raises:
-        ConfigurationError: naming the file and key that is wrong.
+        ConfigurationError: naming the wrong file and key.
     """
-    # The client brings all of its HTTP: most processes that read a file meet no payee.
+    # The client imports its whole HTTP stack, and most processes that read files meet no payout.
     from recon.gateway_client import GatewayInterface, InterfaceError
 
     try:
@@ -111,10 +113,10 @@ def read_payout(
     reason: str,
     interface: "GatewayInterface",
 ) -> ReadPayout | tuple[str, str]:
-    """A payout that can be sent, or the (column, reason) for which it is refused.
+    """Return a payout that can be sent, or the (column, reason) why it is rejected.
 
-    Two people approve it later: what the client would not send must be found here. Reasons show no
-    value.
+    Two people approve it later, so whatever the client would refuse to send must be found here.
+    Reasons contain no values.
     """
     from recon.gateway_client import Operation, PayoutRow, check_rows
 
@@ -218,7 +220,7 @@ _CHECKED = (
 
 @dataclass(frozen=True, slots=True)
 class InstructionFile:
-    """One instruction file, read."""
+    """The content of an instruction file."""
 
     actions: tuple[Mapping[str, Any], ...]
     """One mapping per accepted row, in the columns of an action."""
@@ -226,11 +228,11 @@ class InstructionFile:
     source_file: SourceFile
     ignored_columns: tuple[str, ...] = ()
     payouts: Mapping[int, ReadPayout] = field(default_factory=dict, repr=False)
-    """Position in `actions` -> a payout that is not sealed yet."""
+    """Position in `actions` -> a payout that is not encrypted yet."""
 
 
 def is_instruction_file(path: Path) -> bool:
-    """Whether a file of the inbox holds instructions rather than orders."""
+    """Return whether a file of the inbox holds instructions rather than orders."""
     return path.name.lower().startswith(INSTRUCTIONS_PREFIX)
 
 
@@ -242,19 +244,19 @@ def checked_instructions(
     interface: Mapping[str, Any] = NO_TABLES,
     layout: FileLayout = STANDARD,
 ) -> tuple[TableReading, dict[int, ReadPayout]]:
-    """Every row of a file with what is wrong with it; row number -> a payout that can be sent.
+    """Read and check every row; also return row number -> payout that can be sent.
 
     Args:
-        file: Its name and bytes.
-        rules: How codes are to be read.
+        file: Name and bytes of the file.
+        rules: How codes are mapped.
         review_flags: The flags that a review may set.
-        interface: `Settings.interface`, by which payouts are checked; empty: as it ships.
+        interface: `Settings.interface`, used to check payouts; {} for the bundled one.
         layout: How the file is written; payout columns always have their own names.
 
     Raises:
-        SourceUnreadableError: it is not what its name says, or columns are missing.
+        SourceUnreadableError: the content is not what the name declares, or columns are missing.
     """
-    layout = layout.of_all_rows()  # each row of such a file asks for money
+    layout = layout.of_all_rows()  # every row of such a file moves money
     known = read_of(INSTRUCTION_FILE, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=known, layout=layout)
     reading = reading_of(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout)
@@ -274,15 +276,15 @@ def checked_instructions(
 def instruction_file_of(
     file: FileBytes, *, layout: FileLayout = STANDARD, **how: Any
 ) -> InstructionFile:
-    """The instructions of a file; a bad cell rejects its row. `how`: see `checked_instructions`.
+    """Read an instruction file; a bad cell rejects its row. `how`: see `checked_instructions`.
 
     Raises:
-        SourceUnreadableError: it is not what its name says, columns are missing, or its control
-            figures differ.
+        SourceUnreadableError: the content is not what the name declares, columns are missing, or
+            its control totals differ.
     """
     reading, payouts = checked_instructions(file, layout=layout, **how)
     table = table_of(reading, schema=INSTRUCTION_FILE)
-    # Without their values: a shifted row may hold a payee's account anywhere.
+    # Values are left out: a shifted row may hold a payee's account in any column.
     rejects = tuple(replace(reject, value="") for reject in table.rejects)
     refuse_unproven(
         file.path,
@@ -298,7 +300,7 @@ def instruction_file_of(
 
 
 def sealed(read: InstructionFile, *, seal: Seal | None) -> InstructionFile:
-    """The file with its payouts sealed; without a seal one that has any is refused whole.
+    """Encrypt the payouts of a file; without a seal, a file that has any is refused as a whole.
 
     Raises:
         SourceUnreadableError: it has payouts, and there is no seal.
@@ -306,7 +308,7 @@ def sealed(read: InstructionFile, *, seal: Seal | None) -> InstructionFile:
     if not read.payouts:
         return read
     if seal is None:
-        # The whole file waits: rejected rows would not be read again when the key is there.
+        # The whole file waits: rejected rows would not be read again once the key is there.
         problem = "holds payouts, and RECON_SEAL_KEY is not set: no payee is stored in clear"
         refuse(read.source_file.name, problem)
     closed = {
@@ -329,7 +331,7 @@ def _checked(
     review_flags: frozenset[str],
     described: "Callable[[], GatewayInterface]",
 ) -> ReadPayout | tuple[str, str] | None:
-    """What a payout adds to its action, or the (column, reason) for which the row is refused."""
+    """Return a row's payout, None for other kinds, or the (column, reason) why it is rejected."""
     kind = InstructionKind(row["kind"])
     fits = _cells_fit(row, kind=kind, review_flags=review_flags)
     if fits:
@@ -383,7 +385,7 @@ def _action(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _details(raw: RawTable, *, row: int) -> dict[str, str]:
-    """The payout cells of a row that are not blank."""
+    """Return the payout cells of a row that are not blank."""
     cells = {name: raw.columns[name][row].as_py() for name in PAYOUT_COLUMNS if name in raw.columns}
     return {name: text for name, text in cells.items() if text}
 

@@ -1,7 +1,7 @@
-"""Whether layouts fit the tables that they are of, before a file is read.
+"""Check layouts against the table schemas before any file is read.
 
-A misspelt column would be a setting that silently does not hold; a word or constant that no cell
-may have would refuse every row that has it.
+A misspelt column would be a setting without effect; a mapped term or constant that no cell may hold
+would reject every row that has it.
 """
 
 import re
@@ -29,10 +29,10 @@ from recon.model.terms import SourceKind
 
 
 def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], where: str) -> None:
-    """Refuse a layout with a column, word or constant that none of these tables has.
+    """Refuse a layout with a column, term or constant that none of these tables has.
 
     Raises:
-        ConfigurationError: with `where` in front, the key, and what there is instead.
+        ConfigurationError: starts with `where` and names the key and the valid alternatives.
     """
     columns = {column.name: column for schema in schemas for column in schema.columns}
     names = list(columns)
@@ -52,7 +52,7 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
 
 
 def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], where: str) -> None:
-    """Refuse a second column for what is no amount or no time."""
+    """Refuse keys that do not fit their column's type, or that these tables cannot use."""
     for kind, names in layout.turned_rows.items():
         of_amounts = all(columns[name].cell is Cell.AMOUNT for name in names if name in columns)
         if kind not in SETTLED_TYPES or not {"gross", *names} <= set(columns) or not of_amounts:
@@ -105,7 +105,7 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
 
 
 def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
-    """Key, column and text of all that a layout puts into cells."""
+    """Yield (key, column, text) of everything that a layout puts into cells."""
     for name, text in layout.constants.items():
         yield f"constants.{name}", name, text
     for name, words in layout.words.items():
@@ -114,7 +114,7 @@ def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
 
 
 def _problem(column: TableColumn, text: str) -> str:
-    """Why no cell of the column may have this text; "" when it may."""
+    """Return why no cell of the column may have this text; "" if one may."""
     if not text:
         return "" if column.may_be_blank else "is blank, which no row may be there"
     match column.cell:
@@ -141,7 +141,7 @@ _SCHEMAS = {"": (ORDER_FILE, INSTRUCTION_FILE), "settlement": (SETTLEMENT_FILE,)
 def refuse_wrong_layouts(
     layouts: Iterable[FileLayout], *, of: Literal["", "settlement", "bank"] = ""
 ) -> None:
-    """Refuse a layout that names what no file of its kind has; "" is orders and instructions.
+    """Refuse layouts that name what no file of their kind has; "" is orders and instructions.
 
     Raises:
         ConfigurationError: naming the layout and the key.
@@ -152,10 +152,10 @@ def refuse_wrong_layouts(
 
 
 def refuse_wrong_given(layouts: GivenLayouts) -> None:
-    """Refuse a layout of plain files that names what no file of its kind has.
+    """Refuse layouts given for single files that name what no file of their kind has.
 
     Raises:
-        ConfigurationError: naming the file of the layout and the key.
+        ConfigurationError: naming the layout's own file and the key.
     """
     for each in layouts.given:
         where = f'{each.source}: the {each.kind} layout of "{each.layout.files}": '
@@ -173,5 +173,5 @@ def refuse_wrong_mapping(source: LedgerSource) -> None:
 
 
 def layout_of_ledger(source: LedgerSource) -> FileLayout:
-    """How its columns are called and written."""
+    """Return the layout of a ledger source, or one made of its column mapping."""
     return source.layout or FileLayout(columns=source.columns)

@@ -1,12 +1,12 @@
-"""The ledger of an account that is a database: one read-only snapshot, counted and summed twice.
+"""A ledger in a SQL database, read in one read-only snapshot and checked by a second count and sum.
 
-The rows become JSON lines, numbers as numbers, and are read as such a file is: what is archived of
-a query gives the same entries again.
+The rows are converted to JSON lines, with numbers as numbers, and read like such a file, so that
+the archived copy of a query gives the same entries again.
 
-Decimals are exact numbers. SQLite has none: there a column declared NUMERIC gives binary fractions,
-which are taken by their shortest decimal text (as of a spreadsheet), and whole numbers count as
-amounts only beside fractions, since alone they could be minor units. Elsewhere binary fractions are
-refused.
+Decimals are exact. SQLite has no decimals: a column declared NUMERIC yields floating point, which
+is read as its shortest decimal text (as in spreadsheets), and integers count as amounts only in a
+column with fractions, since alone they could be minor units. From other databases floating-point
+columns are refused.
 """
 
 import hashlib
@@ -48,30 +48,30 @@ from recon.privacy.shown_text import redacted
 CONNECT_SECONDS = 10
 STATEMENT_MILLISECONDS = 600_000
 ROWS_MAX = 5_000_000
-"""Rows of one query."""
+"""Maximum number of rows of one query."""
 THOUSANDTHS = 1_000
-"""Of a major unit: no currency has smaller parts."""
+"""Thousandths per major unit; no currency has smaller units."""
 
 _COLON = re.compile(r"(?<![:\\]):(?=[A-Za-z_])")
 _SQLITE = "sqlite"
 _POSTGRESQL = "postgresql"
 _WRITTEN_BY_PEOPLE = frozenset({"postgresql", "postgres"})
-"""How people write PostgreSQL's address; SQLAlchemy takes the first for another driver."""
+"""Common schemes of PostgreSQL URLs, for which SQLAlchemy would load another driver or none."""
 _OUR_DRIVER = "postgresql+psycopg"
 _SUMMABLE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,3}0*)?", re.ASCII)
 
 
 class Ledger(NamedTuple):
-    """What a query gave."""
+    """Result of a ledger query."""
 
     entries: pd.DataFrame
-    """LEDGER_COLUMNS."""
+    """The entries, in LEDGER_COLUMNS."""
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     content: bytes
-    """The same as JSON lines."""
+    """The same rows as JSON lines."""
     private: str
-    """Why that must not be archived, or ""."""
+    """Why the content must not be archived, or ""."""
 
 
 def read_ledger(
@@ -81,9 +81,10 @@ def read_ledger(
     rules: Rules,
     rows_max: int | None = None,
 ) -> Ledger:
-    """The entries of a query, its rejects, and its counts; a file is read by `ledger_file`.
+    """Run the query of a ledger and return its entries, rejects and counts.
 
-    With `rows_max` the first rows only, to be looked at.
+    With `rows_max` only the first rows are read, for inspection. `ledger_file` reads ledgers in
+    files.
 
     Raises:
         ConfigurationError: the mapping names what no ledger has, or the address is not set.
@@ -118,19 +119,20 @@ def extract(
     amount: str = "",
     rows_max: int | None = None,
 ) -> tuple[RawTable, bytes]:
-    """The wanted columns of a query, and the JSON lines that they were read from.
+    """Return the wanted columns of a query, and the JSON lines that they were read from.
 
-    Their order does not depend on the database.
-    `amount` names the column whose total the database is asked for once more. With `rows_max` the
-    first rows are enough, and nothing is counted or summed.
+    The rows are sorted, so their order does not depend on the database. `amount` names the column
+    whose total is also computed by the database. With `rows_max` only the first rows are read, and
+    nothing is counted or summed.
 
     Raises:
-        ConfigurationError: the address is no database URL.
-        SourceUnreadableError: the ledger cannot be reached, or its answer is not to be trusted.
+        ConfigurationError: the address is not a database URL.
+        SourceUnreadableError: it cannot be read, its count or sum differs, or a column's type is
+            inexact.
     """
     url = _url(address)
     name, dialect = _name_of(url), url.get_backend_name()
-    # As reports show it: the database without the folder of this machine.
+    # As reports show it: without the database's folder on this machine.
     short = f"{url.host}/{url.database}" if url.host else Path(str(url.database)).name
     try:
         with _snapshot(url) as connection:
@@ -153,11 +155,11 @@ def extract(
 
 
 def _url(address: str) -> URL:
-    """The address with a driver that is there, however people write it.
+    """Parse the address and select an installed driver.
 
     Raises:
-        ConfigurationError: no URL, or of a database whose driver is not installed; the address is
-            not quoted, because it may hold a password.
+        ConfigurationError: not a URL, or its driver is not installed; the address is not quoted,
+            because it may hold a password.
     """
     try:
         url = make_url(address)
@@ -167,7 +169,7 @@ def _url(address: str) -> URL:
     except ImportError as error:
         msg = f"the ledger's database needs the Python package {error.name}, which is not installed"
         raise ConfigurationError(msg) from None
-    except (SQLAlchemyError, ValueError):  # a port that is no number is a ValueError
+    except (SQLAlchemyError, ValueError):  # a port that is not a number is a ValueError
         msg = "the ledger's address is not a database URL such as postgresql://host/books"
         raise ConfigurationError(msg) from None
     return url
@@ -180,7 +182,7 @@ def _name_of(url: URL) -> str:
 
 @contextmanager
 def _snapshot(url: URL) -> Iterator[Connection]:
-    """A connection that sees one state and cannot write."""
+    """Open a connection with a consistent snapshot that cannot write."""
     dialect = url.get_backend_name()
     if dialect == _SQLITE and not Path(url.database or "").is_file():
         msg = f"{_name_of(url)} does not exist; nothing was read"
@@ -209,27 +211,27 @@ def _snapshot(url: URL) -> Iterator[Connection]:
 
 
 def _statement(query: str) -> Any:
-    """The query as it stands; a colon in it is never a parameter."""
+    """Return the query as is; colons in it are escaped, as they never mark parameters."""
     return text(_COLON.sub(r"\\:", query))
 
 
 def _summed(connection: Connection, query: str, *, column: str) -> int:
-    """The total of its amounts by the database itself, in thousandths of a major unit."""
+    """Let the database sum the amounts, in thousandths of a major unit."""
     named = connection.dialect.identifier_preparer.quote_identifier(column)
     exact = f"cast({named} as numeric(38, 3)) * {THOUSANDTHS}"
-    if connection.dialect.name == _SQLITE:  # its numerics are binary fractions: summed as integers
+    if connection.dialect.name == _SQLITE:  # its numerics are floating point: summed as integers
         exact = f"cast(round({named} * {THOUSANDTHS}) as integer)"
     return int(_asked(connection, f"coalesce(sum({exact}), 0)", query))
 
 
 def _asked(connection: Connection, what: str, query: str) -> Any:
-    # The query is the merchant's own configuration; line ends keep a comment at its end apart.
+    # The query is the merchant's own configuration; the line break ends a trailing comment.
     asking = f"select {what} from (\n{query.rstrip().removesuffix(';')}\n) as counted"  # noqa: S608 - the merchant's own query
     return connection.execute(_statement(asking)).scalar_one()
 
 
 def _thousandths(cells: Iterable[Any]) -> int | None:
-    """The total of what was read; nothing where a cell is no amount, which is then a reject."""
+    """Sum the cells in thousandths; None if one is not an amount, which is rejected later."""
     total = 0
     for cell in cells:
         text = _text(cell)
@@ -242,7 +244,7 @@ def _thousandths(cells: Iterable[Any]) -> int | None:
 def _fetch(
     connection: Connection, query: str, *, name: str, rows_max: int | None
 ) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
-    """Names and rows of a query; with `rows_max` the first ones, of which more are not fetched."""
+    """Return names and rows of a query, only the first `rows_max` rows if that is given."""
     if rows_max is not None:
         connection = connection.execution_options(stream_results=True)
     fetched = connection.execute(_statement(query))
@@ -262,7 +264,7 @@ def _as_file(
     wanted: frozenset[str],
     dialect: str,
 ) -> tuple[RawTable, bytes]:
-    """The wanted columns as JSON lines, and as these are read."""
+    """Convert the rows to JSON lines, and return the table read from them and the bytes."""
     places = [index for index, column in enumerate(header) if column in wanted]
     names = [json.dumps(header[index], ensure_ascii=False) for index in places]
     kinds = [{type(row[index]) for row in rows} for index in places]
@@ -276,7 +278,7 @@ def _as_file(
     for texts, row in sorted(texts_of_rows, key=itemgetter(0)):
         cells = []
         for own, cell, at, numbers in zip(names, texts, places, exact, strict=True):
-            # NaN and infinity are no numbers of JSON: as texts they are a matter of their cell.
+            # NaN and infinity are not JSON numbers: they stay text, and their cells are rejected.
             is_number = type(row[at]) in numbers and cell[-1:].isdigit()
             cells.append(f"{own}: {cell if is_number else json.dumps(cell, ensure_ascii=False)}")
         lines.append(f"{{{', '.join(cells)}}}\n")
@@ -291,7 +293,7 @@ def _as_file(
         raw,
         name=name,
         header=header,
-        lines=raw.lines + 1,  # line 1 of a table is its header, wherever it is kept
+        lines=raw.lines + 1,  # line 1 of a table is its header, wherever that is
         bad_rows=tuple(replace(bad, line=bad.line + 1) for bad in raw.bad_rows),
         sha256=sha256,
         size_bytes=len(content),
@@ -309,7 +311,7 @@ def _refuse_inexact(kinds: set[type], *, column: str, name: str, dialect: str) -
 
 
 def _number_types(kinds: set[type]) -> set[type]:
-    """Types whose cells are exact numbers in major units."""
+    """Return the types whose cells are exact numbers in major units."""
     fractions = {kind for kind in kinds if kind.__name__ == "float"}
     return {Decimal, *fractions} | ({int} if fractions else set())
 

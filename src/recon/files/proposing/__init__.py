@@ -1,1 +1,1 @@
-"""Layouts proposed from samples: what only one reading fits is written down, all else is asked."""
+"""Propose layouts from sample files: what has a single reading is decided, the rest is asked."""

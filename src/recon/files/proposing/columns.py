@@ -1,6 +1,6 @@
-"""Which column of a sample is which of ours: by its name, then by what its cells can be.
+"""Map the columns of a sample to ours: first by name, then by what the cells can hold.
 
-What no column is known to be is the same in every row, left blank, or asked.
+A column of ours without a match is a constant, left blank, or asked for.
 """
 
 import re
@@ -34,25 +34,25 @@ from recon.model.terms import SourceKind
 from recon.privacy.shown_text import redacted
 
 _FIT_SHARE_MIN = 9
-"""Tenths of the filled cells that must be able to be what a column means."""
+"""Tenths of the filled cells that must fit the meaning of a column."""
 _WORDS_MAX = 30
-"""Different words of a column of words."""
+"""Maximum number of distinct terms in a column of terms."""
 _WORD_CHARACTERS_MAX = 50
 _OF_STATEMENT = frozenset({"statement_no", "from_date", "to_date"})
-"""Columns of ours that may share one of theirs: a day of entries may be a statement."""
+"""Our columns that may share one of theirs: one day's entries may form a statement."""
 _OF_ACCOUNT = ("merchant_id", "account_id")
 _SPARED = frozenset({"transaction_id", "reference_no", "opening", "closing"})
-"""Columns that many programs do not have: blank where no column is them, and said so."""
+"""Columns that many programs do not export: left blank, and reported, if there is no match."""
 _OF_A_LIST = {"query_result": "1"}
-"""What no portal says, for each row of its list is a payment that the gateway has."""
+"""Constants for what no portal exports: each row of its list is a payment the gateway has."""
 _CANDIDATES_MAX = 6
-"""Columns that a question names."""
+"""Maximum number of columns named in a question."""
 _SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK, SourceKind.LEDGER})
-"""Kinds whose amounts may stand in two columns."""
+"""Kinds of file whose amounts may be split into two columns."""
 _TABLES = ("columns", "debit", "sums", "clock", "constants", "currencies", "words")
 """Keys of a layout that are tables, as far as a draft fills them."""
 WRITING = ("decimal_sign", "thousands_sign", "minus", "currency_sign", "units", "decimals")
-"""Keys that say how an amount is written."""
+"""Keys that define how an amount is written."""
 _NO_WORD = "\x1f"
 _NOT_ZERO = frozenset("123456789")
 _CLOCK = re.compile(
@@ -60,7 +60,7 @@ _CLOCK = re.compile(
 )
 
 Units = list[int | None]
-"""Minor units of each row; 0 where an amount is blank, None where it cannot be read."""
+"""Minor units of each row; 0 for a blank amount, None for one that cannot be read."""
 
 
 class TheirColumn(NamedTuple):
@@ -68,48 +68,48 @@ class TheirColumn(NamedTuple):
 
     name: str
     words: str
-    """Its name, plain."""
+    """Its normalised name, see `plain_text`."""
     seen: Mapping[str, int]
-    """What stands in its filled cells -> the first line of it."""
+    """Text of each filled cell -> the first line that has it."""
     full: bool
     """No cell is blank."""
     all_differ: bool
-    """No two cells are alike, as those of a number that names a row."""
+    """No two cells are equal, as in a column of row ids."""
 
     @property
     def bare(self) -> str:
-        """Its words without the units behind them."""
+        """Its name without trailing units."""
         parts = self.words.split(" ")
         while len(parts) > 1 and parts[-1] in NAMES["units"]:
             parts.pop()
         return " ".join(parts)
 
     def all(self, of: Callable[[str], object]) -> bool:
-        """Whether nearly all cells are so: one bad row of a sample must not hide a column."""
+        """Return whether `of` holds for at least nine tenths, so one bad row hides no column."""
         return sum(bool(of(text)) for text in self.seen) * 10 >= len(self.seen) * _FIT_SHARE_MIN
 
     def is_named(self, names: frozenset[str]) -> bool:
-        """Whether its name is one of them, with or without a unit behind."""
+        """Return whether its name is one of these, with or without trailing units."""
         return self.words in names or self.bare in names
 
     @property
     def are_codes(self) -> bool:
-        """Whether it holds currencies."""
+        """Whether it holds currency codes."""
         return bool(self.seen) and self.all(lambda text: is_currency(text.upper()))
 
     def rank(self, column: TableColumn) -> int | None:
-        """How surely it is ours by its name, 0 the surest; None: its name is none."""
+        """Return how well its name fits our column, 0 being best; None if it does not."""
         names, others = names_of_column(column.name), STAND_INS.get(column.name, frozenset())
         if self.name == column.name:
             return 0
         if self.words in names:
             return 1
-        if self.bare in names:  # of two days each may be ours, also where one says its zone
+        if self.bare in names:  # either of two dates may be ours, even if one states its time zone
             return 1 if column.cell in {Cell.INSTANT, Grammar.DATE} else 2
         return 3 if self.bare in others and self.full and self.all_differ else None
 
     def fits(self, column: TableColumn) -> bool:
-        """Whether its cells can be what ours means."""
+        """Return whether its cells can hold what our column means."""
         if not self.seen or not (self.full or column.may_be_blank):
             return not self.seen and column.may_be_blank
         match column.cell:
@@ -127,27 +127,27 @@ class TheirColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A layout while its keys are decided; each step adds to it by what was decided before.
+    """A layout whose keys are being decided; each step builds on the previous ones.
 
-    It begins with what a person decided: that stays, and is asked no more.
+    It starts with the user's answers, which are kept and not asked again.
     """
 
     sample: Sample
     schema: TableSchema
     answers: Mapping[str, str]
-    """What a person decided: key of the layout -> text."""
+    """The user's answers: key of the layout -> text."""
     theirs: Mapping[str, TheirColumn]
     keys: dict[str, Any]
     questions: dict[str, str]
 
     def ask(self, key: str, question: str) -> None:
-        """Let a person decide a key, unless somebody did."""
+        """Add a question about a key, unless it has been answered."""
         if key not in self.answers:
             self.questions[key] = question
 
     @property
     def columns(self) -> dict[str, str]:
-        """Ours -> theirs."""
+        """Our column -> their column."""
         return self.keys["columns"]  # type: ignore[no-any-return]  # a layout is of any shape
 
     @property
@@ -156,46 +156,46 @@ class Draft:
         return not {"decimal_sign", "units", "currency_sign"} & self.questions.keys()
 
     def taken(self) -> set[str]:
-        """Their columns of which something is read."""
+        """Return their columns that are read in any way."""
         keys = self.keys
         mapped = {their for key in ("columns", "debit", "clock") for their in keys[key].values()}
         return mapped.union(*keys["sums"].values())
 
     def free(self, fits: Callable[[TheirColumn], object]) -> list[str]:
-        """Filled columns of which nothing is read yet."""
+        """Return their filled columns that are not read yet and fit."""
         taken = self.taken()
         return [
             n for n, their in self.theirs.items() if n not in taken and their.seen and fits(their)
         ]
 
     def seen(self, ours: str) -> Mapping[str, int]:
-        """What stands in the column that is ours -> the first line of it."""
+        """Return text -> first line of their column that is mapped to ours."""
         their = self.theirs.get(self.columns.get(ours, ""))
         return {} if their is None else their.seen
 
     def amount_columns(self) -> list[TableColumn]:
-        """Our columns of amounts that a column of the samples is."""
+        """Return our amount columns that have a match in the samples."""
         columns = self.schema.columns
         return [c for c in columns if c.cell is Cell.AMOUNT and c.name in self.columns]
 
     def layout(self) -> dict[str, Any]:
-        """Keys of the layout, as far as they are decided."""
+        """Return the keys of the layout decided so far."""
         columns = {ours: their for ours, their in self.columns.items() if ours != their}
         keys = self.keys | {"columns": columns}
         return {key: value for key, value in keys.items() if value or key not in _TABLES}
 
     def mapped(self, names: Iterable[str], **keys: Any) -> MappedColumns:
-        """Columns of ours as a night takes them by the layout so far, and by further keys."""
+        """Read our columns as a run would, with the layout so far and further keys."""
         wanted = {*names, "entry_type", "currency"}
         columns = (column for column in self.schema.columns if column.name in wanted)
         layout = self.layout() | {"constants": self._constants()} | keys
-        signs = layout.get("sign", {}).items()  # a word that no row has is not known yet
+        signs = layout.get("sign", {}).items()  # a term that no row has is not known yet
         layout["sign"] = {ours: sign | {"minus": sign["minus"] or _NO_WORD} for ours, sign in signs}
         schema = TableSchema(self.schema.kind, tuple(columns))
         return mapped_columns(self.sample.raw, schema=schema, layout=layout_of(layout))
 
     def read(self, their: str, *, rows: Any = None, **keys: Any) -> Units:
-        """Amounts of a column of theirs by itself, with any sign; `rows`: of all without."""
+        """Read a column of theirs as amounts of any sign, in all rows or only `rows`."""
         raw = self.sample.raw if rows is None else self.sample.raw.some(rows)
         layout = layout_of({key: self.keys[key] for key in WRITING if key in self.keys} | keys)
         code = self._constants().get("currency", "")
@@ -212,16 +212,16 @@ class Draft:
         return _units(texts, amounts, problems=problems)
 
     def _constants(self) -> dict[str, str]:
-        """What is known to stand in every row; an amount is read without its currency, too."""
+        """Return the constants; EUR stands in for a currency that is not known yet."""
         known = {"currency": "EUR"} | self.keys["constants"]
         return {name: text for name, text in known.items() if name not in self.columns}
 
 
 def layout_of(keys: Mapping[str, Any]) -> FileLayout:
-    """The layout of some keys.
+    """Validate these keys as a layout.
 
     Raises:
-        UsageError: an answer is none that its key can have.
+        UsageError: an answer is not valid for its key.
     """
     try:
         return FileLayout.model_validate(keys)
@@ -232,7 +232,7 @@ def layout_of(keys: Mapping[str, Any]) -> FileLayout:
 
 
 def units_of(mapped: MappedColumns, ours: str) -> Units:
-    """An amount of each row as it was read."""
+    """Return the amount of each row as it was read."""
     problems = mapped.problems.get(ours, {})
     return _units(mapped.cells[ours], mapped.amounts[ours], problems=problems)
 
@@ -247,17 +247,17 @@ def _units(texts: pa.Array, amounts: AmountColumn, *, problems: CellProblems) ->
 def draft_of(
     sample: Sample, *, schema: TableSchema, known: Mapping[str, str], answers: Mapping[str, str]
 ) -> Draft:
-    """A draft with the columns that names and cells tell; what more than one could be is asked.
+    """Return a draft with the columns found by name and content; ambiguous ones become questions.
 
-    `known`: merchant and account, as far as they are; `answers` holds what a person decided.
+    `known` holds merchant and account as far as known, `answers` those of the user.
 
     Raises:
-        UsageError: a person named a column that the samples do not have.
+        UsageError: an answer names a column that the samples do not have.
     """
     theirs = {}
     raw = sample.raw
     for name in raw.header:
-        if redacted(name) == name:  # else a person must not read it
+        if redacted(name) == name:  # otherwise the name must not be shown to the user
             texts = raw.columns[name].to_pylist()
             pairs = [pair for pair in zip(texts, raw.lines.tolist(), strict=True) if pair[0]]
             seen = dict(reversed(dict(reversed(pairs)).items()))
@@ -271,7 +271,7 @@ def draft_of(
     for key, question in sample.questions.items():
         draft.ask(key, question)
     _split(draft)
-    for ranks in ((0,), (1, 2, 3)):  # a name that is ours to the letter goes before any other
+    for ranks in ((0,), (1, 2, 3)):  # an exact match goes before any other
         _rank(draft, ranks)
     _nearby_currencies(draft)
     _ask_of_days(draft)
@@ -281,15 +281,15 @@ def draft_of(
 
 
 def listed(text: str, *, by: str = ",") -> tuple[str, ...]:
-    """The columns of an answer such as `gross,net` or `Commission + Markup`."""
+    """Split the columns of an answer such as `gross,net` or `Commission + Markup`."""
     return tuple(name.strip() for name in text.split(by) if name.strip())
 
 
 def _take_answer(draft: Draft, key: str, text: str) -> None:
-    """Put what a person decided where it belongs; `words.status.on hold` has no more points."""
+    """Apply an answer to the draft; in `words.status.on hold` only two dots separate."""
     table, _, rest = key.partition(".")
     if table in {"skip", "sign", "lines"}:
-        return  # by those who look for them
+        return  # handled where these keys are decided
     if not rest:
         yes_or_no = {"true": True, "false": False}.get(text, text)
         draft.keys[key] = listed(text) if key == "turned" else yes_or_no
@@ -319,9 +319,9 @@ def _take_answer(draft: Draft, key: str, text: str) -> None:
 
 
 def _split(draft: Draft) -> None:
-    """Amounts that stand in two columns, `Gross Debit` and `Gross Credit`, or Soll and Haben.
+    """Find amounts split into two columns, such as `Gross Debit` and `Gross Credit`.
 
-    Who decided for one side of them decided for both.
+    An answer for one of the two sides decides both.
     """
     for column in draft.schema.columns if draft.schema.kind in _SIGNED else ():
         own = "" if column.name == "amount" else f"{column.name} "
@@ -338,14 +338,14 @@ def _split(draft: Draft) -> None:
             continue
         sides = [of[0] for of in named]
         if all(side.full and all({*text} & _NOT_ZERO for text in side.seen) for side in sides):
-            continue  # numbers of two accounts
+            continue  # the columns hold amounts of two accounts
         names = [side.name for side in sides]
         if draft.columns.get(column.name, names[0]) in names:
             draft.keys["debit"][column.name], draft.columns[column.name] = names
 
 
 def _rank(draft: Draft, ranks: tuple[int, ...]) -> None:
-    """Take the columns of a rank; a required one of ours chooses first."""
+    """Map the columns whose names have one of these ranks; our required columns choose first."""
     for column in sorted(draft.schema.columns, key=lambda column: not column.required):
         if column.name in {*draft.columns, *draft.keys["sums"]}:
             continue
@@ -363,7 +363,7 @@ def _rank(draft: Draft, ranks: tuple[int, ...]) -> None:
 
 
 def _currency_of(name: str, *, header: Iterable[str]) -> str:
-    """The currency of the same object, `amount.currency` of `amount.value`; "" where none is."""
+    """Return the currency column of a value, `amount.currency` of `amount.value`, or ""."""
     whole, point, part = name.rpartition(".")
     if not point or plain_text(part) not in NAMES["values"]:
         return ""
@@ -374,10 +374,10 @@ def _currency_of(name: str, *, header: Iterable[str]) -> str:
 
 
 def _nearby_currencies(draft: Draft) -> None:
-    """The key `currencies`: an amount with a currency of its own, which must be that of its row.
+    """Decide the key `currencies`: amounts with a currency column, to be equal to the row's.
 
-    Of amounts that are objects the currency of the first is that of the row. Beside an amount of a
-    settled row a column may be named as it is, `Fee Currency`.
+    If amounts are objects, the currency of the first one is the row's. In settlement files a column
+    may be named after its amount, such as `Fee Currency`.
     """
     own = draft.keys["currencies"]
     for column in draft.amount_columns():
@@ -401,10 +401,10 @@ def _either(names: Iterable[str]) -> str:
 
 
 def _ask_of_days(draft: Draft) -> None:
-    """A column that is only named a date may be another day than ours, where there are others.
+    """Ask about a column that is only called a date if there are other date columns.
 
-    So may the day of a settled row, such as its booking: ours is that of the batch. The time of
-    day may stand in a column of its own.
+    The same goes for a date of a settled row, such as its booking: ours is that of the batch. The
+    time of day may be in a column of its own.
     """
     taken = set(draft.columns.values())
     filled = [their for their in draft.theirs.values() if their.seen]
@@ -424,7 +424,7 @@ def _ask_of_days(draft: Draft) -> None:
 
 
 def _place_account(draft: Draft, *, known: Mapping[str, str]) -> None:
-    """Merchant and account are what the caller knows, unless a column says the same."""
+    """Use the caller's merchant and account, unless a column holds the same."""
     for name in (name for name in _OF_ACCOUNT if name in draft.schema.names):
         their, given = draft.columns.get(name, name), known.get(name, "")
         sure = f"columns.{name}" in draft.answers or their == name
@@ -439,7 +439,7 @@ def _place_account(draft: Draft, *, known: Mapping[str, str]) -> None:
 
 
 def _fill_required(draft: Draft) -> None:
-    """What every row must have and no column is known to be."""
+    """Decide or ask for every required column that has no match."""
     constants = draft.keys["constants"]
     decided = {*draft.columns, *draft.keys["sums"], *constants, *_OF_ACCOUNT}
     decided |= {"net"} if "net" in draft.keys else set()
@@ -472,10 +472,10 @@ def _fill_required(draft: Draft) -> None:
 
 
 def _candidates(draft: Draft, column: TableColumn) -> str:
-    """Columns of which no required one is read yet, and whose cells could be this one."""
+    """Return the unused columns, as text, whose cells could be this required one."""
     needed = {draft.columns.get(name, "") for name in draft.schema.required}
     taken = draft.taken() - {*draft.columns.values()} | needed
-    if column.cell is not Cell.AMOUNT:  # what is read as money names and states nothing
+    if column.cell is not Cell.AMOUNT:  # columns read as amounts cannot also be names or states
         taken |= {draft.columns[each.name] for each in draft.amount_columns()}
     free = [
         their
@@ -488,7 +488,7 @@ def _candidates(draft: Draft, column: TableColumn) -> str:
 
 
 def _currency_of_names(draft: Draft) -> None:
-    """What names of amounts tell, `Betrag (EUR)`, or the signs beside them; or a question."""
+    """Take the currency from column names, `Betrag (EUR)`, or from signs at the amounts, or ask."""
     names = [draft.columns[column.name] for column in draft.amount_columns()]
     codes = {part for name in names for part in re.findall(r"\b[A-Z]{3}\b", name)}
     neighbours = nearby_currency(text for name in names for text in draft.theirs[name].seen)

@@ -1,8 +1,8 @@
-"""A layout for files like some samples: its keys, what must be asked, what no column is.
+"""Propose a layout for files like the samples: its keys, open questions and unused columns.
 
-Every way to write words, amounts and times is tried by the night's own readers, so that what fits
-here is what a night will read; two ways that give the same values everywhere are one. Which way
-money goes, gross, fee and net of a row prove, and the sum of a batch that a payout ends. What
+Every way to write terms, amounts and times is tried with the readers that a run uses, so what fits
+here is what a run will read; two ways that give the same values everywhere count as one. Signs are
+proven by gross, fee and net of each row, and by the sum of a batch that ends with a payout. What
 nothing proves is asked.
 """
 
@@ -55,16 +55,16 @@ _FIRST = ("files", "delimiter", "quote", "encoding", "preamble", "columns", "con
 
 
 class Proposal(NamedTuple):
-    """What samples say of their layout."""
+    """The layout found in the samples."""
 
     layout: dict[str, Any]
-    """Keys of a layout, as far as they are decided."""
+    """The keys of the layout decided so far."""
     questions: dict[str, str]
-    """Key -> what a person decides, with the row that shows why."""
+    """Key -> question for the user, with the row that shows why."""
     blank: tuple[str, ...]
-    """Our columns that no column of the samples is; they are blank in every row."""
+    """Our columns without a match in the samples; they are blank in every row."""
     not_read: tuple[str, ...]
-    """Their columns of which nothing is read."""
+    """Their columns that are not read."""
 
 
 def proposal_of(
@@ -74,17 +74,17 @@ def proposal_of(
     constants: Mapping[str, str],
     answers: Mapping[str, str],
 ) -> Proposal:
-    """The layout of files like these.
+    """Propose the layout of files like these.
 
     Args:
         files: Samples of one layout.
-        schema: What a night reads of them.
+        schema: The columns that a run reads from them.
         constants: Merchant and account, where they are known.
-        answers: What a person decided: key of the layout -> text.
+        answers: The user's answers: key of the layout -> text.
 
     Raises:
-        SourceUnreadableError: one of them is no table with a header, or they differ in it.
-        UsageError: an answer is none that its key can have.
+        SourceUnreadableError: one is not a table with a header, or their headers differ.
+        UsageError: an answer is not valid for its key.
     """
     known = frozenset().union(*map(names_of_column, schema.names))
     sample = sample_of(files, known=known, answers=answers)
@@ -106,13 +106,13 @@ def proposal_of(
 
 
 def pattern_of(names: list[str]) -> str:
-    """Which names are of the layout: what is a number in them may be another one."""
+    """Return the file name pattern of the layout: numbers in the names become wildcards."""
     patterns = {_DIGITS.sub("*", re.sub(r"[*?\[\]]", "?", name)) for name in names}
     return min(patterns, key=len) if len(patterns) == 1 else f"*.{names[0].rpartition('.')[2]}"
 
 
 def layout_text(proposal: Proposal, *, table: str, files: str) -> str:
-    """The table of a layout; `table` is its header with brackets, `files` the pattern or ""."""
+    """Return the layout as TOML; `table` is its header with brackets, `files` the pattern or ""."""
     keys: dict[str, Any] = ({"files": files} if files else {}) | proposal.layout
     notes = {
         "blank in every row, for no column is it": proposal.blank,
@@ -124,7 +124,7 @@ def layout_text(proposal: Proposal, *, table: str, files: str) -> str:
 
 
 def table_lines(keys: Mapping[str, Any]) -> list[str]:
-    """Keys of a table, as TOML writes them."""
+    """Return the keys of a table as TOML lines."""
     return [f"{_key(key)} = {_value(value)}" for key, value in keys.items()]
 
 
@@ -145,27 +145,27 @@ def _key(text: str) -> str:
 
 
 _SAMPLED_MAX = 2_000
-"""Different cells that are tried in every way."""
+"""Maximum number of distinct cells that are tried in every way."""
 _MARKS_SHOWN_MAX = 3
-"""Currencies beside amounts of which a question shows a line."""
+"""Maximum number of currency signs of which a question shows a line."""
 _ZONES = {"utc": "UTC", "gmt": "UTC"}
 _OF_ROW = ("gross", "fee", "net")
 _CHOICES: tuple[tuple[str, ...], ...] = (
     *((), ("gross", "net"), ("gross",), ("net",), ("fee",), ("gross", "fee"), ("fee", "net")),
     _OF_ROW,
 )
-"""Columns of a row whose sign may differ from ours, the plainest first."""
+"""Columns of a row whose sign may differ from ours, the simplest choice first."""
 _WAYS = {kind: way for kind, way in DIRECTIONS.items() if kind in SETTLED_TYPES} | {"payout": 1}
 """Entry type of a settled row -> the sign of its net; adjustments have either."""
 _EITHER_WAY = frozenset({"reserve", "payout"})
 _MINUS_WORDS = NAMES["debits"] | NAMES["signs_minus"]
 _PLUS_WORDS = NAMES["credits"] | NAMES["signs_plus"]
 _PROVEN_BY_ROWS = 2
-"""Rows that are enough; one may come to it by chance."""
+"""Number of rows that are proof enough; a single one may fit by chance."""
 
 
 def _decide_keys(draft: Draft) -> None:
-    """All that the cells decide, each key by those before it."""
+    """Decide everything that the cells show, in order: each key uses those before it."""
     _decide_words(draft)
     _decide_amounts(draft)
     _decide_sign(draft)
@@ -179,9 +179,9 @@ def _decide_keys(draft: Draft) -> None:
 
 
 def _decide_words(draft: Draft) -> None:
-    """The key `words`: of columns that hold some words, and of currencies in small letters.
+    """Decide the key `words`: for columns of terms, and for currencies in lower case.
 
-    A word that could mean several things is asked.
+    A term that could mean several things is asked.
     """
     words = draft.keys["words"]
     for column in draft.schema.columns:
@@ -200,14 +200,14 @@ def _decide_words(draft: Draft) -> None:
             shown = f".{word}" if redacted(word) == word else ""
             which = ", ".join(sorted(ours))
             draft.ask(f"words.{column.name}{shown}", f"line {line}: which of {which} is it?")
-    # What is no currency stays a row that a night refuses.
+    # Anything that is not a currency stays, and its row is rejected by a run.
     codes = {text for text in draft.seen("currency") if is_currency(text.upper())}
     if any(code.upper() != code for code in codes):
         words["currency"] = {code: code.upper() for code in sorted(codes)}
 
 
 def _decide_amounts(draft: Draft) -> None:
-    """The keys of decimal sign, thousands, minus, units, and whether decimals may lack."""
+    """Decide decimal and thousands sign, minus and units, and whether decimals may be missing."""
     debits = [*draft.keys["debit"].values()]
     names = [draft.columns[column.name] for column in draft.amount_columns()]
     names += [*debits, *chain.from_iterable(draft.keys["sums"].values())]
@@ -260,7 +260,7 @@ def _decide_amounts(draft: Draft) -> None:
 
 
 def _unlike(draft: Draft, names: Sequence[str]) -> Any:
-    """Rows of which no two write their amounts alike, but for the digits."""
+    """Return the rows that differ in how their amounts are written, ignoring the digits."""
     raw = draft.sample.raw
     columns = [raw.columns[name].to_pylist() for name in names]
     columns = [[re.sub("[1-9]", "9", text) for text in texts] for texts in columns]
@@ -278,7 +278,7 @@ def _ask_of_amounts(
     *,
     cells: Sequence[tuple[str, Any]],
 ) -> None:
-    """Show the first cell that two ways read as two amounts."""
+    """Ask about the first cell that two ways read as different amounts."""
     first, second = [*readings][:2]
     at = next(at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
     name, row = cells[at]
@@ -299,13 +299,13 @@ def _ask_of_amounts(
 
 
 def _other_than_standard(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what differs from what a layout means without the key."""
+    """Return only the keys that differ from the defaults of a layout."""
     standard = FileLayout()
     return {key: text for key, text in keys.items() if text != getattr(standard, key)}
 
 
 def _decide_times(draft: Draft) -> None:
-    """The keys `times` and `zone`; a column that need not be there is left where it differs."""
+    """Decide the keys `times` and `zone`; optional columns written otherwise are dropped."""
     instants, dates = (
         [c for c in draft.schema.columns if c.cell is cell and c.name in draft.columns]
         for cell in (Cell.INSTANT, Grammar.DATE)
@@ -327,8 +327,8 @@ def _decide_times(draft: Draft) -> None:
         times: [_moment(text, times=times, dates=bool(dates)) for text in examples]
         for times in (patterns if given is None else [given])
     }
-    # Orders by which all of a sample is alike, such as that of 11/11/2026, are two: the next day
-    # they differ.
+    # Two orders that read the whole sample alike, as for 11/11/2026, are still two: they would
+    # differ the next day.
     most = max(len(values) - values.count(None) for values in readings.values())
     best = [t for t, values in readings.items() if len(values) - values.count(None) == most]
     if examples and not most:
@@ -366,7 +366,7 @@ def _decide_times(draft: Draft) -> None:
 
 
 def _moment(text: str, *, times: str, dates: bool) -> str | None:
-    """The moment in the standard form, if the calendar has it."""
+    """Return the time in standard form, or None if it is not a valid one."""
     standard = standard_time(text, times=times) if times else text
     if not times and (not ISO_TIME.fullmatch(text) or (dates and len(text) > len("2026-11-20"))):
         return None
@@ -377,12 +377,12 @@ def _moment(text: str, *, times: str, dates: bool) -> str | None:
 
 
 def _decide_sign(draft: Draft) -> None:
-    """The key `sign`: amounts without a sign have it in a column of S and H, or Af and Bij.
+    """Decide the key `sign`: amounts without a sign have it in a column of S and H, or Af and Bij.
 
-    Of books and banks there is one such column of one amount; of settled rows a person says it.
+    For ledgers and banks it is one such column for one amount; for settled rows the user decides.
 
     Raises:
-        UsageError: a column that a person named has no words of signs that are known.
+        UsageError: a column in an answer has no known terms for signs.
     """
     found: dict[str, dict[str, str]] = {}
     for their in draft.theirs.values():
@@ -405,7 +405,7 @@ def _decide_sign(draft: Draft) -> None:
     signs = {ours: found[name] for ours, name in named.items() if name}
     if not named and len(found) == 1 and "amount" in draft.columns:
         (sides,) = found.values()
-        # Of a bank what is added may bear no word; of books both sides bear one.
+        # A bank may leave credits without a term; a ledger has a term for both sides.
         of_books = kind is SourceKind.LEDGER and "amount" not in draft.keys["debit"]
         if of_books or (kind is SourceKind.BANK and sides["minus"]):
             signs = {"amount": sides}
@@ -420,7 +420,7 @@ def _decide_sign(draft: Draft) -> None:
             "none)?",
         )
     for ours, sign in signs.items() if kind is not SourceKind.BANK else ():
-        # A sample of captures alone shows one side; the other one's word must be known at night.
+        # A sample with only captures shows one side, but a run must know the other side's term too.
         for side, other in (("plus", "minus"), ("minus", "plus")):
             if not sign[side]:
                 ask = f"column {sign['column']!r} says {sign[other]!r} in every row"
@@ -433,10 +433,10 @@ def _decide_sign(draft: Draft) -> None:
 
 
 def _settled(draft: Draft, **keys: Any) -> pd.DataFrame:
-    """Line, kind, batch, gross, fee and net of the rows whose amounts can be read.
+    """Return line, kind, batch, gross, fee and net of the rows whose amounts can be read.
 
-    By the layout so far, and by further keys. Amounts are objects: a sum may pass what 64 bits
-    hold.
+    Reads by the layout so far and further keys. Amounts are Python objects, as a sum may exceed 64
+    bits.
     """
     mapped = draft.mapped((*_OF_ROW, "batch_id"), **keys)
     rows = pd.DataFrame({name: units_of(mapped, name) for name in _OF_ROW}, dtype=object)
@@ -450,7 +450,7 @@ def _settled(draft: Draft, **keys: Any) -> pd.DataFrame:
 
 
 def _decide_fee(draft: Draft) -> None:
-    """The key `sums`: what all columns come to that are named as parts of a fee, if rows say so."""
+    """Decide the key `sums`: all columns named like parts of a fee, if the rows prove it."""
     fee, sums = draft.columns.get("fee", ""), draft.keys["sums"]
     parts = draft.free(lambda of: of.is_named(NAMES["fee_parts"]) and of.all(looks_like_amount))
     if not parts or "net" not in draft.columns or {"columns.fee", "sums.fee"} & {*draft.answers}:
@@ -469,10 +469,10 @@ def _decide_fee(draft: Draft) -> None:
 
 
 def _decide_turned(draft: Draft) -> None:
-    """The keys `turned` and `turned_rows` of a settlement: signs that are not as ours.
+    """Decide the keys `turned` and `turned_rows` of a settlement: signs that differ from ours.
 
-    Gross, fee and net prove which of them differ; the sums of batches that a payout ends, which
-    rows are the wrong way round as a whole. What neither proves, and is not as ours, is asked.
+    Gross, fee and net prove which of them differ; the sums of batches that end with a payout prove
+    which rows are reversed as a whole. What neither proves, and differs from ours, is asked.
     """
     has_net = "net" not in draft.keys
     if not {*draft.columns, *draft.keys["sums"], *draft.keys} >= {*_OF_ROW}:
@@ -486,14 +486,14 @@ def _decide_turned(draft: Draft) -> None:
     turned = draft.keys.get("turned_rows", {})
     doubted: dict[str, int] = {}
     for kind in [kind for kind in dict.fromkeys(rows["kind"]) if kind in _WAYS.keys() - turned]:
-        # The fewest columns by which they add up, the right way before.
+        # The fewest columns that make the rows add up, preferring the usual direction.
         ways = {}
         for each in _CHOICES if has_net else _CHOICES[:1]:
             own = _settled(draft, turned_rows={kind: each})
             own = own[own["kind"] == kind]
             wrong = own["line"][(own["net"] * _WAYS[kind] < 0).astype(bool)]
-            # Refunds and fees are given back now and then; of reserves and payouts either way is
-            # common.
+            # Refunds and fees are occasionally given back; reserves and payouts often go either
+            # way.
             rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(own)
             line = 0 if rare or not len(wrong) else int(wrong.iloc[0])
             ways[each] = (int(own["fits"].sum()), not each or not line, line)
@@ -502,7 +502,7 @@ def _decide_turned(draft: Draft) -> None:
             doubted[kind] = line
     proven = _proven_by_batches(_settled(draft, turned_rows=turned), [*doubted])
     for kind, line in sorted(doubted.items(), key=lambda each: each[1]):
-        # The same rows the other way round; a fee that is always 0 stays as it is.
+        # The same rows reversed; a fee that is always 0 is left out.
         has_fee = bool((rows["fee"][rows["kind"] == kind] != 0).any())
         names = {"gross", *(["fee"] * has_fee), *(["net"] * has_net)} ^ set(turned[kind])
         whole = tuple(name for name in _OF_ROW if name in names)
@@ -522,7 +522,7 @@ def _decide_turned(draft: Draft) -> None:
 
 
 def _proven_by_batches(rows: pd.DataFrame, doubted: Sequence[str]) -> dict[str, bool]:
-    """Kind in doubt -> whether its rows are the other way round, where sums of batches say it."""
+    """Return kind -> whether its rows are reversed, where the sums of batches prove it."""
     nets = rows.pivot_table("net", "batch", "kind", aggfunc="sum", fill_value=0)
     if "payout" not in nets or len(nets.columns) == 1:
         return {}
@@ -539,11 +539,11 @@ def _proven_by_batches(rows: pd.DataFrame, doubted: Sequence[str]) -> dict[str, 
 
 
 def _decide_captures(draft: Draft) -> None:
-    """The key `captures` of books with signs or two sides: that by which no entry is refused."""
+    """Decide the key `captures` of a ledger with signs or sides, so that no entry is rejected."""
     if draft.schema.kind is not SourceKind.LEDGER or "amount" not in draft.columns:
         return
     if {"columns.entry_type", "constants.entry_type"} & draft.questions.keys():
-        return  # what an entry is says more than somebody who is asked of its side
+        return  # the entry type decides more than an answer about the side would
     read = {side: draft.mapped(["amount"], captures=side) for side in ("plus", "minus")}
     plus, minus = ({*mapped.problems.get("amount", ())} for mapped in read.values())
     lines = {
@@ -569,9 +569,9 @@ def _decide_captures(draft: Draft) -> None:
 
 
 def _decide_trailer(draft: Draft) -> None:
-    """The key `trailer`: its word, which cells are the count and the sum of the first sample.
+    """Decide the key `trailer`: its term, and which cells are count and sum of the first sample.
 
-    No sum is held of workbooks, of a bank (its opening and closing prove it), of two currencies.
+    No sum is used for workbooks, for bank files (their balances prove them) and for two currencies.
     """
     sample, column = draft.sample, draft.columns.get("amount", "")
     if not sample.trailer:

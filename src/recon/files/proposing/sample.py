@@ -1,9 +1,8 @@
-"""Samples as one table: encoding, separators, header are found, a night's readers do the rest.
+"""Load samples as one table: find encoding, separators and header, then use a run's readers.
 
-Rows that are no records (subtotals, headings, balances, item lines under an order) are taken out
-before columns are ranked, for one of them leaves a cell blank that every record fills. A term is
-believed where that holds of each of its rows; item lines where two of them show it. What else could
-be one is asked.
+Rows that are not records (subtotals, headings, balances, item lines of an order) are removed before
+columns are ranked, because they leave cells blank that every record fills. A term marks such rows
+if that holds for each of its rows; item lines need two rows. Other candidates are asked.
 """
 
 import csv
@@ -29,48 +28,48 @@ from recon.model.errors import SourceUnreadableError
 from recon.privacy.shown_text import redacted
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
-"""One sample; a layout needs no more of a file."""
+"""Maximum size of a sample; a layout needs no more."""
 SAMPLE_ROWS_MAX = 5_000
-"""Rows of one sample that are looked at; the check behind the proposal reads all."""
+"""Maximum number of rows of a sample that are used; the check after the proposal reads all."""
 PREAMBLE_MAX = 40
-"""Lines before a header."""
+"""Maximum number of lines before a header."""
 COLUMNS_MIN = 3
 HEADER_NAMES_MIN = 2
-"""Names of a line that must be known before it is taken for a header."""
+"""Minimum number of known names in a line that is taken for a header."""
 NONE = "none"
-"""The answer that rows are records after all."""
+"""The answer that these rows are records after all."""
 _SHORTENED = r"\A[0-9](?:[.,][0-9]+)?E\+[0-9]+\z"
 _ENCODINGS = {
     name: CODECS[name] for name in ("windows-1252", "iso-8859-15", "windows-1250", "iso-8859-1")
 }
-"""What is tried, the preferred one first -> as libraries name it."""
+"""Encodings to try, the preferred one first -> name of the Python codec."""
 _TERMS = NAMES["no_records"] | NAMES["totals"]
 _BETWEEN_WORDS = " + "
-"""Between the words of an answer."""
+"""Separator of the terms in an answer."""
 _LINES_MIN = 2
 
 
 class Sample(NamedTuple):
-    """Files of one layout as cells, and the keys of it that their bytes decide."""
+    """Files of one layout as cells, and the keys that their bytes decide."""
 
     raw: RawTable
     keys: dict[str, Any]
     questions: dict[str, str]
     trailer: tuple[str, ...] = ()
-    """The cells of a last record of the first file that is a total."""
+    """The cells of the first file's last record, if that is a total."""
     typed: bool = False
-    """Its cells may be dates and numbers, not text."""
+    """The cells may be dates and numbers instead of text."""
     first_rows: int = 0
-    """The rows of the first file, whose trailer it is."""
+    """Number of rows of the first file, to which the trailer refers."""
 
 
 def sample_of(
     files: Sequence[FileBytes], *, known: frozenset[str], answers: Mapping[str, str]
 ) -> Sample:
-    """Files as cells; `known` are the plain words of the names that a header may have.
+    """Read the samples as cells; `known` are the normalised names that a header may have.
 
     Raises:
-        SourceUnreadableError: one is no table, has no line that is a header, or another one.
+        SourceUnreadableError: one is not a table, has no header line, or a different one.
     """
     named = frozenset(_named_by(answers))
     keys: dict[str, Any] = {}
@@ -114,7 +113,7 @@ def sample_of(
 
 
 def _named_by(answers: Mapping[str, str]) -> list[str]:
-    """Columns that a person named: a header in another script has no name that is known."""
+    """Return the columns named in answers: a header in another script has no known names."""
     naming = {"columns", "debit", "clock", "sums"}
     given = (text for key, text in answers.items() if key.partition(".")[0] in naming)
     return [name.strip() for text in given for name in text.split(" + ")]
@@ -147,7 +146,7 @@ def _refuse_shortened(raw: RawTable, *, known: frozenset[str]) -> None:
 def _table(
     file: FileBytes, *, keys: Mapping[str, Any], last: tuple[str, ...]
 ) -> tuple[RawTable, tuple[str, ...]]:
-    """The rows of a file without a last one that is a total, and the cells of that."""
+    """Return the rows of a file without a last one that is a total, and that one's cells."""
     ended = {"trailer": total} if (total := total_of(last)) else {}
     raw = raw_of(file, wanted=EveryColumn(), layout=FileLayout.model_validate({**keys, **ended}))
     if raw.bad_rows and not len(raw.lines):
@@ -161,7 +160,7 @@ def _table(
 
 
 def total_of(cells: Sequence[str]) -> dict[str, Any]:
-    """Word and place of a record that is a total by its first cell with content; else nothing."""
+    """Return term and place of a record whose first filled cell marks a total; else {}."""
     at, word = next(((at, cell) for at, cell in enumerate(cells, start=1) if cell), (0, ""))
     if plain_text(word) not in NAMES["totals"]:
         return {}
@@ -169,9 +168,9 @@ def total_of(cells: Sequence[str]) -> dict[str, Any]:
 
 
 def _decoded(files: Sequence[FileBytes], *, encoding: str) -> dict[str, list[str]]:
-    """Encoding -> text of each file, of all encodings that they may be in; the same only once.
+    """Return encoding -> text of each file, for every encoding that fits; equal texts only once.
 
-    Those of other scripts read every byte as some letter: only a person can say which it is.
+    Single-byte encodings of other scripts decode any byte: only the user can choose one.
     """
     first = files[0].content
     wide = first.startswith((b"\xff\xfe", b"\xfe\xff"))
@@ -184,7 +183,7 @@ def _decoded(files: Sequence[FileBytes], *, encoding: str) -> dict[str, list[str
             texts = [file.content.decode(codec).removeprefix("\ufeff") for file in files]
         except UnicodeError:
             continue
-        # Control characters above ASCII are in no export: it is another encoding.
+        # C1 control characters occur in no export: it is another encoding.
         odd = len(tried) > 1 and any("\x80" <= c <= "\x9f" for text in texts for c in text)
         if not odd and texts not in found.values():
             found[name] = texts
@@ -204,7 +203,7 @@ def _shape(
     known: frozenset[str],
     named: frozenset[str],
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The keys by which a header has most known names and most rows can be read; what is asked."""
+    """Return the keys that give most known names and fewest bad rows, and the open questions."""
     found: dict[str, list[tuple[str, int]]] = {}
     most = HEADER_NAMES_MIN
     for encoding, texts in read.items():
@@ -228,7 +227,7 @@ def _shape(
         codec = best.encoding if best else ""
         encoding = next((each for each in found if _ENCODINGS[each] == codec), encoding)
     text = "".join(read[encoding])
-    # Apostrophes may quote cells only where no double quote stands.
+    # Apostrophes are tried as quotes only if there are no double quotes.
     quotes = [{"quote": "'"}, {}] if '"' not in text and "'" in text else [{}]
     ways: list[dict[str, Any]] = [
         {"delimiter": delimiter, "encoding": encoding, **quote}
@@ -238,7 +237,7 @@ def _shape(
     ]
 
     def lost(keys: Mapping[str, Any]) -> tuple[bool, int]:
-        """Whether the files cannot be read so at all, and how many of their rows."""
+        """Return whether the files cannot be read at all, and otherwise the number of bad rows."""
         layout = FileLayout.model_validate(keys)
         try:
             return False, sum(len(csv_table(f, wanted=(), layout=layout).bad_rows) for f in files)
@@ -254,9 +253,9 @@ def _shape(
 
 
 def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str]) -> int:
-    """How many names of a line are known; 0 of what repeats one of them or holds a number.
+    """Count the known names of a line; 0 if one repeats or a cell is a number.
 
-    The last word of a name is often a currency, a zone or a unit.
+    The last word of a name is often a currency, a time zone or a unit.
     """
     filled = [name for cell in cells if (name := plain_text(cell))]
     hits = [cell.strip() for cell in cells if cell.strip() in named]
@@ -269,9 +268,9 @@ def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str])
 
 
 def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, str]) -> Sample:
-    """The records of a sample, with the keys `skip` and `lines` and what is asked of them.
+    """Return the records of a sample, with the keys `skip` and `lines` and their questions.
 
-    `orders`: each record is one, so that there may be item lines under it.
+    `orders`: each record is an order, so item lines may follow it.
     """
     raw, keys, questions = sample.raw, dict(sample.keys), dict(sample.questions)
     given = {
@@ -297,7 +296,7 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
         questions[f"skip.{column}"] = f"{ask} ({redacted(_BETWEEN_WORDS.join(words))}, or {NONE})"
     if rules := [{"column": name, "words": words} for name, words in given.items() if words]:
         keys["skip"] = rules
-    records.sort(key=itemgetter(0))  # samples have lines of one number
+    records.sort(key=itemgetter(0))  # samples have lines of the same number
     items = _items(records, answers=answers, keys=keys, questions=questions) if orders else set()
     kept = np.isin(places, [at for at, _, _ in records if at not in items])
     first_rows = int(kept[: sample.first_rows].sum())
@@ -305,7 +304,7 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
 
 
 def _term_of(cells: Mapping[str, str], *, given: Mapping[str, list[str]]) -> tuple[str, str] | None:
-    """Column and word that say that a row is no record, as a rule; `*`: more stands behind it."""
+    """Return column and term that mark a row as no record, or None; `*` if more text follows."""
     for column, words in given.items():
         cell = pa.array([cells.get(column, "")], pa.large_string())
         if word := next((word for word in words if equals(cell, word=word)[0]), ""):
@@ -327,9 +326,9 @@ def _items(
     keys: dict[str, Any],
     questions: dict[str, str],
 ) -> set[int]:
-    """Places of rows under the order that they name: the key `lines`.
+    """Return the places of rows that are items of the order they name, and set the key `lines`.
 
-    A column that is blank in all of them and in no first line tells them; else it is asked.
+    A column that is blank in exactly these rows identifies them; otherwise it is asked.
     """
     column, first = answers.get("lines.column", ""), answers.get("lines.first", "")
     if column == NONE or not records:

@@ -1,6 +1,6 @@
-"""How people write amounts and times: whether a cell may be one, and the ways it may be written in.
+"""Ways to write amounts and times: whether a cell may be one, and the candidate patterns.
 
-Which of the ways is meant, the night's own readers say, to which all cells are given in each.
+Which of the candidates is right is decided by reading all cells with a run's readers.
 """
 
 import re
@@ -23,14 +23,14 @@ AMOUNT_WAYS: tuple[dict[str, str], ...] = tuple(
     )
     if decimal != thousands
 )
-"""Ways to write an amount, the plainest first: of those that read the same the first is taken."""
+"""Ways to write an amount, the simplest first; of equivalent ways the first is used."""
 _MARK = (
     "[A-Z]{0,2}[$\u20ac\u00a3\u00a5\u20a9\u20b9\u20bd\u20ba\u20b4\u20aa\u0e3f]"
     "|[A-Z]{3}|z\u0142|kr|K\u010d|Ft"
 )
-"""How people write a currency beside an amount."""
+"""Currency signs and codes written next to an amount."""
 _MARKS_OF = {"\u20ac": "EUR", "\u00a3": "GBP", "z\u0142": "PLN", "K\u010d": "CZK", "Ft": "HUF"}
-"""Those that are of one currency alone."""
+"""Signs that belong to a single currency."""
 _AMOUNT = re.compile(
     rf"[-\u2212(]?(?:(?P<before>{_MARK})[ \u00a0\u202f]?)?[-\u2212(]?"
     rf"[0-9][0-9.,'\u2019 \u00a0\u202f]*[-\u2212)]?(?P<behind>{_MARK})?\)?[-\u2212]?"
@@ -44,7 +44,7 @@ _WRITTEN = re.compile(
     r"(?P<p> ?[AaPp][Mm])?)?(?P<z> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?"
 )
 _COMPACT = {8: ("%Y%m%d", "%d%m%Y"), 12: ("%Y%m%d%H%M",), 14: ("%Y%m%d%H%M%S", "%d%m%Y%H%M%S")}
-"""Digits alone -> what they may be."""
+"""Number of digits -> what digits alone may mean."""
 _DAY_IN_DIGITS = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[0-9]{4}|[0-9]{6})?", re.ASCII
 )
@@ -54,7 +54,7 @@ _SERIAL = range(25_569, 80_000)
 
 
 def best_ways(ways: Iterable[W], *, read: Callable[[W], tuple[V, Any]], least: Any) -> dict[V, W]:
-    """What is read -> the first way by which it is, of the ways by which most can be read."""
+    """Return value -> first way that reads it, among the ways that fit most cells."""
     best, most = dict[V, W](), least
     for way in ways:
         value, fitting = read(way)
@@ -66,35 +66,35 @@ def best_ways(ways: Iterable[W], *, read: Callable[[W], tuple[V, Any]], least: A
 
 
 def looks_like_amount(text: str) -> bool:
-    """Whether a cell may be an amount in some way of writing."""
+    """Return whether a cell may be an amount, however written."""
     return _AMOUNT.fullmatch(text) is not None
 
 
 def looks_like_time(text: str) -> bool:
-    """Whether a cell may be a time in some way of writing."""
+    """Return whether a cell may be a time, however written."""
     return ISO_TIME.fullmatch(text) is not None or any(time_patterns(text))
 
 
 def looks_like_day(text: str) -> bool:
-    """Whether a cell is a time that is written as one, not a count."""
+    """Return whether a cell is written as a date, rather than as a count of days or seconds."""
     return any(form.fullmatch(text) for form in (ISO_TIME, _WRITTEN, _DAY_IN_DIGITS))
 
 
 def nearby_currency(texts: Iterable[str]) -> str:
-    """The only currency that stands beside amounts; "" where none or several may be meant."""
+    """Return the only currency written next to the amounts; "" if none or several are possible."""
     marks = {mark_of(text) for text in texts} - {""}
     mark = marks.pop() if len(marks) == 1 else ""
     return mark if is_currency(mark) else _MARKS_OF.get(mark, "")
 
 
 def mark_of(text: str) -> str:
-    """The currency beside an amount, as it stands there."""
+    """Return the currency sign or code next to an amount as written, or ""."""
     match = _AMOUNT.fullmatch(text)
     return (match["before"] or match["behind"] or "") if match is not None else ""
 
 
 def time_patterns(text: str) -> Iterator[str]:
-    """Every pattern by which a cell may be written; one digit of two is enough where one may be."""
+    """Yield every pattern that a cell may follow; where possible one digit stands for two."""
     if (count := _COUNT.fullmatch(text)) is not None:
         if count[1] == text:
             yield from _COMPACT.get(len(text), ())
@@ -119,7 +119,7 @@ def time_patterns(text: str) -> Iterator[str]:
 
 
 def _orders(a: str, b: str, c: str, *, between: str) -> tuple[str, ...]:
-    """In which order day, month and year may stand; a point between them means day first."""
+    """Return the possible orders of day, month and year; points between them mean day first."""
     if a.isalpha() or b.isalpha():
         return ("mdy" if a.isalpha() else "dmy",)
     if len(a) == len("2026"):
