@@ -1,12 +1,13 @@
-"""The door of foreign files: each is read in a process of its own, within bounds, or refused.
+"""Read external files: each in a separate process with limits, or refused.
 
-A file that breaks its bounds or its reader takes nothing with it but that process. What it held
-comes back as Arrow and JSON through files without a name; nothing is ever unpickled here.
+A file that exceeds its limits or crashes its reader ends only that process. The content comes back
+as Arrow and JSON through unnamed files; nothing from the reader is ever unpickled here.
 
-A task (`table`, `bank`, …) runs in that process: rows go into the file that it was handed, all else
-is facts. The functions named after a kind of file run here and give the same values as if there
-were no other process. Each raises what the reader says of the file, SourceMissingError where there
-is none, and ReaderBrokenError or SourceUnreadableError where it broke its reader.
+A task (`table`, `bank`, ...) runs in that process: it writes rows to the file it is given and
+returns everything else as facts. The functions named after a kind of file run here and return the
+same values as if there were no other process. They raise the reader's own errors,
+SourceMissingError if there is no file, and ReaderBrokenError or SourceUnreadableError if the reader
+failed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,35 +69,35 @@ ACTION_COLUMNS = (
     *("request_id", "source", "line"),
 )
 """One row per order row with an action. `amount` is the order's, int64 minor units; `action_amount`
-is Int64, blank for the row's own figure; `transaction_id` may be blank until the gateway is asked.
-"""
+is Int64, blank for the row's own figure; `transaction_id` may be blank until the gateway is
+queried."""
 Facts = TypeVar("Facts")
 Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
 class FileRead(Generic[Facts, Part]):
-    """A file whose rows lie aside until the end of the block."""
+    """A file whose rows stay in a temporary file until the end of the block."""
 
     facts: Facts
     parts: Callable[[], Iterator[Part]]
-    """The rows, in their order, some thousand at a time."""
+    """Returns an iterator over the rows, in order, some thousand at a time."""
 
 
 def frames(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterator[pd.DataFrame]:
-    """What lies aside, from its beginning on."""
+    """Yield the stored rows as frames, from the beginning."""
     rows.seek(0)
     return (batch.to_pandas() for batch in read_batches(rows, schema=schema))
 
 
 class TableFacts(NamedTuple):
-    """Of a file whose rows are one frame."""
+    """Everything but the rows of a file that is read as one frame."""
 
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     ignored_columns: tuple[str, ...]
     private: str
-    """Why it must not be archived; "" too where it is not to be."""
+    """Why it must not be archived; also "" if it is not to be archived."""
 
 
 def table(
@@ -109,9 +110,9 @@ def table(
     keep: bool = False,
     zone: ZoneInfo | None = None,
 ) -> TableFacts:
-    """A file as the columns of a schema; a layout's control figures are held.
+    """Task: read a file into the columns of a schema and check its control totals.
 
-    `keep`: it may be archived, so every column is looked through for cards.
+    `keep`: the file may be archived, so every column is scanned for card numbers.
     """
     read = read_of(schema, layout=layout)
     raw = raw_of(read_bytes(path), wanted=EveryColumn(read) if keep else read, layout=layout)
@@ -123,7 +124,7 @@ def table(
 
 
 class TableRead(NamedTuple):
-    """A file whose rows are one frame."""
+    """A file that is read as one frame."""
 
     frame: pd.DataFrame
     facts: TableFacts
@@ -137,7 +138,7 @@ def plain_table(
     layout: FileLayout = STANDARD,
     keep: bool = False,
 ) -> TableRead:
-    """A file as a table of the contract; `keep`: it may be archived."""
+    """Read a file as a table of a schema; `keep`: it may be archived."""
     how = {"schema": schema, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, table, path=path, **how) as read:
         return TableRead(read_frame(read.rows), read.facts)
@@ -146,25 +147,25 @@ def plain_table(
 def settlement_file(
     path: Path, *, rules: Rules, layout: FileLayout, keep: bool = False
 ) -> TableRead:
-    """A settlement file, SETTLEMENT_COLUMNS."""
+    """Read a settlement file into SETTLEMENT_COLUMNS; `keep`: it may be archived."""
     found = plain_table(path, schema=SETTLEMENT_FILE, rules=rules, layout=layout, keep=keep)
     return found._replace(frame=found.frame[list(SETTLEMENT_COLUMNS)])
 
 
 class SpooledRows(NamedTuple):
-    """Some rows of an order file as a night takes them: as orders, and as what they instruct."""
+    """Some rows of an order file, once as orders and once as instructions."""
 
     orders: pd.DataFrame
-    """ORDER_COLUMNS."""
+    """The rows in ORDER_COLUMNS."""
     actions: pd.DataFrame
-    """ACTION_COLUMNS."""
+    """The rows with an action, in ACTION_COLUMNS."""
 
 
 OrderRead = FileRead[TableFacts, SpooledRows]
 
 
 def order_rows(facts: TableFacts, rows: IO[bytes]) -> OrderRead:
-    """The rows of an order file that lie aside."""
+    """Return the stored rows of an order file."""
 
     def parts() -> Iterator[SpooledRows]:
         for frame in frames(rows):
@@ -176,10 +177,10 @@ def order_rows(facts: TableFacts, rows: IO[bytes]) -> OrderRead:
 
 @contextmanager
 def order_file(path: Path, *, rules: Rules, layout: FileLayout, keep: bool) -> Iterator[OrderRead]:
-    """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
+    """Read an order file; its rows are available in the block. `keep`: it may be archived.
 
     Raises:
-        OutputError: there is no room for its rows.
+        OutputError: there is no disk space for its rows.
     """
     how = {"schema": ORDER_FILE, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, table, path=path, **how) as read:
@@ -190,7 +191,7 @@ def order_file(path: Path, *, rules: Rules, layout: FileLayout, keep: bool) -> I
 def ledger_file(
     source: LedgerSource, *, rules: Rules, keep: bool = False
 ) -> Iterator[FileRead[TableFacts, pd.DataFrame]]:
-    """A ledger that is a file, LEDGER_COLUMNS.
+    """Read a ledger that is a file into LEDGER_COLUMNS.
 
     Raises:
         ConfigurationError: the mapping names what no ledger has.
@@ -207,7 +208,7 @@ def ledger_file(
 
 
 class BankFacts(NamedTuple):
-    """Of a file of a bank, whose entries are one frame."""
+    """Everything but the entries of a bank file."""
 
     statements: tuple[BankStatement, ...]
     notes: tuple[str, ...]
@@ -215,25 +216,25 @@ class BankFacts(NamedTuple):
 
 
 def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
-    """A file of a bank."""
+    """Task: read a bank file."""
     read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
     write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
     return BankFacts(read.statements, read.notes, read.source_file)
 
 
 class BankRead(FileRead[BankFacts, pd.DataFrame]):
-    """A file of a bank, BANK_ENTRY_COLUMNS; an entry and its payments come together."""
+    """A bank file in BANK_ENTRY_COLUMNS; an entry and its payments are in the same part."""
 
     @property
     def source(self) -> BankSource:
-        """With all entries in memory."""
+        """The file with all entries in memory."""
         entries = pd.concat([no_entries(), *self.parts()], ignore_index=True)
         return BankSource(entries, self.facts.statements, notes=self.facts.notes)
 
 
 @contextmanager
 def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Iterator[BankRead]:
-    """A file of a bank: all of its statements, each proven where it has balances."""
+    """Read a bank file: all of its statements, each checked against its balances if it has any."""
     with file_reader().read(path, bank, path=path, rules=rules, layout=layout) as read:
         columns = [*BANK_ENTRY_COLUMNS]
         entries = partial(frames, read.rows, schema=ENTRY_SCHEMA)
@@ -241,7 +242,7 @@ def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Ite
 
 
 class InstructionFacts(NamedTuple):
-    """Of an instruction file, which is small: its rows are facts, payouts not sealed yet."""
+    """An instruction file, which is small: its rows are facts, with payouts not encrypted yet."""
 
     file: InstructionFile
     private: str
@@ -255,7 +256,7 @@ def instructions(
     layout: FileLayout,
     **how: Any,
 ) -> InstructionFacts:
-    """An instruction file; `how` it is read, see `instruction_file_of`."""
+    """Task: read an instruction file; `how`: see `instruction_file_of`."""
     file = read_bytes(path)
     read = instruction_file_of(file, layout=layout, **how)
     private = private_content(raw_of(file, wanted=EveryColumn(), layout=layout)) if keep else ""
@@ -265,13 +266,13 @@ def instructions(
 def instruction_file(
     path: Path, *, seal: Seal | None, keep: bool = False, **how: Any
 ) -> InstructionFacts:
-    """An instruction file, payees sealed, and why it must not be archived where it is to be.
+    """Read an instruction file and encrypt its payees; also return why it must not be archived.
 
-    `how` it is read: rules, review_flags, layout and interface, see `instruction_file_of`.
+    `how`: rules, review_flags, layout and interface, see `instruction_file_of`.
     """
     with file_reader().read(path, instructions, path=path, keep=keep, **how) as read:
         facts: InstructionFacts = read.facts
-    # Here, and not where the file was read: no key goes through the door.
+    # Here, and not in the reader process, which is never given a key.
     return facts._replace(file=sealed(facts.file, seal=seal))
 
 
@@ -284,7 +285,7 @@ def refused_rows(
     layout: FileLayout,
     **how: Any,
 ) -> list[MendableRow]:
-    """Every refused row of an order or instruction file, in the order of its lines."""
+    """Task: return every rejected row of an order or instruction file, in line order."""
     file = read_bytes(path)
     if instructs:
         reading, _ = checked_instructions(file, rules=rules, layout=layout, **how)
@@ -295,9 +296,9 @@ def refused_rows(
 
 
 def rows_to_mend(path: Path, *, instructs: bool = False, **how: Any) -> list[MendableRow]:
-    """The refused rows of an order file, or of an instruction file, in the order of its lines.
+    """Return the rejected rows of an order or instruction file, in line order.
 
-    `how` it is read: rules and layout, of instructions also review_flags and interface.
+    `how`: rules and layout, for instructions also review_flags and interface.
     """
     with file_reader().read(path, refused_rows, path=path, instructs=instructs, **how) as read:
         return list(read.facts)
@@ -309,12 +310,12 @@ def proposal(
     paths: Sequence[Path],
     **how: Any,
 ) -> Proposal:
-    """A layout for files like these; `how`, see `proposal_of`."""
+    """Task: propose a layout for files like these; `how`: see `proposal_of`."""
     return proposal_of([read_bytes(path, bytes_max=SAMPLE_BYTES_MAX) for path in paths], **how)
 
 
 def layout_proposal(paths: Sequence[Path], **how: Any) -> Proposal:
-    """A layout for files like these samples, read in one process; `how`, see `proposal_of`."""
+    """Propose a layout for files like these, read in one process; `how`: see `proposal_of`."""
     with file_reader().read(max(paths, key=size_of), proposal, paths=paths, **how) as read:
         found: Proposal = read.facts
         return found

@@ -1,14 +1,14 @@
-"""The process that reads foreign files: it is handed one at a time, and gives what it read.
+"""The process that reads external files: it is given one file at a time and returns its content.
 
-The environment of the reader holds what Python needs and nothing of ours: no key, no password, no
-address of a database. The warm process ends by itself when this one does, however that ends; it
-forks itself for each file, and the fork is held to memory and time by the size of the file alone.
-Time is that of the processor, so that a busy machine refuses no file that an idle one reads; the
-clock on the wall bounds what waits instead of working, such as a folder that no longer answers.
+The reader's environment holds what Python needs and nothing else: no key, password or database
+address. A preloaded server process ends when this one does, however that ends; it forks for each
+file, and the fork is limited in memory and time by the size of the file. Time is CPU time, so that
+a busy machine refuses no file that an idle one reads; a wall-clock limit bounds what waits instead
+of working, such as a folder that no longer answers.
 
-What comes back is rows as Arrow streams, all else as JSON of one declared type. Both lie in files
-without a name, and are checked when they are taken out: a reader that was broken by its file may
-have written anything. Neither can run code.
+Rows come back as Arrow streams, everything else as JSON of one declared type. Both are in unnamed
+files and are validated when read, as a reader that was compromised by its file may have written
+anything. Neither format can execute code.
 """
 
 import atexit
@@ -53,47 +53,47 @@ from recon.privacy.shown_text import redacted, shown_name
 MIB = 1024 * 1024
 
 SMALL_BYTES = 10_000_000
-"""Files below this have one bound, that of 512 MiB and 20 s."""
+"""Files below this size share one limit: 512 MiB and 20 s."""
 
 DATA_BYTES_MIN = 432 * MIB
-"""Memory of the reader of a small file that is its own: with the libraries' code 512 MiB. The most
-that was measured of honest files of this size is 387 MiB in all (Parquet of 300,000 rows)."""
+"""Data memory for the reader of a small file: 512 MiB including the libraries' code. The most
+measured for valid files of this size is 387 MiB in all (Parquet with 300,000 rows)."""
 
 DATA_BYTES_PER_BYTE = 40
-"""More of it for each further byte; Parquet takes 30, CSV 12, workbooks 28."""
+"""Additional memory for each further byte; Parquet takes 30, CSV 12, workbooks 28."""
 
 DATA_BYTES_MAX = 16 * 1024 * MIB
 
 SECONDS_MIN = 20
-"""Processor time for a small file; a workbook of 150,000 rows takes 9."""
+"""CPU time for a small file; a workbook of 150,000 rows takes 9."""
 
 SECONDS_PER_MIB = 3
-"""More of it for each further MiB; workbooks, the slowest, take 1."""
+"""Additional CPU time for each further MiB; workbooks, the slowest, take 1."""
 
 WALL_SECONDS_PER_SECOND = 10
-"""How much longer than its processor time a file may take on a busy machine."""
+"""Wall-clock limit as a multiple of the CPU time, for busy machines."""
 
 FACTS_BYTES_MAX = 256 * MIB
-"""Rejects and counts of one file, as JSON; its rows are not among them."""
+"""Maximum size of a file's rejects and counts as JSON; its rows are not included."""
 
 OUT_BYTES_MIN = 512 * MIB
 OUT_BYTES_PER_BYTE = 64
-"""What the reader may lay aside, per byte of the file."""
+"""Maximum output of the reader, per byte of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the reader of one file may take."""
+    """Resource limits for the reader of one file."""
 
     data_bytes: int
     seconds: int
-    """Of the processor."""
+    """CPU time."""
     wall_seconds: int
     out_bytes: int
 
 
 def bounds_of(size_bytes: int) -> Bounds:
-    """The bounds of the reader of a file of so many bytes."""
+    """Return the limits for the reader of a file of this size."""
     further = max(0, size_bytes - SMALL_BYTES)
     seconds = SECONDS_MIN + SECONDS_PER_MIB * further // MIB
     return Bounds(
@@ -105,7 +105,7 @@ def bounds_of(size_bytes: int) -> Bounds:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, 0 of what is none: its reader says what is the matter with it."""
+    """Return the size of a file; 0 if there is none, which its reader will report."""
     try:
         return path.lstat().st_size
     except (OSError, ValueError):
@@ -122,13 +122,13 @@ REFUSALS = {
         UsageError,
     )
 }
-"""What a reader may say of a file, by name."""
+"""Errors that a reader may report, by name."""
 _REFUSED = b"!"
 _READ = b"="
 
 
 class BrokenParcelError(ValueError):
-    """What came back is not what a reader writes."""
+    """The output is not what a reader writes."""
 
 
 @cache
@@ -137,7 +137,7 @@ def _facts_of(work: Callable[..., Any]) -> TypeAdapter[Any]:
 
 
 def write_facts(facts: object, *, of: Callable[..., Any], into: IO[bytes]) -> None:
-    """What a task gives, in the type that it declares."""
+    """Write the return value of the task `of`, serialised as its declared type."""
     content = _facts_of(of).dump_json(facts)
     if len(content) > FACTS_BYTES_MAX:
         msg = f"more than {FACTS_BYTES_MAX} bytes of rejects and counts; split the file"
@@ -146,7 +146,7 @@ def write_facts(facts: object, *, of: Callable[..., Any], into: IO[bytes]) -> No
 
 
 def write_refusal(error: ReconError, *, into: IO[bytes]) -> None:
-    """Why a file is refused, in place of facts."""
+    """Write why a file is refused, in place of the facts."""
     name = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in REFUSALS), "")
     into.seek(0)
     into.truncate()
@@ -154,11 +154,11 @@ def write_refusal(error: ReconError, *, into: IO[bytes]) -> None:
 
 
 def read_facts(file: IO[bytes], *, of: Callable[..., Any]) -> Any:
-    """The facts of a task.
+    """Read the return value of the task `of`.
 
     Raises:
         ReconError: the reader refused the file.
-        BrokenParcelError: they are not what the task declares.
+        BrokenParcelError: the content is not of the type that the task declares.
     """
     if os.fstat(file.fileno()).st_size > FACTS_BYTES_MAX + 1:
         raise BrokenParcelError
@@ -168,23 +168,23 @@ def read_facts(file: IO[bytes], *, of: Callable[..., Any]) -> Any:
         if kind == _READ:
             return _facts_of(of).validate_json(content)
         name, words = json.loads(content if kind == _REFUSED else b"")
-    except (ValueError, TypeError):  # pydantic's is a ValueError
+    except (ValueError, TypeError):  # pydantic's error is a ValueError
         raise BrokenParcelError from None
     raise REFUSALS.get(str(name), SourceUnreadableError)(str(words))
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema, into: IO[bytes]) -> None:
-    """The rows of one frame, which need not be in memory together."""
+    """Write the rows of one frame, which need not be in memory at once."""
     with pa.ipc.new_stream(into, schema) as stream:
         for batch in batches:
             stream.write_batch(batch)
 
 
 def read_batches(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of the next frame, as they were written: so many at once.
+    """Yield the rows of the next frame in the batches they were written in.
 
     Raises:
-        BrokenParcelError: it is none, or has other columns than those of `schema`.
+        BrokenParcelError: it is not a valid frame, or its columns differ from `schema`.
     """
     try:
         stream = pa.ipc.open_stream(rows)
@@ -198,13 +198,13 @@ def read_batches(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterato
 
 
 def read_frame(rows: IO[bytes]) -> pd.DataFrame:
-    """All rows; their texts stay where their reader, which has ended, laid them.
+    """Read all rows; their texts stay memory-mapped in the file the reader wrote.
 
     Raises:
-        BrokenParcelError: they are none.
+        BrokenParcelError: it is not a valid frame.
     """
     try:
-        # Copied into memory first, a million rows would take 60,000 pages for a second time.
+        # Reading it into memory first would take 60,000 more pages for a million rows.
         mapped = mmap.mmap(rows.fileno(), 0, access=mmap.ACCESS_READ)
         table = pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
         table.validate(full=True)
@@ -215,11 +215,11 @@ def read_frame(rows: IO[bytes]) -> pd.DataFrame:
 
 
 OUT_OF_MEMORY = 12
-"""How a fork ends whose memory was refused."""
+"""Exit code of a fork that ran out of memory."""
 NO_ROOM = 28
-"""How a fork ends for whose rows the disk has no room: not the file's fault."""
+"""Exit code of a fork whose rows did not fit on the disk: not the file's fault."""
 GAVE_UP = 70
-"""How a fork ends whose reader met what it did not expect."""
+"""Exit code of a fork that met an unexpected error."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 SORRY_BYTES = 1_000
 FRAMES_REPORTED = 2
@@ -229,25 +229,27 @@ FIRST_TO_GO = "1000"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to do with one file."""
+    """The work to do on one file."""
 
     work: Callable[..., Any]
-    """A function of a module: it gets the file for the rows, and gives facts."""
+    """A module-level function that takes the file for the rows and returns facts."""
     arguments: dict[str, Any]
     folder: str
-    """Where paths begin that do not begin at the root; "" where that is nowhere."""
+    """Base of relative paths; "" if the current folder no longer exists."""
 
 
 def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
-    """Answer until the other side is gone: the warm process, which has loaded the readers.
+    """Serve requests until the connection closes: main loop of the preloaded server process.
 
-    `usual` is the task of most files, whose facts are made ready for.
+    It touches no external data itself, so it lives as long as the process that started it. Each
+    fork reads one file under its limits and ends; whatever the file did to it ends with it.
 
-    It touches no foreign byte itself, so it lives as long as the process that started it. A fork
-    reads one file under its bounds and ends; whatever that file did to it ends with it.
+    Args:
+        descriptor: The socket to the process that started this one.
+        usual: The most common task, whose fact types are prepared in advance.
     """
     _facts_of(usual)
-    gc.freeze()  # no fork looks through what is loaded: it would get a copy of each page of it
+    gc.freeze()  # a collection in a fork would copy each page of the loaded objects
     door = Connection(descriptor)
     while True:
         try:
@@ -266,7 +268,7 @@ def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
 def _in_a_fork(
     bounds: Bounds, task: bytes, *, rows: int, facts: int, door: Connection
 ) -> dict[str, int | bool] | None:
-    """How a fork ended that did a task; None when nobody waits for it any more."""
+    """Run a task in a fork; return how it ended, or None if the caller is gone."""
     process = os.fork()
     if not process:
         door.close()
@@ -288,7 +290,7 @@ def _in_a_fork(
 
 
 def _do(bounds: Bounds, task: bytes, *, rows: int, facts: int) -> NoReturn:
-    """Do one task and end this process, whatever comes."""
+    """Run one task and end this process in any case."""
     code = GAVE_UP
     try:
         _bind(bounds)
@@ -300,7 +302,7 @@ def _do(bounds: Bounds, task: bytes, *, rows: int, facts: int) -> NoReturn:
                 found = own.work(row_file, **own.arguments)
                 write_facts(found, of=own.work, into=fact_file)
                 code = 0
-            except BaseException as error:  # a panic of a library is no Exception
+            except BaseException as error:  # a panic of a Rust or C library is not an Exception
                 if _ending(error) != GAVE_UP:
                     raise
                 if isinstance(error, ReconError) and _number_of(error) != errno.EFBIG:
@@ -314,33 +316,33 @@ def _do(bounds: Bounds, task: bytes, *, rows: int, facts: int) -> NoReturn:
 
 
 def _ending(error: BaseException) -> int:
-    """How the process ends over an error."""
+    """Return the exit code for an error."""
     number = _number_of(error)
-    # The system says it in its own way where Python had not to ask for memory itself.
+    # A library's failed allocation is an OSError rather than a MemoryError.
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return OUT_OF_MEMORY
     return NO_ROOM if number in FULL else GAVE_UP
 
 
 def _number_of(error: BaseException) -> int | None:
-    """What the system said, if that is where an error comes from."""
+    """Return the errno behind an error, if it has one."""
     cause = error if isinstance(error, OSError) else error.__cause__
     return cause.errno if isinstance(cause, OSError) else None
 
 
 def _where(error: BaseException) -> str:
-    """The kind of an unexpected error and where it rose; never its words, which quote the file."""
+    """Return type and location of an unexpected error; its text may quote the file."""
     steps = traceback.extract_tb(error.__traceback__)[-FRAMES_REPORTED:]
     places = ", ".join(f"{Path(step.filename).name}:{step.lineno}" for step in steps)
     return f"{type(error).__name__} at {places}"
 
 
 def _bind(bounds: Bounds) -> None:
-    """Take no more than this from here on; the limits below were those of the whole process."""
+    """Apply the limits to this process."""
     with suppress(OSError):
-        advise_kernel(ADJUSTMENT, FIRST_TO_GO)  # where memory ends all the same, this process ends
+        advise_kernel(ADJUSTMENT, FIRST_TO_GO)  # killed first if memory runs out
     for what, most in (*limits_of(bounds), (resource.RLIMIT_CORE, 0)):
-        # Where the process is held to less already, nobody may raise that again.
+        # A process cannot raise limits above those it has inherited.
         least, last = (
             within(wanted, what=what) for wanted in (most, most + (what == resource.RLIMIT_CPU))
         )
@@ -348,7 +350,7 @@ def _bind(bounds: Bounds) -> None:
 
 
 def limits_of(bounds: Bounds) -> tuple[tuple[int, int], ...]:
-    """The resources of the system that are bounded, and how much of each may be taken."""
+    """Return (resource, maximum) for the limited system resources."""
     return (
         (resource.RLIMIT_DATA, bounds.data_bytes),
         (resource.RLIMIT_CPU, bounds.seconds),
@@ -357,7 +359,7 @@ def limits_of(bounds: Bounds) -> tuple[tuple[int, int], ...]:
 
 
 def within(most: int, *, what: int) -> int:
-    """So much of a resource of the system, or the less that this process is held to."""
+    """Return the given maximum, or this process's own hard limit if that is lower."""
     _, held_to = resource.getrlimit(what)
     return most if held_to == resource.RLIM_INFINITY else min(most, held_to)
 
@@ -368,34 +370,34 @@ OWN_VARIABLES = {
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": "262144",
 }
-"""No thread before the fork, and no pool that takes memory before it is needed. What is let go of a
-file goes back to the system from 256 KiB on: a million rows took 525 MiB, and take 450."""
+"""No thread before the fork, and no memory pool that allocates ahead. Freed blocks of 256 KiB and
+more go back to the system: a million rows took 525 MiB, and take 450."""
 START = (
     "from recon.model.uptime import collect_seldom; collect_seldom(); "
     "import sys; from recon.files.reader import table; "
     f"from {__name__} import serve; serve(int(sys.argv[1]), usual=table)"
 )
-"""Collecting seldom begins before the first import; a module of the reader would come after it."""
+"""`collect_seldom` must be called before the first import, so not in a module of the reader."""
 LIMITS = {
     resource.RLIMIT_DATA: "ulimit -d: memory of {} bytes, not {}",
     resource.RLIMIT_CPU: "ulimit -t: {} s of the processor, not {}",
     resource.RLIMIT_FSIZE: "ulimit -f: files of {} bytes, not {}",
 }
-"""How a limit of this process is named that is below a bound."""
+"""Message for a limit of this process that is lower than a reader's."""
 LOOK_SECONDS = 1.0
-"""How often it is told how far a file is that takes longer."""
+"""Interval of progress reports for a file that takes longer."""
 
 
 class Read(NamedTuple):
-    """What came through the door."""
+    """The result of a reader."""
 
     facts: Any
     rows: IO[bytes]
-    """At its beginning; it goes with the block."""
+    """Positioned at the start; closed at the end of the block."""
 
 
 class Ending(NamedTuple):
-    """How the reader of one file ended, and what it took."""
+    """How the reader of a file ended, and what it used."""
 
     exit: int
     in_time: bool
@@ -404,7 +406,7 @@ class Ending(NamedTuple):
 
 
 class FileReader:
-    """The warm process, started at the first file or by `start`; one file at a time."""
+    """Client of the server process, which starts on first use; reads one file at a time."""
 
     def __init__(self, *, bounds: Callable[[int], Bounds] = bounds_of) -> None:
         self._bounds = bounds
@@ -412,37 +414,37 @@ class FileReader:
         self._process: OwnProcess | None = None
         self._owner = 0
         self.ended: Ending | None = None
-        """The reader of the last file."""
+        """How the reader of the last file ended."""
 
     def start(self) -> None:
-        """Let the readers be loaded while this process does something else."""
+        """Start the server process early, so that it loads in parallel to other work."""
         with self._turn:
             self._started()
 
     def close(self) -> None:
-        """End the warm process."""
+        """End the server process."""
         with self._turn:
             self._let_go()
 
     @contextmanager
     def read(self, file: Path, work: Callable[..., Any], /, **arguments: object) -> Iterator[Read]:
-        """What `work` makes of one file, in a process of its own.
+        """Run `work` on one file in a separate process.
 
         Args:
-            file: Its size decides the bounds, its name is in every sentence.
-            work: A function of a module: it gets a file for rows, and `arguments`.
-            arguments: What it needs beside.
+            file: Its size decides the limits, its name is used in messages.
+            work: A module-level function that takes a file for rows, and `arguments`.
+            arguments: Further arguments of `work`.
 
         Raises:
-            ReconError: what `work` says of the file.
-            ReaderBrokenError: the file broke its bounds or its reader.
-            SourceUnreadableError: its reader was ended, or does not end.
-            OutputError: there is no room for the rows.
+            ReconError: raised by `work`.
+            ReaderBrokenError: the file exceeded its limits or crashed its reader.
+            SourceUnreadableError: the reader was killed, or does not end.
+            OutputError: there is no disk space for the rows.
         """
         size = size_of(file)
         bounds, name = self._bounds(size), shown_name(file.name)
         way = Way(f"MiB of {name} read", of=size // MIB)
-        # Facts lie in memory alone: those of a payout have its payee in clear.
+        # Facts stay in memory: those of a payout contain its payee in clear text.
         with _unnamed() as rows, os.fdopen(os.memfd_create("facts"), "w+b") as facts:
             task = pickle.dumps(Task(work, arguments, _folder()))
             with self._turn:
@@ -458,7 +460,7 @@ class FileReader:
                 raise ReaderBrokenError(msg) from None
 
     def _ask(self, request: bytes, *, rows: IO[bytes], facts: IO[bytes], way: Way) -> Ending | None:
-        """How the fork ended; nothing when the warm process itself is gone."""
+        """Send a request and wait; return None if the server process itself is gone."""
         process = self._started()
         door = process.door
         try:
@@ -472,7 +474,7 @@ class FileReader:
             self._let_go()
             return None
         except BaseException:
-            self._let_go()  # an answer that nobody took must not be taken for the next file's
+            self._let_go()  # a late answer must not be taken for that of the next file
             raise
 
     def _started(self) -> OwnProcess:
@@ -487,7 +489,7 @@ class FileReader:
 
 
 def _bytes_read(pid: int) -> int:
-    """What the fork of the warm process has read so far; 0 where the system does not tell."""
+    """Return how many bytes the current fork has read; 0 if the system does not report it."""
     with suppress(OSError, LookupError, ValueError):
         fork = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
         counts = Path(f"/proc/{fork}/io").read_text().splitlines()
@@ -496,7 +498,7 @@ def _bytes_read(pid: int) -> int:
 
 
 def _folder() -> str:
-    """The folder that this process is in, unless somebody took it away."""
+    """Return the current folder, or "" if it no longer exists."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -504,12 +506,12 @@ def _folder() -> str:
 
 
 def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds: Bounds) -> None:
-    """Say what a file did to its reader, unless that ended in order.
+    """Raise an error if the reader did not end normally.
 
     Raises:
-        ReaderBrokenError: the file broke it.
-        SourceUnreadableError: it was not read, perhaps by no fault of its own.
-        OutputError: there is no room for its rows.
+        ReaderBrokenError: the file crashed its reader or exceeded its limits.
+        SourceUnreadableError: the file was not read, possibly through no fault of its own.
+        OutputError: there is no disk space for its rows.
     """
     if ended is None or not ended.in_time:
         why = "was not read: its reader was ended from outside"
@@ -537,13 +539,13 @@ def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds:
 
 
 def _lower_limits(bounds: Bounds) -> str:
-    """The limits of this process, inherited by a reader, that are below its bounds, if any."""
+    """Return the inherited limits of this process that are lower than the reader's, as text."""
     held_to = ((within(most, what=what), most, LIMITS[what]) for what, most in limits_of(bounds))
     return "; ".join(words.format(least, most) for least, most, words in held_to if least < most)
 
 
 def _broken(code: int, *, where: str, bounds: Bounds) -> str:
-    """What a file did to its reader, by how that ended."""
+    """Describe how a reader failed, by its exit code."""
     memory = f"{bounds.data_bytes // MIB} MiB of memory"
     time = f"{bounds.seconds} s of the processor"
     reasons = {
@@ -574,5 +576,5 @@ atexit.register(_OF_THIS_PROCESS.close)
 
 
 def file_reader() -> FileReader:
-    """The one of this process: warm from its first file to its end."""
+    """Return the reader of this process, which runs from the first file until the process ends."""
     return _OF_THIS_PROCESS

@@ -1,1 +1,1 @@
-"""Text columns as typed ones, with a reject for each row that cannot be read."""
+"""Convert text columns to typed columns, with a reject for each row that cannot be read."""

@@ -1,8 +1,8 @@
-"""Columns of amounts: as a program writes them, in the form `-1234.50`, as int64 minor units.
+"""Amount columns: from a program's own notation to the form `-1234.50` and int64 minor units.
 
-A cell that is not written as its layout says is a problem of its own; none is mended. Arrow reads
-what plainly is an amount; every other cell goes to `recon.model.money` one by one, which decides
-and says why. So there is one grammar, and the quick way can only be narrower.
+A cell that does not follow its layout is a problem; nothing is corrected. Arrow parses plain
+amounts; other cells go one by one to `recon.model.money`, which decides and gives the reason, so
+there is a single grammar and the fast path can only accept less.
 """
 
 import re
@@ -27,17 +27,17 @@ from recon.model.money import (
 )
 
 _PLAIN_DIGITS_MAX = 17
-"""Digits of minor units that the quick way takes; 18 could pass the product's bound."""
+"""Number of digits that the fast path accepts; 18 could exceed the product's maximum."""
 
 _HALF = 1 << 32
-"""Amounts are added up in two halves: each half's sum fits in 64 bits for any file."""
+"""Amounts are summed in two halves, as each half's sum fits in 64 bits for any file."""
 
 _NUMBER = r"\A(?P<whole>-?[0-9]+)(?:\.(?P<fraction>[0-9]+))?\z"
 
 
 @dataclass(slots=True)
 class AmountColumn:
-    """Minor units per row, 0 where there is none, and what is wrong with the others."""
+    """Minor units per row, 0 where there are none, and the problems of other rows."""
 
     minor_units: npt.NDArray[np.int64]
     given: npt.NDArray[np.bool_]
@@ -45,13 +45,13 @@ class AmountColumn:
 
 
 def exact_sum(minor_units: npt.NDArray[np.int64]) -> int:
-    """The sum, which may pass what 64 bits hold."""
+    """Sum the amounts exactly; the result may exceed 64 bits."""
     high, low = minor_units >> 32, minor_units & (_HALF - 1)
     return int(high.sum()) * _HALF + int(low.sum())
 
 
 def known_currencies(cells: pa.Array) -> dict[str, str]:
-    """Every different code, with what is wrong with it; "" for a currency of ISO 4217."""
+    """Return each distinct code -> its problem; "" for a currency of ISO 4217."""
     problems = {}
     for code in pc.unique(cells).to_pylist():
         try:
@@ -70,10 +70,10 @@ def read_amounts(
     signed: npt.NDArray[np.bool_] | None = None,
     numbers: pa.Array | None = None,
 ) -> AmountColumn:
-    """Minor units of trimmed text; "" is not given.
+    """Parse trimmed text into minor units; "" is not given.
 
-    `signed` marks rows that may carry a minus, `numbers` cells that were exact numbers and so may
-    lack decimals. Rows whose currency is unknown are left out without a problem of their own.
+    `signed` marks rows that may have a minus, `numbers` cells that were exact numbers and may lack
+    decimals. Rows with an unknown currency are left out, without a problem of their own.
     """
     given = np.array(pc.not_equal(cells, ""), dtype=bool)
     column = AmountColumn(np.zeros(len(cells), dtype=np.int64), given)
@@ -123,7 +123,7 @@ def _plain_pattern(currency: str) -> str:
 
 
 def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: str) -> pa.Array:
-    """Number cells with the decimals of their currency: what an exact number leaves out is 0."""
+    """Pad number cells to their currency's decimals; what an exact number omits is 0."""
     parts: Any = pc.extract_regex(texts, _NUMBER)
     whole = pc.struct_field(parts, "whole")
     fraction: Any = pc.utf8_rtrim(pc.struct_field(parts, "fraction"), characters="0")
@@ -136,9 +136,9 @@ def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: s
 
 _WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
 MINUS_SIGN = "\u2212"
-"""What typesetters write; it means nothing else."""
+"""The typographic minus sign, which has no other meaning."""
 _GAP = "[ \u00a0\u202f]?"
-"""Between an amount and its currency's sign."""
+"""Allowed between an amount and its currency sign."""
 _PLUS = rf"{_GAP}CR\z"
 _NEGATIVE = {
     "before": ("-?(?:{0})|{1}-(?:{2})", r"\A-(.*)\z"),
@@ -146,8 +146,9 @@ _NEGATIVE = {
     "DR": (rf"(?:{{0}})(?:{_GAP}[CD]R)?", rf"\A(.*?){_GAP}DR\z"),
     "brackets": (r"(?:{0})|\((?:{0})\)|{1}\((?:{2})\)|\((?:{2})\){1}", r"\A\((.*)\)\z"),
 }
-"""Where the minus stands -> the pattern of a number with it (the number with a currency's sign or
-none, that sign, the number without), and of what is negative."""
+"""Position of the minus -> (pattern of a number that may have it, pattern of a negative number).
+The first is a format string: 0 is the number with or without currency sign, 1 the currency sign, 2
+the number without it."""
 
 
 def written_amounts(
@@ -159,9 +160,10 @@ def written_amounts(
     numbers: pa.Array | None = None,
     problems: CellProblems,
 ) -> tuple[pa.Array, AmountColumn]:
-    """Cells as a layout says that amounts are written: in the standard form, and what they are.
+    """Parse cells written as the layout says; return them in standard form, and the amounts.
 
-    The other arguments as of `read_amounts`; `problems` takes what the layout does not explain.
+    The other arguments are those of `read_amounts`; cells that do not follow the layout are added
+    to `problems`.
     """
     texts = amounts_in_standard_form(cells, layout=layout, numbers=numbers, problems=problems)
     if layout.units == "minor":
@@ -174,7 +176,7 @@ def written_amounts(
 def amounts_in_standard_form(
     cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: CellProblems
 ) -> pa.Array:
-    """Every cell in the standard form; "" where it is not so written. `numbers` have no signs."""
+    """Rewrite cells in standard form, invalid ones as ""; `numbers` are left as they are."""
     cells = pc.replace_substring(cells, MINUS_SIGN, "-")
     standard = (layout.decimal_sign, layout.thousands_sign, layout.minus, layout.currency_sign)
     if standard == (".", "", "before", ""):
@@ -209,7 +211,7 @@ _MINUS_SHOWN = {
 
 
 def refuse_where(amounts: AmountColumn, wrong: Any, *, why: str, problems: CellProblems) -> None:
-    """Take the amounts away where `wrong` holds, with the reason."""
+    """Remove the amounts where `wrong` holds, giving the reason."""
     note_cells(problems, wrong, why=why)
     amounts.given &= ~wrong
     amounts.minor_units[wrong] = 0
@@ -223,15 +225,15 @@ def sum_of(
     proven: bool,
     problems: CellProblems,
 ) -> AmountColumn:
-    """Amounts that are the sum of several columns, each of which must be an amount by itself.
+    """Add up several columns, each of which must hold amounts by itself.
 
     Args:
-        parts: Their name -> what was read of it; each may have a minus.
-        filled: Their name -> where it is not blank.
-        unknown: Rows whose currency is none.
-        proven: The row has another figure that proves the sum, so that a blank adds nothing.
-            Where nothing does, a row has all of them, or (a blank amount) none.
-        problems: Where a summand is no amount, with its name.
+        parts: Column name -> amounts read from it; each may be negative.
+        filled: Column name -> rows where it is not blank.
+        unknown: Rows with an unknown currency.
+        proven: Another figure of the row proves the sum, so that a blank adds nothing. Otherwise a
+            row has all of them, or none (a blank amount).
+        problems: Receives the rows where a part is not an amount, naming the column.
     """
     total = AmountColumn(np.zeros(len(unknown), dtype=np.int64), np.full(len(unknown), proven))
     for their, part in parts.items():
@@ -252,9 +254,9 @@ def sum_of(
 def less_debits(
     added: AmountColumn, *, debits: AmountColumn, own_minus: bool, problems: CellProblems
 ) -> AmountColumn:
-    """One signed column of two: what a row adds, or what it subtracts.
+    """Merge two columns, credits and debits, into one signed column.
 
-    `own_minus`: each that is subtracted bears a minus of its own.
+    `own_minus`: each debit is written with a minus.
     """
     taken, credited = debits.minor_units, added.minor_units
     bare = (taken > 0) & own_minus
@@ -276,7 +278,7 @@ def less_debits(
 def take_signs(
     amounts: AmountColumn, *, signs: pa.Array, sign: SignColumn, problems: CellProblems
 ) -> None:
-    """Give amounts the sign that another column says; none has one itself."""
+    """Apply the sign given in another column; the amounts must not have one themselves."""
     minus, plus = (np.array(pc.equal(signs, each), dtype=bool) for each in (sign.minus, sign.plus))
     unknown = amounts.given & ~(minus | plus)
     why = f"has neither {sign.plus!r} nor {sign.minus!r} as its sign"
@@ -289,7 +291,7 @@ def take_signs(
 def take_directions(
     amounts: AmountColumn, *, entry_types: Distinct, captures: str, problems: CellProblems
 ) -> None:
-    """Take from amounts of books the sign that their entry type says; adjustments keep theirs."""
+    """Remove the sign that a ledger's entry type implies; adjustments keep theirs."""
     kept = np.zeros(len(amounts.given), dtype=bool)
     side = -1 if captures == "minus" else 1
     for code, entry_type in enumerate(entry_types.texts.to_pylist()):
@@ -308,13 +310,13 @@ def take_directions(
 def take_sign_of(
     stated: AmountColumn, *, amounts: AmountColumn, kept: AmountColumn, problems: CellProblems
 ) -> None:
-    """Give what books state of a movement in another currency the sign of its amount.
+    """Give a ledger's amount in transaction currency the sign of the entry's amount.
 
     Args:
-        stated: With the sign of its amount, or with none.
-        amounts: Those of the same rows as they are written.
-        kept: The same without the sign that an entry type says.
-        problems: Where a row says both plus and minus.
+        stated: With the sign of the entry's amount, or with none.
+        amounts: The entries' amounts as written.
+        kept: The same without the sign that the entry type implies.
+        problems: Receives rows where the two signs differ.
     """
     other = (stated.minor_units < 0) & (amounts.minor_units >= 0) & amounts.given
     why = "is minus, but the amount of its entry is plus"
@@ -326,7 +328,7 @@ def take_sign_of(
 def refuse_other_currency(
     amounts: AmountColumn, *, stated: pa.Array, currencies: pa.Array, problems: CellProblems
 ) -> None:
-    """Refuse amounts whose own currency is another one than that of their row."""
+    """Refuse amounts whose own currency differs from that of their row."""
     other = np.array(pc.not_equal(stated, currencies), dtype=bool)
     nothing = np.array(pc.equal(stated, ""), dtype=bool) & (amounts.minor_units == 0)
     why = "is in another currency than its row, or in none"
@@ -334,7 +336,7 @@ def refuse_other_currency(
 
 
 def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProblems) -> pa.Array:
-    """Whole numbers of the smallest unit of their currency with its decimals."""
+    """Convert whole numbers of minor units to major units with decimals."""
     wrong = pc.invert(pc.match_substring_regex(cells, _WHOLE))
     note_cells(problems, wrong, why="is not a whole number of the smallest unit of its currency")
     cells = pc.if_else(wrong, "", cells)
@@ -342,7 +344,7 @@ def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProbl
         try:
             decimals = exponent(code)
         except AmountError:
-            continue  # the currency is a problem of its own
+            continue  # reported as a problem of the currency column
         if decimals:
             written = _with_point(cells, decimals=decimals)
             cells = pc.if_else(pc.equal(currencies, code), written, cells)
@@ -350,9 +352,9 @@ def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProbl
 
 
 def with_short_decimals(cells: pa.Array, *, currencies: pa.Array) -> pa.Array:
-    """Amounts whose last zeros may be left out, with the decimals of their currency."""
+    """Pad amounts whose trailing zeros may be left out to their currency's decimals."""
     for code in pc.unique(currencies).to_pylist():
-        with suppress(AmountError):  # the currency is a problem of its own
+        with suppress(AmountError):  # reported as a problem of the currency column
             whole = with_decimals(cells, numbers=pa.scalar(True), currency=code)
             cells = pc.if_else(pc.equal(currencies, code), whole, cells)
     return cells

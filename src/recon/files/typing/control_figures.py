@@ -1,7 +1,7 @@
-"""What a file, or the file beside it, declares of itself: rows, sums of amounts, its hash.
+"""Control totals that a file or its companion file declares: row count, sums of amounts, hash.
 
-A file that declares other figures than were read is refused whole: rows are missing, or were
-changed on the way, and nobody could say which.
+A file whose content does not agree with them is refused as a whole: rows are missing or were
+changed in transit, and it is unknown which.
 """
 
 import re
@@ -23,10 +23,10 @@ from recon.model.terms import Reject
 from recon.privacy.shown_text import redacted
 
 CONTROL_BYTES_MAX = 64 * 1024
-"""One file of control figures."""
+"""Maximum size of a file of control totals."""
 
 ANY_CURRENCY = ""
-"""A sum that names no currency: that of a file with only one."""
+"""Key of a sum without a currency, for a file with only one."""
 
 _LINE = re.compile(r"(rows|sha256|amount|amount\.[A-Z]{3})\s*=\s*(\S.*)")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
@@ -34,21 +34,21 @@ _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was read of a file."""
+    """Totals of what was read from a file."""
 
     rows: int
     sums: Mapping[str, int]
-    """Currency -> sum of the amounts that could be read, minor units."""
+    """Currency -> sum of the readable amounts, in minor units."""
     unread: int
-    """Rows whose amount could not be read; with one of them no sum can be compared."""
+    """Number of rows with an unreadable amount; if there are any, sums cannot be compared."""
     sha256: str
 
 
 def read_control_file(path: Path, *, ending: str) -> Declared:
-    """The figures beside a file: lines `rows = 12`, `amount.EUR = 10.00`, `sha256 = …`.
+    """Read the companion file of a file: lines `rows = 12`, `amount.EUR = 10.00`, `sha256 = …`.
 
     Raises:
-        SourceUnreadableError: there is no such file, or a line of it says nothing we know.
+        SourceUnreadableError: there is no such file, or one of its lines is not recognised.
     """
     companion = path.with_name(path.name + ending)
     try:
@@ -81,10 +81,10 @@ def refuse_unproven(
     rejects: Sequence[Reject],
     layout: FileLayout,
 ) -> None:
-    """Refuse a file whose control figures differ, or with a bad row where all or nothing holds.
+    """Refuse a file whose control totals differ, or with any bad row if the layout demands all.
 
     Raises:
-        SourceUnreadableError: naming the figure, or the first bad row.
+        SourceUnreadableError: naming the total, or the first bad row.
     """
     if declared is not None:
         refuse_other_figures(declared, counted=counted, layout=layout, name=path.name)
@@ -103,10 +103,10 @@ def refuse_unproven(
 def refuse_other_figures(
     declared: Declared, *, counted: Counted, layout: FileLayout, name: str
 ) -> None:
-    """Refuse a file that is not what was declared.
+    """Refuse a file that differs from the declared totals.
 
     Raises:
-        SourceUnreadableError: naming the figure, what was declared and what was read.
+        SourceUnreadableError: naming the total, what was declared and what was read.
     """
     if declared.sha256 and declared.sha256 != counted.sha256:
         refuse(name, "has another SHA-256 than its control figures say: it is not that file")
@@ -133,7 +133,7 @@ def _refuse_other_sum(
     except AmountError as error:
         refuse(name, f"declares a sum that cannot be read: {error}")
     if counted.unread:
-        return  # the rejected rows say that the sum is not whole
+        return  # the rejects show that the sum is incomplete
     counted_sum = counted.sums.get(currency, 0)
     if units != counted_sum:
         shown = format_minor_units(counted_sum, currency=currency)
@@ -141,7 +141,7 @@ def _refuse_other_sum(
 
 
 def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
-    """A declared sum in minor units, written as the amounts of the file are.
+    """Parse a declared sum, written like the amounts of the file, into minor units.
 
     Raises:
         AmountError: it is not an amount of its currency.

@@ -1,9 +1,8 @@
-"""Columns of times: as a program writes them, in ISO 8601, as microseconds since 1970, UTC.
+"""Time columns: from a program's own notation to ISO 8601 and microseconds since 1970, UTC.
 
-Text without an offset is local time of the source's zone. A local time that a clock change skips
-does not exist and is refused; one that happens twice means the first time. What a program writes in
-its own way (twelve hours, names of months, counts of days or seconds) is reckoned once for each
-different cell.
+Text without an offset is local time in the source's time zone. A local time that a clock change
+skips does not exist and is refused; one that occurs twice means the first. Other notations (twelve
+hours, month names, counts of days or seconds) are converted once for each distinct cell.
 """
 
 import re
@@ -24,13 +23,13 @@ from recon.files.typing.text_cells import CellProblems, distinct_if_few, note_ce
 
 YEAR_MIN = 1970
 YEAR_MAX = 2199
-"""Beyond these a timestamp is a mistake."""
+"""Timestamps outside of these years are taken for mistakes."""
 
 QUICK_LOCAL_YEAR_MAX = 2036
-"""Arrow knows no summer time after the tables of a time zone end (2037: measured)."""
+"""Arrow ignores daylight saving time after a time zone's table ends (2037: measured)."""
 
 NOT_GIVEN = np.iinfo(np.int64).min
-"""How numpy writes "no time"."""
+"""numpy's representation of "no time" (NaT)."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TO_THE_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
@@ -45,14 +44,14 @@ _COMPACT = r"\A([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})\z"
 
 @dataclass(slots=True)
 class InstantColumn:
-    """Microseconds per row, NOT_GIVEN where there is none, and what is wrong with the others."""
+    """Microseconds per row, NOT_GIVEN where there are none, and the problems of other rows."""
 
     microseconds: npt.NDArray[np.int64]
     problems: dict[int, str] = field(default_factory=dict)
 
 
 def read_instants(cells: pa.Array, *, zone: ZoneInfo, compact: bool = False) -> InstantColumn:
-    """Instants of trimmed text; `compact` also takes the gateway's 14 digits."""
+    """Parse trimmed text; `compact` also accepts the gateway's 14 digits."""
     own = distinct_if_few(cells)
     column = _read_each(own.texts, zone=zone, compact=compact)
     return InstantColumn(column.microseconds[own.codes], own.by_row(column.problems))
@@ -80,7 +79,7 @@ def _read_each(cells: pa.Array, *, zone: ZoneInfo, compact: bool) -> InstantColu
 
 
 def _read_at_once(texts: pa.Array, *, zone: ZoneInfo | None) -> npt.NDArray[np.int64] | None:
-    """All of them, or None where one of them needs the slow way."""
+    """Parse all texts with Arrow; None if one of them needs the slow path."""
     try:
         if zone is None:
             instants: Any = texts.cast(pa.timestamp("us", tz="UTC"))
@@ -124,56 +123,57 @@ def _read_one(text: str, *, zone: ZoneInfo) -> int:
 
 
 def what_is_wrong_with_day(text: str) -> str:
-    """Why a text is no day that can be judged; "" when it is one.
+    """Return why a text is not a usable date; "" if it is one.
 
     Args:
-        text: such as 2026-11-19.
+        text: Such as 2026-11-19.
     """
     try:
         day = date.fromisoformat(text)
     except ValueError:
         return "is no date such as 2026-11-19"
-    # A week before or behind the calendar's own ends cannot be counted.
+    # Dates within a week of the calendar's ends would break later date arithmetic.
     if not YEAR_MIN <= day.year <= YEAR_MAX:
         return f"is not between the years {YEAR_MIN} and {YEAR_MAX}"
     return ""
 
 
 PATTERNS_STORED = 256
-"""Ways to write times that are taken apart once; a proposal tries some dozens on every cell."""
+"""Number of time patterns cached; a proposal tries some dozens on every cell."""
 _ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
 _PART = re.compile("%-?.")
 _CENTURY = 2000
 _NOON = 12
 _COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,52})?", re.ASCII)
-"""A number of a workbook is binary: all decimals of its fraction come here, 52 at most."""
+"""Workbook numbers are binary fractions and arrive with all of their decimals, at most 52."""
 _DAY_SECONDS = 86_400
 _FIRST_SERIAL = 25_569
-"""1970-01-01 as a spreadsheet counts days; what is before it is a mistake."""
+"""Serial day of 1970-01-01 in spreadsheets; earlier dates are taken for mistakes."""
 _REAL_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?\z"
-"""As a spreadsheet's date comes here, also through CSV: without an offset."""
+"""A spreadsheet's date as it arrives here, also through CSV: without an offset."""
 _TO_DAY_12 = r"\A[0-9]{4}-[0-9]{2}-(?:0[1-9]|1[0-2])"
 _WRITTEN_DAY = r"\A[0-9]{1,2}[./ -][0-9]{1,2}[./ -](?:[0-9]{2}|[0-9]{4})(?:[^0-9]|\z)"
 _NO_MONTH = r"\A(?:(?:1[3-9]|[23][0-9])[./ -]|[0-9]{1,2}[./ -](?:1[3-9]|[23][0-9])[./ -])"
-"""Of two numbers one is no month, so that a spreadsheet of the other country leaves a text."""
+"""One of the two numbers is not a month, so a spreadsheet of another locale keeps the text."""
 _DATE_CHARACTERS = 10
 
 
 def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems) -> pa.Array:
-    """Times without those of which a spreadsheet may have taken the day for the month.
+    """Drop dates whose day and month a spreadsheet may have swapped.
 
-    It makes 4 March of 03/04 and leaves 25/04 a text. So no real date of the column (of a large
-    file: of one part of it) is of day 13 or more, and no text could have become one.
+    It turns 03/04 into 4 March and leaves 25/04 as text. The dates are suspect if no real date in
+    the column (in a large file: in one part of it) has day 13 or more, and no text could have been
+    converted.
 
     Args:
-        cells: As they stand in the file; real dates in ISO 8601.
-        times: How a workbook's texts are written, "" where none are known to be.
-        problems: Where such a date is noted.
+        cells: As in the file; real dates in ISO 8601.
+        times: The pattern of a workbook's texts, "" if unknown.
+        problems: Receives the suspect dates.
     """
     in_doubt = _says_day_and_month(times)
     written = pc.match_substring_regex(cells, _WRITTEN_DAY)
     if not (in_doubt or pc.any(written).as_py()):
-        return cells  # most files, at the price of a glance
+        return cells  # cheap exit for most files
     dates = pc.match_substring_regex(cells, _REAL_DATE)
     left = pc.and_(written, pc.match_substring_regex(cells, _NO_MONTH))
     could_be = pc.and_(dates, pc.match_substring_regex(cells, _TO_DAY_12))
@@ -194,7 +194,7 @@ def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems)
 
 
 def _says_day_and_month(times: str) -> bool:
-    """Whether a pattern has numbers of days and months, and not the year before them."""
+    """Return whether a pattern has numeric day and month without the year in front."""
     parts = [part.replace("-", "") for part in _PART.findall(times)]
     return {"%d", "%m"} <= set(parts) and parts[0] != "%Y"
 
@@ -202,9 +202,9 @@ def _says_day_and_month(times: str) -> bool:
 def times_in_standard_form(
     cells: pa.Array, *, layout: FileLayout, typed: bool, problems: CellProblems
 ) -> pa.Array:
-    """Every cell rewritten; "" where it is not written as `layout.times` says."""
+    """Rewrite every cell in standard form; "" if it is not written as `layout.times` says."""
     fine: Any = pc.equal(cells, "")
-    if typed:  # cells that were dates, not text, come in the standard form
+    if typed:  # cells that were dates are in standard form already
         fine = pc.or_(fine, pc.match_substring_regex(cells, _ISO_DATE))
     own: Any = cells.dictionary_encode()
     standard = [standard_time(text, times=layout.times) for text in own.dictionary.to_pylist()]
@@ -215,19 +215,19 @@ def times_in_standard_form(
 
 
 def days_of(cells: pa.Array) -> pa.Array:
-    """The day of times in the standard form, as it stands there."""
+    """Return the date part of times in standard form."""
     timed = pc.match_substring_regex(cells, _ISO_DATE)
     return pc.if_else(timed, pc.utf8_slice_codeunits(cells, 0, _DATE_CHARACTERS), cells)
 
 
 def with_clock(cells: pa.Array, *, clocks: pa.Array) -> pa.Array:
-    """Days with the time of day that another column has; a blank stays what it is."""
+    """Append the time of day from another column; a blank cell stays blank."""
     joined = pc.binary_join_element_wise(cells, clocks, pa.scalar(" ", cells.type))
     return pc.if_else(pc.or_(pc.equal(cells, ""), pc.equal(clocks, "")), cells, joined)
 
 
 def standard_time(text: str, *, times: str) -> str | None:
-    """One cell in the standard form; None: not so written."""
+    """Convert one cell to standard form; None if it does not follow the pattern."""
     if times in COUNTED_TIMES:
         return _counted(text, times=times)
     names, pattern = _time_pattern(times)
@@ -250,7 +250,7 @@ def standard_time(text: str, *, times: str) -> str | None:
 
 
 def _counted(text: str, *, times: str) -> str | None:
-    """Days of a spreadsheet, whose fraction is the local time of day, or seconds since 1970 UTC."""
+    """Convert spreadsheet days (the fraction is local time) or seconds since 1970 UTC."""
     if _COUNTED.fullmatch(text) is None:
         return None
     try:
@@ -262,14 +262,14 @@ def _counted(text: str, *, times: str) -> str | None:
     seconds = (count - _FIRST_SERIAL) * _DAY_SECONDS
     if seconds < 0:
         return None
-    # A spreadsheet's fraction of a day is binary; behind the millisecond stands only its noise.
+    # A spreadsheet's fraction of a day is binary; below a millisecond it is noise.
     moment = _EPOCH + timedelta(milliseconds=int((seconds * 1000).to_integral_value()))
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
 
 
 @lru_cache(maxsize=PATTERNS_STORED)
 def _time_pattern(times: str) -> tuple[list[str], re.Pattern[str]]:
-    """The parts of a pattern by their letters, and how a cell of it is written."""
+    """Return the letters of a pattern's parts, and the regular expression of its cells."""
     parts, literals = _PART.findall(times), _PART.split(times)
     pairs = zip(parts, literals[1:], strict=True)
     written = "".join(TIME_PARTS[part] + re.escape(text) for part, text in pairs)

@@ -1,12 +1,12 @@
-"""From the columns of a merchant to ours: names, constants, words, decimal signs, units, dates.
+"""Map a merchant's columns to ours: names, constants, terms, decimal signs, units, dates.
 
-What comes out has the standard form, which the readers of cells then judge as strictly as if the
-file had been written so. A cell that the layout does not explain is a problem of its own.
+The result is in standard form, which the cell readers then check as strictly as if the file had
+been written that way. A cell that the layout does not explain is a problem of its own.
 
-Rows that a layout says are no records (subtotals, headings, item lines under an order) are left
-out. Such a row must not read as a record, else money would go without a word: it stays, with its
-reason, and is rejected. An item line belongs to the record above it and is judged with the order
-number of that; all it may say of a record is what its first line said.
+Rows that the layout declares not to be records (subtotals, headings, item lines of an order) are
+left out. If such a row could be read as a record, leaving it out might lose money silently: it
+stays, with its reason, and is rejected. An item line belongs to the record above it and is checked
+with that record's order number; all it may say about a record is what its first line said.
 """
 
 import re
@@ -61,45 +61,45 @@ from recon.model.terms import SourceKind
 _WORDS_SHOWN_MAX = 20
 
 _COMPANION = "\x1f"
-"""Between the summands of an amount, until they are shown."""
+"""Separates the parts of a sum until they are displayed."""
 
 AMOUNT = "amount"
 STATED = "transaction_amount"
-"""Of books: the same movement in the currency of its payment."""
+"""In ledgers: the same movement in the currency of its payment."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedColumns:
-    """Every column of a table by our names."""
+    """All columns of a table by our names."""
 
     cells: dict[str, pa.Array]
-    """In the standard form; "" where the layout does not explain what stands there."""
+    """In standard form; "" where the layout does not explain the cell."""
     shown: Mapping[str, pa.Array]
-    """As the file has them."""
+    """As in the file."""
     theirs: Mapping[str, str]
-    """Our name -> the name in the file, of sums the names; without what no column says."""
+    """Our name -> name in the file (for sums: the names); only columns that exist in the file."""
     read: frozenset[str]
-    """The names in the file of all columns that are read."""
+    """Names in the file of all columns that are read."""
     problems: dict[str, CellProblems] = field(default_factory=dict)
-    """Our name -> row number -> what the layout does not explain."""
+    """Our name -> row number -> why the layout does not explain the cell."""
     amounts: dict[str, AmountColumn] = field(default_factory=dict)
-    """Our names of amounts -> what was read; their own problems are no `problems` of the layout."""
+    """Our amount columns -> what was read; their own problems are not in `problems`."""
     signed: AmountColumn | None = None
-    """Of books with `captures` the amounts as they are written, which a file's sum is of."""
+    """For ledgers with `captures`: the amounts as written, which a control sum refers to."""
     sums: frozenset[str] = frozenset()
-    """Our names of what is the sum of several columns."""
+    """Our columns that are the sum of several columns."""
     has_net: bool = True
-    """Of settled rows: the file has their net, which then proves the rest."""
+    """For settled rows: the file has their net, which proves the other amounts."""
 
 
 def names_of(schema: TableSchema, *, layout: FileLayout) -> dict[str, str]:
-    """Our column name -> theirs, of columns that a file is asked for."""
+    """Return our column name -> theirs, for the columns that are looked up in a file."""
     reckoned = {*layout.constants, *layout.sums, *(["net"] if layout.net else [])}
     return {name: layout.columns.get(name, name) for name in schema.names if name not in reckoned}
 
 
 def needed_of(schema: TableSchema, *, layout: FileLayout) -> tuple[str, ...]:
-    """Their names of the columns without which a file is refused."""
+    """Return their names of the columns without which a file is refused."""
     theirs = names_of(schema, layout=layout)
     needed = [theirs[name] for name in schema.required if name in theirs]
     needed += [their for name, their in theirs.items() if their != name]
@@ -108,14 +108,14 @@ def needed_of(schema: TableSchema, *, layout: FileLayout) -> tuple[str, ...]:
 
 
 def read_of(schema: TableSchema, *, layout: FileLayout) -> frozenset[str]:
-    """Their names of all columns that are read."""
+    """Return their names of all columns that are read."""
     return frozenset(
         {*names_of(schema, layout=layout).values(), *_companions(schema, layout=layout)}
     )
 
 
 def _companions(schema: TableSchema, *, layout: FileLayout) -> list[str]:
-    """Their further columns: summands, what is subtracted, signs, currencies, times of day."""
+    """Return their further columns: parts of sums, debits, signs, currencies, times of day."""
     second = [*(layout.debit | layout.clock).items(), *layout.currencies.items()]
     second += [(name, their) for name, parts in layout.sums.items() for their in parts]
     second += [(name, sign.column) for name, sign in layout.sign.items()]
@@ -125,7 +125,7 @@ def _companions(schema: TableSchema, *, layout: FileLayout) -> list[str]:
 
 
 def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> MappedColumns:
-    """The columns of a file in the standard form."""
+    """Map the columns of a file to standard form."""
     theirs = names_of(schema, layout=layout)
     rows = len(raw.lines)
     blank = filled("", rows=rows)
@@ -138,7 +138,7 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     sums = {name: parts for name, parts in layout.sums.items() if name in schema.names}
     for name, parts in sums.items():
         theirs[name] = " + ".join(parts)
-        # What is blank adds nothing, and is not shown.
+        # A blank part adds nothing, and is not displayed.
         extra_cells = [
             *(_cells(raw, their) for their in parts),
             pa.scalar(_COMPANION, pa.large_string()),
@@ -177,7 +177,7 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
 
 
 def _without_directions(mapped: MappedColumns, *, layout: FileLayout) -> AmountColumn:
-    """The amounts as they stood; they and what is stated of them lose the sign of their type."""
+    """Remove the entry type's sign from amount and stated amount; return the amounts as written."""
     kept = mapped.amounts[AMOUNT]
     written = AmountColumn(kept.minor_units.copy(), kept.given.copy())
     take_directions(
@@ -195,7 +195,7 @@ def _without_directions(mapped: MappedColumns, *, layout: FileLayout) -> AmountC
 def _may_be_minus(
     kind: SourceKind, *, cells: Mapping[str, pa.Array], rows: int
 ) -> npt.NDArray[np.bool_]:
-    """Rows whose amounts may be below zero."""
+    """Return the rows whose amounts may be negative."""
     if kind is SourceKind.LEDGER:
         words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
         return np.array(pc.is_in(cells["entry_type"], value_set=words), dtype=bool)
@@ -216,7 +216,7 @@ def _worded(cells: pa.Array, *, words: Mapping[str, str], problems: CellProblems
 
 
 def _order_numbers(cells: pa.Array, wanted: WrittenNumbers) -> pa.Array:
-    """Order numbers as the other sides write them; of each something is left."""
+    """Convert order numbers to the form of the other sides; a number never becomes blank."""
     prefix, suffix = re.escape(wanted.prefix), re.escape(wanted.suffix)
     kept: Any = pc.replace_substring_regex(cells, rf"\A{prefix}(.+)\z", r"\1")
     kept = pc.replace_substring_regex(kept, rf"\A(.+){suffix}\z", r"\1")
@@ -235,7 +235,7 @@ def _dated(
     layout: FileLayout,
     problems: CellProblems,
 ) -> pa.Array:
-    """A column of times in the standard form; of a date only the day."""
+    """Convert a time column to standard form; for a date column only the date."""
     times = layout.times if raw.workbook else ""
     dated = without_swapped_days(cells[column.name], times=times, problems=problems)
     clock = layout.clock.get(column.name)
@@ -256,7 +256,7 @@ def _reckoned(
     codes: Distinct,
     minus: npt.NDArray[np.bool_],
 ) -> AmountColumn:
-    """A column of amounts, by all that the layout says of it; `minus`: which may be below zero."""
+    """Read an amount column with all layout rules; `minus`: rows that may be negative."""
     name, cells = column.name, mapped.cells
     if name not in mapped.theirs:
         return read_amounts(cells[name], currencies=codes, signed=minus)
@@ -286,7 +286,8 @@ def _reckoned(
                 their: np.array(pc.not_equal(texts, "")) for their, (texts, _) in summands.items()
             },
             unknown=unknown[codes.codes],
-            # Gross, fee and net of a row prove each other; nothing else says that one is missing.
+            # Gross, fee and net of a row prove each other; nothing else shows that a part is
+            # missing.
             proven="net" in mapped.theirs,
             problems=problems,
         )
@@ -320,7 +321,7 @@ def _reckoned(
 
 
 def _refuse_unfit(amounts: AmountColumn, *, minus: npt.NDArray[np.bool_], codes: Distinct) -> None:
-    """Refuse what came to too much, or below zero where nothing may be, as if it stood so."""
+    """Refuse results that are too large, or negative where not allowed, like written ones."""
     units = amounts.minor_units
     for row in np.flatnonzero(((units < 0) & ~minus) | (abs(units) > MINOR_UNITS_MAX)).tolist():
         currency = codes.texts[int(codes.codes[row])].as_py()
@@ -333,23 +334,26 @@ def _refuse_unfit(amounts: AmountColumn, *, minus: npt.NDArray[np.bool_], codes:
 
 
 def _cells(raw: RawTable, their: str) -> pa.Array:
-    """A second column, of blanks where the file has none."""
+    """Return a companion column, blank if the file has none."""
     return raw.columns[their] if their in raw.columns else filled("", rows=len(raw.lines))
 
 
 _ONCE = frozenset({SourceKind.ORDERS, SourceKind.GATEWAY})
-"""Kinds of which a record that is told again counts once; each line that is settled counts."""
+"""Kinds in which a repeated record counts once; in settlement files each line counts."""
 _Bools = npt.NDArray[np.bool_]
 ReadsWhole = Callable[[RawTable], _Bools]
-"""Which rows of a table would be records without a fault."""
+"""Returns which rows of a table could be read as records without a problem."""
 
 
 def without_skipped(
     raw: RawTable, *, schema: TableSchema, layout: FileLayout, reads_whole: ReadsWhole
 ) -> tuple[RawTable, dict[str, dict[int, str]]]:
-    """The table without such rows, and their column -> row -> why one stays all the same."""
-    rules: list[tuple[str, str]] = []  # column and name of each
-    rule_of = np.full(len(raw.lines), -1)  # the first that fits a row
+    """Leave out rows that are not records; return the table and why some of them stay.
+
+    The second value maps their column -> row number -> reason.
+    """
+    rules: list[tuple[str, str]] = []  # column and name of each rule
+    rule_of = np.full(len(raw.lines), -1)  # index of the first rule that matches a row
     skipped = Counter[str]()
     bad_rows = raw.bad_rows
     for rule in layout.skip:
@@ -369,7 +373,7 @@ def without_skipped(
         column, first = layout.lines.column, layout.lines.first
         cells = raw.columns[column]
         lines = np.array(pc.not_equal(cells, first) if first else pc.equal(cells, ""), dtype=bool)
-        if first:  # a row without a number of its own says nothing of lines
+        if first:  # a row without a number of its own says nothing about lines
             lines &= np.array(pc.not_equal(cells, ""), dtype=bool)
         lines &= rule_of < 0
         rule_of[lines] = len(rules)
@@ -405,7 +409,7 @@ def without_skipped(
 
 
 def equals(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
-    """Cells that are the word of a rule, or begin as it says with a `*` at its end."""
+    """Return which cells equal a rule's term, or begin with it if it ends in `*`."""
     if word.endswith("*"):
         return np.array(pc.starts_with(cells, word.removesuffix("*")), dtype=bool)
     return np.array(pc.equal(cells, word), dtype=bool)
@@ -419,9 +423,9 @@ def _of_first_lines(
     bad: tuple[BadRow, ...],
     their: str,
 ) -> tuple[RawTable, _Bools]:
-    """The table with the order numbers of first lines in item lines, and lines of no record.
+    """Put the order number of the first line into item lines; also return lines without a record.
 
-    A row that cannot be read may have been the first line of what stands below it.
+    A row that cannot be read may have been the first line of the rows below it.
     """
     first = np.maximum(above, 0)
     bad_before = np.searchsorted(np.array([row.line for row in bad], dtype=np.int64), raw.lines)
@@ -439,7 +443,7 @@ def _of_first_lines(
 def _alike(
     raw: RawTable, *, above: npt.NDArray[np.int64], schema: TableSchema, layout: FileLayout
 ) -> _Bools:
-    """Rows that say what the record above them says, in all that is read of a record."""
+    """Return the rows equal to the record above them in every column read from a record."""
     first = pa.array(np.maximum(above, 0))
     alike = above >= 0
     for name in read_of(schema, layout=layout.of_all_rows()) & set(raw.columns):
@@ -456,7 +460,7 @@ def _whole(
     layout: FileLayout,
     reads_whole: ReadsWhole,
 ) -> _Bools:
-    """Which of the rows read as records; most have a blank cell where no record has one."""
+    """Return which of the rows can be read as records; most lack a cell that records need."""
     rows = rows.copy()
     theirs = names_of(schema, layout=layout)
     for column in schema.columns if schema.kind is not SourceKind.GATEWAY else ():
@@ -465,7 +469,7 @@ def _whole(
             rows &= np.array(pc.not_equal(cells, ""), dtype=bool)
     places = np.flatnonzero(rows)
     bare = replace(raw, bad_rows=(), last_line_open=False)
-    # No more at once than may be rejected: of these rows nobody is told.
+    # In portions of at most as many rows as may be rejected: these rows are not reported.
     for start in range(0, len(places), REJECTED_ROWS_MAX):
         some = np.zeros_like(rows)
         some[places[start : start + REJECTED_ROWS_MAX]] = True

@@ -1,10 +1,10 @@
-"""Rejected rows as a CSV file that a person mends and drops back in.
+"""Write rejected rows as a CSV file that a person corrects and puts back into the inbox.
 
-It has the columns of the contract whatever the file looked like: cells that were read are written
-in the standard form, the others as they stood, card numbers cut. What was wrong stands in columns
-behind them, which are not read again. Nothing may be accepted that nobody mended: what the layout
-of the file did not explain comes as a blank cell, and a row whose cells could not be told apart or
-that may have been cut as a blank row, each with its text behind.
+It has our own columns, whatever the original looked like: cells that could be read are in standard
+form, others as written, with card numbers masked. Problems are in extra columns at the end, which
+are not read again. Nothing may be accepted without a correction: a cell that the layout did not
+explain is left blank, and so is a whole row that could not be split into cells or may have been cut
+off, each with its text at the end.
 """
 
 import csv
@@ -26,17 +26,17 @@ from recon.model.money import format_minor_units
 from recon.privacy.shown_text import defused, redacted
 
 CUT_MARK = "…"
-"""Behind a card number that was cut: no cell may hold it, so that the row is refused again."""
+"""Appended to a masked card number: no cell may contain it, so the row is rejected again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MendableRow(NamedTuple):
-    """One refused row."""
+    """One rejected row."""
 
     line: int
     cells: Mapping[str, str]
-    """Column -> the cell in the standard form; nothing of a row whose cells mean nothing."""
+    """Column -> cell in standard form; empty if the row could not be split into cells."""
     column: str
     reason: str
     text: str
@@ -45,7 +45,7 @@ class MendableRow(NamedTuple):
 def mendable_rows(
     reading: TableReading, *, schema: TableSchema, also: Sequence[str] = ()
 ) -> list[MendableRow]:
-    """The refused rows of a table, in the order of its lines.
+    """Return the rejected rows of a table, in line order.
 
     Args:
         reading: The table.
@@ -75,7 +75,7 @@ def mendable_rows(
 def mendable_text(
     rows: Sequence[MendableRow], *, schema: TableSchema, also: Sequence[str] = ()
 ) -> str:
-    """The file, or "" when no row was refused; columns that no row fills are left out."""
+    """Return the CSV text, or "" if no row was rejected; columns without content are left out."""
     if not rows:
         return ""
     used = {name for row in rows for name, text in row.cells.items() if text}
@@ -92,7 +92,7 @@ def mendable_text(
 
 
 def _cells(reading: TableReading, column: TableColumn, *, rows: Sequence[int]) -> dict[int, str]:
-    """Row number -> the cell in the standard form."""
+    """Return row number -> cell in standard form."""
     standard = _as_written(reading.columns[column.name], rows=rows)
     value = reading.typed[column.name]
     currencies = reading.columns[column.currency] if column.cell is Cell.AMOUNT else None
@@ -110,7 +110,7 @@ def _cells(reading: TableReading, column: TableColumn, *, rows: Sequence[int]) -
 
 
 def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
-    """The text of some rows, card numbers cut."""
+    """Return row number -> text, with card numbers masked."""
     texts: dict[int, str] = {row: cells[row].as_py() for row in rows}
     hits, misses = likely_cards(cells)
     for row in hits if len(hits) > len(misses) else ():
@@ -120,7 +120,7 @@ def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
 
 
 def _unexplained(reading: TableReading, *, row: int) -> str:
-    """The cells that the layout does not explain, as they stand."""
+    """Return the cells that the layout does not explain, as written."""
     cells = [
         f"{reading.mapped.theirs[name]}: {reading.mapped.shown[name][row].as_py()}"
         for name, problems in reading.mapped.problems.items()
@@ -130,7 +130,7 @@ def _unexplained(reading: TableReading, *, row: int) -> str:
 
 
 def _bounded(text: str) -> str:
-    """A record on one line without card numbers; whole, for it is to be mended."""
+    """Return a record on one line without card numbers, uncut as it is to be corrected."""
     return " ".join(
         redacted(text[:CELL_CHARACTERS_MAX], characters_max=CELL_CHARACTERS_MAX).split()
     )

@@ -1,7 +1,7 @@
-"""The tables that recon reads: their columns in the order of the contract, and what a cell may be.
+"""The tables that recon reads: their columns in order, and what each cell may hold.
 
-The frames made of them have exactly the columns and types of `recon.matching.frames.sources`; a
-test of the order files holds the two together.
+The frames made from them have exactly the columns and types of `recon.matching.frames.sources`; a
+test of the order files checks that.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from recon.model.terms import (
 )
 
 _LETTERS = "A-Za-z0-9_\u00c0-\u024f"
-"""Of the words that portals have for a state, in the languages of Europe; also digits."""
+"""Letters and digits of portals' status terms, in the languages of Europe."""
 
 
 class Grammar(Enum):
-    """What a text cell may be: a pattern (RE2 and Python read it alike), and how to say so."""
+    """Allowed texts of a cell: a pattern (same meaning in RE2 and Python), and its description."""
 
     ACCOUNT = (r"[A-Za-z0-9._-]{1,50}", "an id of letters, digits and . _ -, at most 50")
     ORDER_KEY = (
@@ -45,7 +45,7 @@ class Grammar(Enum):
 
 
 class Cell(Enum):
-    """What a cell that is not plain text holds."""
+    """Type of a cell that is not plain text."""
 
     CURRENCY = "currency"
     AMOUNT = "amount"
@@ -58,17 +58,17 @@ class TableColumn:
 
     name: str
     cell: Grammar | Cell | frozenset[str]
-    """A grammar of text, a typed cell, or the words that it may be."""
+    """A grammar for text, a typed cell, or the allowed terms."""
     required: bool = True
     """The column must exist."""
     blank: bool = False
-    """Its cells may be blank; always so where the column need not exist."""
+    """Its cells may be blank; always true for columns that are not required."""
     currency: str = "currency"
-    """Of an amount: the column that names its currency."""
+    """For an amount: the column with its currency."""
 
     @property
     def may_be_blank(self) -> bool:
-        """No row needs this cell."""
+        """Whether a row may leave this cell blank."""
         return self.blank or not self.required
 
 
@@ -79,16 +79,16 @@ class TableSchema:
     kind: SourceKind
     columns: tuple[TableColumn, ...]
     needs_line_end: bool = False
-    """A last line without a line end may have been cut: its row is refused."""
+    """A last line without a line end may have been cut off: its row is rejected."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns in the order of the contract."""
+        """Names of all columns in order."""
         return tuple(column.name for column in self.columns)
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Columns that a file must have."""
+        """Names of the columns that a file must have."""
         return tuple(column.name for column in self.columns if column.required)
 
 
@@ -100,7 +100,7 @@ ENTRY_TYPES = frozenset(
     word + suffix for word in map(str, EntryType) for suffix in ("", REVERSAL_SUFFIX)
 )
 SIGNED_ENTRY_TYPES = frozenset({EntryType.ADJUSTMENT, EntryType.ADJUSTMENT + REVERSAL_SUFFIX})
-"""Only these may carry a minus."""
+"""Only these may have a minus."""
 
 _LOWERING = {
     EntryType.REFUND,
@@ -114,8 +114,8 @@ DIRECTIONS: Mapping[str, int] = {
     for kind in (EntryType.CAPTURE, *_LOWERING)
     for suffix, way in (("", 1), (REVERSAL_SUFFIX, -1))
 }
-"""Entry type -> 1 where it raises what the gateway owes, -1 where it lowers it; of those not here
-the books may have either side."""
+"""Entry type -> 1 if it raises what the gateway owes, -1 if it lowers it; entries of other types
+may be on either side of a ledger."""
 
 ACTIONS = frozenset(
     {
@@ -158,7 +158,7 @@ ORDER_FILE = TableSchema(
     ),
     needs_line_end=True,
 )
-"""The inbox file of a night: orders, and what is to be done with them."""
+"""The inbox file of a run: orders with their requested actions."""
 
 GATEWAY = TableSchema(
     SourceKind.GATEWAY,
@@ -170,7 +170,7 @@ GATEWAY = TableSchema(
         TableColumn("amount", Cell.AMOUNT),
         TableColumn("payment_status", Grammar.STATE),
         TableColumn("query_result", Grammar.CODE),
-        # The gateway's own reference joins sets; a payment that has none can still be judged.
+        # The gateway's own reference joins sets; a payment without one can still be classified.
         TableColumn("reference_no", Grammar.REFERENCE, blank=True),
         TableColumn("transaction_date", Cell.INSTANT),
         _optional("authorised_amount", Cell.AMOUNT),
@@ -232,14 +232,14 @@ SETTLEMENT = TableSchema(
         TableColumn("gross", Cell.AMOUNT),
         TableColumn("fee", Cell.AMOUNT),
         TableColumn("net", Cell.AMOUNT),
-        # What we named a refund or payout by; many gateways tell only their own reference.
+        # Our name of a refund or payout; many gateways report only their own reference.
         _optional("own_reference", Grammar.REFERENCE),
-        # What a fee contract may go by.
+        # Facts that a fee contract may depend on.
         *(_optional(fact, Grammar.REFERENCE) for fact in FACTS),
     ),
 )
 SETTLEMENT_FILE = replace(SETTLEMENT, needs_line_end=True)
-"""The file of a night: one that was cut off is noticed."""
+"""The settlement file of a run: one that was cut off is detected."""
 
 BANK_STATES = frozenset({"booked", "pending"})
 BANK = TableSchema(
@@ -251,7 +251,7 @@ BANK = TableSchema(
         TableColumn("to_date", Grammar.DATE),
         TableColumn("opening", Cell.AMOUNT, blank=True),
         TableColumn("closing", Cell.AMOUNT, blank=True),
-        # A statement without entries is one row that has neither of the next four.
+        # A statement without entries is one row that lacks these three and the amount.
         TableColumn("entry_no", Grammar.REFERENCE, blank=True),
         TableColumn("booked_on", Grammar.DATE, blank=True),
         TableColumn("value_on", Grammar.DATE, blank=True),
@@ -269,7 +269,7 @@ BANK = TableSchema(
     ),
     needs_line_end=True,
 )
-"""One row an entry, signed from the merchant's account; the columns of its statement repeated."""
+"""One row per entry, signed from the merchant's account, with its statement's columns repeated."""
 
 _SCHEMAS: Mapping[SourceKind, TableSchema] = {
     schema.kind: schema for schema in (ORDERS, GATEWAY, LEDGER, INSTRUCTIONS, SETTLEMENT, BANK)
@@ -277,5 +277,5 @@ _SCHEMAS: Mapping[SourceKind, TableSchema] = {
 
 
 def schema_of(kind: SourceKind) -> TableSchema:
-    """The table of a kind."""
+    """Return the table schema of a kind of file."""
     return _SCHEMAS[kind]

@@ -1,9 +1,9 @@
-"""Columns of ids, codes and words: what does not fit its grammar, and why.
+"""Text columns of ids, codes and terms: check each cell against its grammar.
 
-Most columns of a large file say few different things: each different text is judged once. An id
-that holds a card number is refused, never masked. One long id in forty looks like a card by chance,
-so a column of ids is judged by all that it says: it holds cards only where more of what an issuer
-could have given passes the check digit than does not. In sentences every number counts.
+Most columns of a large file have few distinct values, so each is checked once. An id that contains
+a card number is refused, never masked. One long id in forty looks like a card number by chance, so
+an id column is judged as a whole: it holds card numbers only if more of its issuable numbers pass
+the check digit than fail it. In free text every number counts.
 """
 
 import re
@@ -20,42 +20,42 @@ from recon.files.typing.table_schema import Grammar
 from recon.privacy.card_numbers import DIGITS_MIN, LIKELY, Likeness, holds_card, likeness
 
 LOOKED_AT = 64
-"""Rows at the beginning by which a column is said to be worth a dictionary."""
+"""Number of leading rows by which a column is found to be worth dictionary encoding."""
 ROWS_PER_TEXT = 16
-"""How often each text stands there on average."""
+"""Average number of rows per distinct text from which encoding is worthwhile."""
 
 
 class Distinct(NamedTuple):
-    """A column as texts, and the number of one in each row."""
+    """A column as texts, and the index of a text for each row."""
 
     texts: pa.Array
     codes: npt.NDArray[np.int64]
 
     @property
     def by_cell(self) -> pa.Array:
-        """The column as it was."""
+        """The original column."""
         return self.texts.take(pa.array(self.codes))
 
     def by_row(self, problems: Mapping[int, str]) -> dict[int, str]:
-        """What is wrong with each row, from what is wrong with the texts."""
+        """Return the problems by row, given those by text index."""
         if not problems:
             return {}
         rows = np.flatnonzero(np.isin(self.codes, [*problems]))
         return {int(row): problems[int(self.codes[row])] for row in rows}
 
     def rows_of(self, texts: Sequence[int]) -> int:
-        """How many rows say one of these."""
+        """Return how many rows have one of these texts."""
         return int(np.isin(self.codes, texts).sum())
 
 
 def distinct(cells: pa.Array) -> Distinct:
-    """The different texts of a column, in order of first appearance."""
+    """Return the distinct texts of a column, in order of first appearance."""
     encoded: Any = cells.dictionary_encode()
     return Distinct(encoded.dictionary, np.asarray(encoded.indices).astype(np.int64))
 
 
 def distinct_if_few(cells: pa.Array) -> Distinct:
-    """The same; of a column that begins with many different ones each cell stands for itself."""
+    """Like `distinct`; but if the column begins with many different texts, one text per row."""
     seen = pc.unique(cells.slice(0, LOOKED_AT))
     if len(seen) * ROWS_PER_TEXT <= len(cells.slice(0, LOOKED_AT)):
         return distinct(cells)
@@ -63,17 +63,17 @@ def distinct_if_few(cells: pa.Array) -> Distinct:
 
 
 CellProblems = dict[int, str]
-"""Row number -> why."""
+"""Row number -> reason."""
 
 
 def note_cells(problems: CellProblems, wrong: Any, *, why: str) -> None:
-    """Keep `why` of every row where `wrong` holds, unless it has a reason before."""
+    """Record `why` for every row where `wrong` holds, unless it has a reason already."""
     rows = np.flatnonzero(np.array(wrong, dtype=bool)).tolist()
     problems.update({row: why for row in rows if row not in problems})
 
 
 def likely_cards(cells: pa.Array) -> tuple[list[int], list[int]]:
-    """Row numbers of cells with a card in them, and of those that only lack its check digit."""
+    """Return the rows that contain a card number, and those that only fail its check digit."""
     lengths: Any = pc.binary_length(cells)
     long: Any = pc.indices_nonzero(pc.greater_equal(lengths, pa.scalar(DIGITS_MIN, lengths.type)))
     likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))
@@ -90,24 +90,24 @@ def likely_cards(cells: pa.Array) -> tuple[list[int], list[int]]:
 
 
 def holds_card_numbers(cells: pa.Array) -> bool:
-    """Whether cards stand in a column, by the rule of columns."""
+    """Return whether a column holds card numbers, by the rule for whole columns."""
     hits, misses = likely_cards(cells)
     return len(hits) > len(misses)
 
 
 FREE_TEXTS = frozenset({Grammar.REASON, Grammar.NAME})
-"""In which a card number may stand between other words."""
+"""Grammars in which a card number may occur between other words."""
 
 OF_OTHERS = frozenset({Grammar.WORDS})
-"""What other people write to a bank: it may hold a card number, and is masked before it is shown or
-kept, where it is kept at all."""
+"""Text that other people wrote to a bank: it may contain a card number, and is masked before it is
+displayed or stored, if it is stored at all."""
 
 _WHOLE_NUMBER = rf"\A-?[0-9]{{1,{NUMBER_DIGITS_MAX}}}\z"
 _WORDS_SHOWN_MAX = 20
 
 
 def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) -> dict[int, str]:
-    """Problems of filled cells by row number; blank cells are nobody's problem here."""
+    """Return the problems of filled cells by row number; blank cells are checked elsewhere."""
     own = distinct_if_few(cells)
     pattern, sentence = grammar.value
     fits = pc.match_substring_regex(own.texts, rf"\A(?:{pattern})?\z")
@@ -129,12 +129,12 @@ def read_text(cells: pa.Array, *, grammar: Grammar, numbers: pa.Array | None) ->
 
 
 def is_fit(text: str, *, grammar: Grammar) -> bool:
-    """Whether one cell is blank, or fits its grammar and holds no card number."""
+    """Return whether a cell is blank, or fits its grammar without a card number."""
     return not text or bool(re.fullmatch(grammar.value[0], text, re.ASCII) and not holds_card(text))
 
 
 def read_words(cells: pa.Array, *, words: frozenset[str]) -> dict[int, str]:
-    """Problems of filled cells that are none of the words."""
+    """Return the problems of filled cells that are not one of the terms."""
     known = pa.array(["", *sorted(words)], pa.large_string())
     shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
     own = distinct(cells)
@@ -147,7 +147,7 @@ def _rows(mask: Any) -> list[int]:
 
 
 def _foreign_mark(text: str) -> str:
-    """Which character is foreign: look-alikes and invisible ones cannot be seen on a screen."""
+    """Name the first non-ASCII or unprintable character, which may be invisible on a screen."""
     for number, character in enumerate(text, start=1):
         if not (character.isascii() and character.isprintable()):
             return f" (character {number} is U+{ord(character):04X})"

@@ -1,10 +1,10 @@
-"""From text columns to typed frames, and one reject for every row that cannot be read.
+"""Convert text columns to typed frames, with one reject for every row that cannot be read.
 
-Per row the first bad column in the order of the contract counts, and what is wrong with its other
-cells is told with it, so that a person mends a row once. Values that are shown are redacted of card
-numbers, one line each, of bounded length.
+The reject of a row names its first bad column in schema order and lists the problems of its other
+cells, so that a person corrects a row once. Displayed values are free of card numbers, on one line
+and of limited length.
 
-What must hold between the cells of one row, checked behind the column that completes it.
+Rules between the cells of a row are checked after the column that completes them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -56,54 +56,54 @@ from recon.model.terms import (
 from recon.privacy.shown_text import redacted
 
 WHOLE_ROW = "(row)"
-"""Column of a reject whose cells cannot be told apart."""
+"""Column name in the reject of a row that cannot be split into cells."""
 
 FURTHER_FAULTS_MAX = 3
-"""Other bad cells of one row that are told by name; more are only counted."""
+"""Maximum number of further bad cells listed for a row; the rest is only counted."""
 
 _RULES_CHARACTERS_MAX = 360
-"""Rules that left rows out, as a source names them."""
+"""Maximum length of the list of skip rules in a source's counts."""
 
 KEY_NAMES = ("merchant_id", "account_id", "order_no")
 _MONEY = ("entry_type", "currency", "amount")
-"""Of an entry of the books: what it adds to them."""
+"""The money columns of a ledger entry."""
 
 
 @dataclass(slots=True)
 class TableReading:
-    """One table while its columns are checked, in order."""
+    """A table while its columns are checked, in order."""
 
     raw: RawTable
     mapped: MappedColumns
     typed: dict[str, Any]
     problems: dict[int, tuple[str, str]]
-    """Row number -> (column, reason): the first only."""
+    """Row number -> (column, reason) of the first problem only."""
     further: dict[int, dict[str, str]] = field(default_factory=dict)
-    """Row number -> column -> reason: the other bad cells of such rows."""
+    """Row number -> column -> reason for the other bad cells of such rows."""
     keys_of_bad_rows: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    """Line of a row whose cells cannot be told apart -> what it says of its key for sure."""
+    """Line of a row that cannot be split into cells -> the key columns that are certain."""
     _distinct: dict[str, Distinct] = field(default_factory=dict)
 
     def distinct(self, name: str) -> Distinct:
-        """The texts of a column, found once: each column of amounts asks for its currencies."""
+        """Return the distinct texts of a column, cached for the currencies of amount columns."""
         if name not in self._distinct:
             self._distinct[name] = distinct(self.columns[name])
         return self._distinct[name]
 
     @property
     def columns(self) -> Mapping[str, pa.Array]:
-        """Cells in the standard form by our names."""
+        """Cells in standard form, by our names."""
         return self.mapped.cells
 
     def note(self, column: str, problems: Mapping[int, str]) -> None:
-        """Keep the first problem of every row, and those of its other cells."""
+        """Record the first problem of every row, and those of its other cells."""
         for row, reason in problems.items():
             first, _ = self.problems.setdefault(row, (column, reason))
             if first not in {column, WHOLE_ROW}:
                 self.further.setdefault(row, {}).setdefault(column, reason)
 
     def reason(self, row: int) -> str:
-        """All that is wrong with a row, redacted."""
+        """Return all problems of a row as one text, redacted."""
         reasons = [redacted(self.problems[row][1])]
         further = list(self.further.get(row, {}).items())
         for column, why in further[:FURTHER_FAULTS_MAX]:
@@ -118,7 +118,7 @@ class TableReading:
 
 
 def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, ...]:
-    """One reject for each row that cannot be read, by line."""
+    """Return one reject for each row that cannot be read, in line order."""
     raw = reading.raw
     rejects = []
     for bad in raw.bad_rows:
@@ -142,7 +142,7 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
 
 
 def _money_of(reading: TableReading, *, row: int) -> dict[str, Any]:
-    """What a rejected entry of the books says in money, no part of which is wrong."""
+    """Return type, currency and amount of a rejected ledger entry, all of which are valid."""
     amounts = reading.typed["amount"]
     if not amounts.given[row]:
         return {}
@@ -151,8 +151,8 @@ def _money_of(reading: TableReading, *, row: int) -> dict[str, Any]:
 
 
 def _key_cell(reading: TableReading, name: str, *, row: int) -> str:
-    """The cell where it can be trusted, else blank."""
-    if name not in reading.columns:  # a bank knows no merchant and no order
+    """Return the cell if it can be trusted, else ""."""
+    if name not in reading.columns:  # a bank statement has no merchant and no order
         return ""
     grammar = Grammar.ORDER_KEY if name == "order_no" else Grammar.ACCOUNT
     text: str = reading.columns[name][row].as_py()
@@ -160,26 +160,26 @@ def _key_cell(reading: TableReading, name: str, *, row: int) -> str:
 
 
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
-"""What a gateway row without a payment must still say."""
+"""Columns that a gateway row without a payment must still fill."""
 _NET = "net"
 _UNCUT = frozenset({Grammar.ACCOUNT, Grammar.ORDER_KEY, Grammar.TRANSACTION, Grammar.CODE})
-"""What may hold no separator of cells."""
+"""Grammars that allow no cell separator."""
 Rows = npt.NDArray[np.bool_] | None
-"""Which rows are taken; None for all."""
+"""Mask of the rows to take; None for all."""
 
 
 class Table(NamedTuple):
-    """One file, read: a frame of `matching.frames.sources`, the rows that are not in it, counts."""
+    """A file that was read: a frame of `matching.frames.sources`, its rejects and counts."""
 
     frame: pd.DataFrame
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     ignored_columns: tuple[str, ...]
-    """Columns of the file that recon does not know; nothing was read from them."""
+    """Columns of the file that recon does not know and has not read."""
     rows: npt.NDArray[np.int64]
     """Row number of each row of the frame, among those that no rule left out."""
     counted: Counted
-    """What control figures are compared with."""
+    """Totals to compare with the control totals."""
 
 
 def proven_table(
@@ -191,20 +191,20 @@ def proven_table(
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> Table:
-    """Text columns as a typed frame and its rejects; control figures are held.
+    """Convert text columns to a typed frame and rejects, and check the control totals.
 
     Args:
-        path: the file, beside which its figures may stand.
-        raw: its text columns.
-        schema: which table it is.
-        rules: how the gateway's fields are to be read.
-        layout: how the file is written.
-        zone: of timestamps without an offset; the layout's comes first, then this, then that of
-            the gateway for its own, else that of business dates.
+        path: The file, which may have a companion file of control totals.
+        raw: Its text columns.
+        schema: Which table it is.
+        rules: How the gateway's fields are mapped.
+        layout: How the file is written.
+        zone: Time zone of timestamps without an offset, after the layout's own; the default is the
+            gateway's for its files, else that of business dates.
 
     Raises:
-        SourceUnreadableError: columns are missing, its control figures differ, or a row is bad
-            where all or nothing holds.
+        SourceUnreadableError: columns are missing, its control totals differ, or a row is bad in a
+            file that must be read as a whole.
     """
     reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone)
     table = table_of(reading, schema=schema)
@@ -222,7 +222,7 @@ def reading_of(
     layout: FileLayout = STANDARD,
     zone: ZoneInfo | None = None,
 ) -> TableReading:
-    """Every cell of a table read, with what is wrong with it.
+    """Read every cell of a table and record its problems.
 
     Raises:
         SourceUnreadableError: a required column is missing.
@@ -279,10 +279,10 @@ def reading_of(
 def _keys_of_wide_rows(
     raw: RawTable, *, schema: TableSchema, layout: FileLayout
 ) -> dict[int, dict[str, str]]:
-    """Line of a row with more cells than columns -> merchant, account, order number, where sure.
+    """Return line -> merchant, account and order number of rows with surplus cells, if certain.
 
-    Which cell was cut in two is not known; before the order number it was none where only ids,
-    codes and words stand there, and each fits: none of them may hold a separator.
+    It is unknown which cell was split. It was none before the order number if only ids, codes and
+    terms come before it and each fits: none of them may contain a separator.
     """
     wide = [bad for bad in raw.bad_rows if bad.cells and not bad.is_short]
     if not wide or "order_no" not in schema.names:
@@ -320,7 +320,7 @@ def _keys_of_wide_rows(
 
 
 def _whole_fees(reading: TableReading) -> None:
-    """Of a fee row the net is what was charged, however its file spreads it over gross and fee."""
+    """Set the fee of fee rows to minus their net, whether it was written as gross or fee."""
     gross, fee, net = (reading.typed[name] for name in ("gross", "fee", "net"))
     words = pa.array(
         [EntryType.FEE.value, f"{EntryType.FEE.value}{REVERSAL_SUFFIX}"], pa.large_string()
@@ -336,7 +336,7 @@ def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -
     if missing:
         word = "column" if len(missing) == 1 else "columns"
         lacks = f"lacks the {word} {', '.join(missing)}"
-        # A first row that names nothing we know may be a payee and his account, not a header.
+        # A first row without known names may be a payee and his account rather than a header.
         if not set(raw.header) & read_of(schema, layout=layout):
             sentence = (
                 f"none of its {len(raw.header)} columns has a name that is known: its first row"
@@ -349,7 +349,7 @@ def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -
 def _without_payment(
     reading: TableReading, *, schema: TableSchema, rules: Rules
 ) -> npt.NDArray[np.bool_] | None:
-    """Gateway rows that answer without showing a payment: only their key must be filled."""
+    """Return the gateway rows that report no payment: only their key must be filled."""
     if schema.kind is not SourceKind.GATEWAY:
         return None
     codes = reading.distinct("query_result")
@@ -370,7 +370,7 @@ def _read_column(
     kind: SourceKind,
     zone: ZoneInfo,
 ) -> dict[int, str]:
-    """Put the column's values into the reading; what is wrong with its filled cells."""
+    """Store the column's typed values; return the problems of its filled cells."""
     cells = reading.columns[column.name]
     numbers = reading.raw.numbers.get(reading.mapped.theirs.get(column.name, ""))
     match column.cell:
@@ -419,16 +419,16 @@ def _blanks(
         return {}
     blank = np.array(pc.equal(reading.columns[column.name], ""), dtype=bool)
     if is_asked:
-        blank &= excused  # an answer without a payment has nothing but its key
+        blank &= excused  # an answer without a payment has only its key
     return dict.fromkeys(np.flatnonzero(blank).tolist(), "is blank")
 
 
 def table_of(reading: TableReading, *, schema: TableSchema) -> Table:
-    """The rows without a problem as a frame, and one reject for each other row."""
+    """Return the rows without problems as a frame, and one reject for each other row."""
     raw = reading.raw
     rejects = rejects_of(reading, schema=schema)
     keep = ~np.isin(np.arange(len(raw.lines)), [*reading.problems])
-    # Most files have no reject: their columns are taken as they are, not copied row by row.
+    # Most files have no reject, and their columns are used without copying them.
     chosen = keep if reading.problems else None
     names = list(schema.names)
     if "answer" in reading.typed:
@@ -454,7 +454,7 @@ def table_of(reading: TableReading, *, schema: TableSchema) -> Table:
 
 
 def _counted(reading: TableReading) -> Counted:
-    """Rows and sums of amounts, of all rows that were read: a reject counts too."""
+    """Count rows and sum the amounts of all rows that were read, rejects included."""
     raw = reading.raw
     amounts = reading.mapped.signed or reading.typed.get("amount")
     if not isinstance(amounts, AmountColumn):
@@ -490,7 +490,7 @@ def _source_file(
 
 
 def series_of(value: Any, *, keep: Rows, nullable: bool) -> "pd.Series[Any]":
-    """A column of the frame: the rows of `keep`, or all of them."""
+    """Return a column of the frame with the rows of `keep`, or with all of them."""
     match value:
         case AmountColumn() if nullable:
             amounts, given = (kept(part, keep=keep) for part in (value.minor_units, value.given))
@@ -504,12 +504,12 @@ def series_of(value: Any, *, keep: Rows, nullable: bool) -> "pd.Series[Any]":
 
 
 def kept(values: Any, *, keep: Rows) -> Any:
-    """The rows of `keep`, or all of them, which are not copied."""
+    """Return the rows of `keep`, or all of them without copying."""
     return values if keep is None else values[keep]
 
 
 def texts_of(cells: pa.Array) -> "pd.Series[str]":
-    """Arrow's own text as a column, not one object of Python for each row."""
+    """Return a column backed by Arrow text, without a Python object for each row."""
     column: pd.Series[str] = cells.to_pandas(types_mapper=lambda _: pd.StringDtype(na_value=np.nan))
     return column
 
@@ -517,7 +517,7 @@ def texts_of(cells: pa.Array) -> "pd.Series[str]":
 Columns = Mapping[str, pa.Array]
 Values = Mapping[str, Any]
 Finding = tuple[npt.NDArray[np.bool_], str]
-"""Rows, and why they are refused; the last reason of a row counts."""
+"""(rows, reason why they are rejected); the last reason for a row counts."""
 
 
 def _refund_amount_given(cells: Columns, _: Values) -> Iterator[Finding]:
@@ -547,7 +547,7 @@ def _action_amount_fits(cells: Columns, values: Values) -> Iterator[Finding]:
 
 
 def _instruction_names(name: str) -> "_Rule":
-    """An instruction names its order and payment, unless its kind has none."""
+    """Require order and transaction of an instruction, unless its kind has none."""
 
     def rule(cells: Columns, _: Values) -> Iterator[Finding]:
         yield _blank(cells[name]) & ~_is(cells["kind"], *KINDS_WITHOUT_TRANSACTION), "is blank"
@@ -556,7 +556,7 @@ def _instruction_names(name: str) -> "_Rule":
 
 
 def _amount_with_currency(of: str) -> "_Rule":
-    """An amount that may be blank has its own currency, or both are blank."""
+    """Require currency and amount together, or neither."""
     currency, amount = f"{of}_currency", f"{of}_amount"
 
     def rule(cells: Columns, _: Values) -> Iterator[Finding]:
@@ -574,7 +574,7 @@ def _net_adds_up(_: Columns, values: Values) -> Iterator[Finding]:
 
 
 def _entry_whole(cells: Columns, values: Values) -> Iterator[Finding]:
-    """An entry has its number, its days and its amount; a statement without entries has none."""
+    """Require number, dates and amount of an entry together, or none of them."""
     filled = [~_blank(cells[name]) for name in ("entry_no", "booked_on", "value_on")]
     filled.append(values["amount"].given)
     partly = np.any(filled, axis=0) & ~np.all(filled, axis=0)
@@ -593,7 +593,7 @@ _RULES: Mapping[tuple[SourceKind, str], _Rule] = {
     (SourceKind.INSTRUCTIONS, "order_no"): _instruction_names("order_no"),
     (SourceKind.INSTRUCTIONS, "transaction_id"): _instruction_names("transaction_id"),
 }
-"""Kind, the column that completes the rule and is refused, and what must hold."""
+"""(kind, column that completes the rule and is rejected) -> the rule."""
 
 
 def _blank(cells: pa.Array) -> npt.NDArray[np.bool_]:
