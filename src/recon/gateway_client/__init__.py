@@ -1,14 +1,14 @@
-"""The HTTP client of the payment gateway. A leaf: of recon it imports `privacy` and `model.money`.
+"""The HTTP client of the payment gateway.
 
-`Gateway` and `AsyncGateway` are the whole of it for a program of one's own (docs/GATEWAY.md).
-Beneath, money goes in three phases, because the caller journals between them: `prepare` (pure,
-exact bytes), `Transport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every
-row).
-A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Reads through
-`QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
+It is self-contained: of recon it imports only `privacy`, `model.errors` and `model.money`.
+`Gateway` and `AsyncGateway` are all that a separate program needs (docs/GATEWAY.md). Underneath,
+requests that move money have three phases, because the caller journals between them: `prepare`
+(pure, exact bytes), `Transport.send` (once, no retry), `read_batch_reply` (pure, an outcome for
+every row); for payments `prepare_payment`, `send`, `read_payment_reply`. Queries go through
+`QueryClient`. Whatever the API document leaves open is configuration: `GatewayInterface`.
 """
 
-# Sorted, each of these names would have an import of its own.
+# If sorted, each of these names would become an import statement of its own.
 # ruff: isort: skip_file
 from recon.gateway_client.addresses import Route as Route
 from recon.gateway_client.batches import (

@@ -1,6 +1,6 @@
-"""Which addresses may be called or sent to a shopper, and how the gateway is reached.
+"""Checks of the addresses that may be called or shown to a shopper, and the TLS set-up.
 
-https, or http to this machine. There is no way to switch the verification of certificates off.
+Allowed are https, and http to this machine. Certificate verification cannot be switched off.
 """
 
 import ssl
@@ -15,11 +15,11 @@ VERSION_OF_EVERY_CALL = "/v1"
 
 
 def checked_base_url(base_url: str) -> str:
-    """The base URL without a trailing slash.
+    """Return the base URL without a trailing slash.
 
     Raises:
-        AddressError: not https, unless http to a loopback literal such as 127.0.0.1 or [::1]; or
-            with the version that every call adds.
+        AddressError: neither https nor http to a loopback literal such as 127.0.0.1 or [::1], or it
+            ends in the version that every call adds.
     """
     try:
         parts = urlsplit(base_url)
@@ -47,7 +47,7 @@ def checked_base_url(base_url: str) -> str:
 
 
 def is_private_way(url: str) -> bool:
-    """Whether nobody on the way can read what is sent there: https, or http to a loopback."""
+    """Return whether nobody can read along: https, or http to a loopback address."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -59,33 +59,33 @@ def is_private_way(url: str) -> bool:
 
 
 def address_problem(url: str) -> str:
-    """Why nothing private may be sent to an address; "" where it may, or where there is none."""
+    """Return why private data may not be sent to an address; "" if it may, or for no address."""
     is_fit = not url or is_private_way(url)
     return "" if is_fit else "is not https (http is allowed to 127.0.0.1 or [::1] only)"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way to the gateway; everything absent is the ordinary way."""
+    """How to reach the gateway; the defaults are a direct connection with the system's trust."""
 
     proxy: str = ""
-    """http or https address of a proxy; TLS goes through it unopened."""
+    """http or https address of a proxy; TLS is tunnelled through it."""
     ca_file: Path | None = None
     """Certificates to trust instead of the system's."""
     client_certificate_file: Path | None = None
-    """Our certificate, for a gateway that asks for one."""
+    """Our certificate, for a gateway that requires one."""
     client_key_file: Path | None = None
-    """Its key; absent when the certificate's file holds it too."""
+    """Private key of the client certificate; None if its file contains the key too."""
 
 
 DIRECT = Route()
 
 
 def checked_proxy(route: Route, *, base_url: str) -> str:
-    """The proxy's address, "" for none.
+    """Return the proxy's address, "" for none.
 
     Raises:
-        AddressError: not an address, with a password in it, or of no use to a loopback gateway.
+        AddressError: not an address, contains a password, or the gateway's URL is http.
     """
     if not route.proxy:
         return ""
@@ -108,13 +108,13 @@ def checked_proxy(route: Route, *, base_url: str) -> str:
 
 
 def trust(base_url: str, *, route: Route = DIRECT) -> ssl.SSLContext:
-    """Whom to trust and as whom to appear.
+    """Return the TLS context with the trusted certificates and our own, if any.
 
     Raises:
         AddressError: a file cannot be read, or holds no certificate or key.
     """
     if urlsplit(checked_base_url(base_url)).scheme == "http":
-        # Loopback without TLS: a context that trusts nobody costs nothing to build.
+        # Loopback without TLS: a context without trusted certificates costs nothing to build.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     ca_file = route.ca_file
     try:
@@ -129,7 +129,7 @@ def trust(base_url: str, *, route: Route = DIRECT) -> ssl.SSLContext:
         raise AddressError(msg)
     if certificate is not None:
         try:
-            # A locked key must not make a night wait at a prompt.
+            # An encrypted key must not make a run wait at a password prompt.
             context.load_cert_chain(certificate, keyfile=key, password="")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__

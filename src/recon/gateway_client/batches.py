@@ -1,14 +1,15 @@
-"""A money batch: its rows, its exact bytes before anything leaves, and what its reply says of each.
+"""Money batches: checking rows, building the exact request bytes, and reading each row's outcome.
 
-Amounts are Decimals with the decimals of their currency or those of the wire, in which they are
-written; nothing is rounded. Checks give problems as data, so that a caller can keep the good rows
-and tell a person about the others. Pure: the same rows and credentials give the same bytes, so that
-their hash in a journal names what was sent, and a stored reply is read again to the same outcomes.
+Amounts are Decimals with the decimals of their currency or of the wire format, in which they are
+written; nothing is rounded. Checks return problems as data, so that a caller can keep the good rows
+and report the others. All functions are pure: the same rows and credentials give the same bytes, so
+that their hash in a journal identifies what was sent, and a stored reply is read again to the same
+outcomes.
 
-Reading is total over any bytes and any status. Proof rules: a row is done, accepted, failed or
-pending only when a reply that is believed names it once, echoes what was sent and carries a status
-of the table; everything else is unknown. A whole request is rejected only by a verified refusal
-before processing, or where the configuration says so.
+Reading accepts any bytes and any status. A row is done, accepted, failed or pending only if a
+trusted reply names it once, echoes what was sent and has a status in the status map; everything
+else is unknown. A whole request is rejected only by a verified refusal before processing, or where
+the configuration says so.
 """
 
 import re
@@ -74,21 +75,21 @@ _SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
 
 
 class Operation(StrEnum):
-    """The batch operations that move money or release it."""
+    """The batch operations that move or release money."""
 
     CAPTURE = "capture"
     REFUND = "refund"
     CANCEL = "cancel"
     REVIEW = "review"
     PAYOUT = "payout"
-    """A batch of one."""
+    """A batch with one row."""
     CANCEL_SUBSCRIPTION = "cancelsubscription"
-    """A batch of one."""
+    """A batch with one row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRow:
-    """What every batch row names: one payment and its own amount, in major units."""
+    """Common fields of batch rows: one payment and its own amount, in major units."""
 
     transaction_id: str
     order_no: str
@@ -97,13 +98,13 @@ class BatchRow:
 
     @property
     def key(self) -> str:
-        """By what the row is recognised in a reply."""
+        """The value that identifies the row in a reply."""
         return self.transaction_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRow(BatchRow):
-    """Take `amount` of an authorised payment."""
+    """Capture `amount` of an authorised payment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +114,12 @@ class CancelRow(BatchRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefundRow(BatchRow):
-    """Return `refund_amount` of a captured payment; `amount` is the payment's own."""
+    """Refund `refund_amount` of a captured payment; `amount` is the payment's own."""
 
     refund_amount: Decimal
     refund_reason: str
     refund_reference: str = ""
-    """The merchant's own reference; sent only under a profile that sends it."""
+    """The merchant's own reference; sent only if the profile says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +131,14 @@ class ReviewRow(BatchRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelSubscriptionRow:
-    """End a recurring contract; what is already contracted is still charged."""
+    """End a recurring contract; contracts already created are still charged."""
 
     recurring_id: str
     contract_name: str
 
     @property
     def key(self) -> str:
-        """By what the reply is recognised."""
+        """The value that identifies the contract in a reply."""
         return self.recurring_id
 
 
@@ -154,18 +155,18 @@ ROW_TYPES: dict[Operation, type[Row]] = {
 
 
 def is_refund_number(text: str, *, transaction_id: str) -> bool:
-    """Whether a refund_reference_id is the transaction's, a hyphen and two digits (4.7)."""
+    """Return whether a refund_reference_id is the transaction id, a hyphen and two digits (4.7)."""
     prefix, hyphen, number = text.rpartition("-")
     return bool(hyphen and prefix == transaction_id and _SEQUENCE.fullmatch(number))
 
 
 def ids_of(row: Row) -> tuple[str, str]:
-    """The transaction_id and order_no of a row; a subscription has neither, a payout not yet."""
+    """Return transaction_id and order_no of a row; "" for subscriptions and for new payouts."""
     return (row.transaction_id, row.order_no) if isinstance(row, BatchRow) else ("", "")
 
 
 def fields_sent(operation: Operation, *, interface: GatewayInterface) -> tuple[str, ...]:
-    """Which fields of a row go on the wire under this profile, in order."""
+    """Return the fields of a row that are sent under this profile, in order."""
     fields = interface.batch(operation).row_fields
     if operation is Operation.REFUND and interface.profile.send_refund_reference:
         return (*fields, "refund_reference")
@@ -175,7 +176,7 @@ def fields_sent(operation: Operation, *, interface: GatewayInterface) -> tuple[s
 def check_rows(
     operation: Operation, *, rows: Sequence[Row], interface: GatewayInterface
 ) -> tuple[RowProblem, ...]:
-    """Why rows of this batch must not be sent; empty when all may. Batch size is not judged."""
+    """Return why rows must not be sent; empty if all may. The size of the batch is not checked."""
     counts = Counter(row.key for row in rows)
     problems: list[RowProblem] = []
     for position, row in enumerate(rows):
@@ -217,13 +218,13 @@ def _row_problems(
 
 
 def currency_of(row: object, name: str) -> str:
-    """In which currency an amount of a row is: that of its side, else the row's."""
+    """Return the currency of an amount field: that of its own side, else the row's."""
     currency = getattr(row, f"{name.removesuffix('_amount')}_currency", None)
     return str(getattr(row, "currency", "") if currency is None else currency)
 
 
 def _wire_row(row: Row, *, fields: Sequence[str], interface: GatewayInterface) -> dict[str, Any]:
-    """The fields of a row as they go out; what was not given of a payout is left out."""
+    """Return the fields of a row as sent; blank fields of a payout are left out."""
     wire: dict[str, Any] = {}
     for name in fields:
         value = getattr(row, name)
@@ -251,11 +252,11 @@ def prepare(
     *,
     account: OurAccount,
 ) -> PreparedRequest:
-    """The request of one batch, checked whole.
+    """Check the rows and build the request of one batch.
 
     Raises:
         InvalidRequestError: naming each row and field that must not be sent.
-        UnsignedError: whoever holds the key does not sign it; nothing was sent.
+        UnsignedError: the holder of the key did not sign; nothing was sent.
     """
     operation, interface = Operation(operation), account.interface
     described = interface.batch(operation)
@@ -288,21 +289,21 @@ def prepare(
 
 
 FOREIGN_ROWS_MAX = 1
-"""With more rows that nobody asked for, the reply is not ours: sending stops."""
+"""With more unrequested rows the reply is not trusted as ours, and sending stops."""
 FOREIGN_ROWS_STORED_MAX = 20
 MASK = "*"
-"""Stands for characters that the gateway, or our own journal, does not show."""
+"""Placeholder for characters that the gateway, or our own journal, masks."""
 
 
 def read_batch_reply(prepared: PreparedRequest, raw: RawReply) -> BatchReply:
-    """The outcome of every row of a batch, in request order; never raises on foreign bytes.
+    """Return the outcome of every row of a batch, in request order; never raises on any reply.
 
-    Under the policy `enforce` only replies with a valid signature are trusted; `warn` lets the echo
-    of each row decide; `off` does not look at signatures.
+    With the policy `enforce` only replies with a valid signature are trusted; `warn` relies on the
+    echo of each row; `off` ignores signatures.
 
     Args:
-        prepared: What was sent.
-        raw: What came back, whatever it is.
+        prepared: The request that was sent.
+        raw: The reply, whatever it contains.
     """
     refusals = prepared.account.interface.status_map.refusals
     if raw.meaning in {"busy", "other"}:
@@ -323,43 +324,43 @@ def read_batch_reply(prepared: PreparedRequest, raw: RawReply) -> BatchReply:
 def without_reply(
     prepared: PreparedRequest, *, error: NotSentError | UnknownOutcomeError
 ) -> BatchReply:
-    """The outcome of every row when no reply came: not sent, or unknown."""
+    """Return the outcome of every row if no reply came: not sent, or unknown."""
     outcome = ReplyOutcome.NOT_SENT if isinstance(error, NotSentError) else ReplyOutcome.UNKNOWN
     rows = _rows(prepared, outcome=outcome, code=error.kind, text=str(error))
     return BatchReply(rows, return_message=str(error))
 
 
 class _Whole(NamedTuple):
-    """One outcome for every row of a request, and why."""
+    """One outcome for every row of a request, and the reason."""
 
     outcome: ReplyOutcome
     kind: FindingKind
     why: str
     stops: bool = False
-    """Nothing more may be sent until a person has looked."""
+    """Nothing more may be sent until a person has checked."""
 
 
 class _Message(NamedTuple):
-    """A reply that could be read: its envelope and its rows."""
+    """A reply that could be parsed: its envelope and its rows."""
 
     envelope: Envelope
     rows: Sequence[Mapping[str, Any]]
     malformed: int
-    """Elements of the list that are no rows at all."""
+    """Number of list elements that are not rows at all."""
     is_accepted: bool
-    """The request as a whole was taken; says nothing of its rows."""
+    """The request as a whole was accepted; this says nothing about its rows."""
     is_refused: bool
     has_success: bool
-    """Anything in it says that something may have taken effect."""
+    """Anything in the reply indicates that something may have taken effect."""
 
     @property
     def has_rows(self) -> bool:
-        """It says something of some row."""
+        """Whether the reply has any row, readable or not."""
         return bool(self.rows or self.malformed)
 
 
 def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
-    """The reply of an operation of one row is the row itself, when it has a status at all."""
+    """Parse a reply; for single-row operations it is the row itself, if it has a status."""
     operation, codes = prepared.operation, prepared.account.interface.status_map
     described = prepared.account.interface.batch(operation)
     own = "return_message" if described.rows_field else described.message_field
@@ -380,7 +381,7 @@ def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
 
 
 def _by_silence(raw: RawReply, *, refusals: Refusals) -> _Whole:
-    """3xx, 408, 425, 429, 5xx: the request may have been processed whatever the body says."""
+    """Outcome for 3xx, 408, 425, 429 and 5xx: the request may have been processed."""
     is_final = refusals.refusal_is_final
     was_not_taken = is_final and raw.asks_to_slow_down and "retry-after" in raw.headers
     outcome = ReplyOutcome.NOT_SENT if was_not_taken else ReplyOutcome.UNKNOWN
@@ -388,7 +389,7 @@ def _by_silence(raw: RawReply, *, refusals: Refusals) -> _Whole:
 
 
 def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> _Whole | None:
-    """401 and 403 stop everything; statuses that the configuration calls final reject."""
+    """Outcome for 401 and 403, which stop sending, and for statuses configured as refusals."""
     kind = FindingKind.HTTP_STATUS
     if raw.status in refusals.before_processing_http and not has_rows:
         why = f"the gateway refused the request before processing (HTTP {raw.status})"
@@ -400,7 +401,7 @@ def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> 
 
 
 def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Whole | None:
-    """What decides for all rows at once; None where each row decides for itself."""
+    """Return the outcome that applies to all rows, or None if each row has its own."""
     envelope = message.envelope
     terms = f"return_status {redacted(envelope.return_status) or 'missing'}"
     sentence = f"{terms}, {envelope.code_and_text or 'no text'}"
@@ -412,7 +413,7 @@ def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Who
     is_final = message.is_refused and envelope.code in refusals.before_processing_codes
     whole: _Whole | None = None
     if envelope.refuses_signature and not message.has_success:
-        # Believed as it stands: nobody gains by forging it.
+        # Trusted without a signature: nobody gains by forging this refusal.
         why = f"the gateway refused our signature ({envelope.code}): check the sign key"
         whole = _Whole(ReplyOutcome.REJECTED, FindingKind.REFUSED, why, stops=True)
     elif by_status is not None:
@@ -432,7 +433,7 @@ def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Who
         why = f"the reply has no rows and does not prove a refusal ({sentence})"
         whole = _Whole(ReplyOutcome.UNKNOWN, kind, why)
     elif not message.is_accepted:
-        # Nobody knows what rows then mean, and the signature, an echo of ours, covers neither.
+        # The rows have no defined meaning then, and the echoed signature covers neither.
         whole = _Whole(ReplyOutcome.UNKNOWN, FindingKind.RETURN_STATUS, f"{terms} with rows")
     return whole
 
@@ -443,7 +444,7 @@ def _same_for_all(
     code = envelope.code if envelope else ""
     text = envelope.text if envelope else ""
     if whole.outcome is ReplyOutcome.UNKNOWN:
-        # What a reply says that is not believed is no cause: "OK" would stand beside a doubt.
+        # The text of an untrusted reply is no reason: an "OK" would accompany an unknown outcome.
         text = whole.why
     return BatchReply(
         _rows(prepared, outcome=whole.outcome, code=code, text=text or whole.why),
@@ -473,14 +474,14 @@ def _row(
     reference: str = "",
     payout: PayoutRecord | None = None,
 ) -> RowOutcome:
-    """What a row came to; a payout has no id but the gateway's."""
+    """Build the outcome of a row; a payout's only id is the gateway's."""
     own, order_no = ids_of(sent)
     transaction_id = own or (payout.transaction_id if payout else "")
     return RowOutcome(0, transaction_id, order_no, outcome, code, text, reference, payout)
 
 
 def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
-    """Row by row. They may come in any order; one that nobody asked for is kept as a finding."""
+    """Read the rows, which may be in any order; unrequested ones become findings."""
     key_field = prepared.account.interface.batch(prepared.operation).key_field
     answers: dict[str, list[Mapping[str, Any]]] = {row.key: [] for row in prepared.rows}
     foreign: list[Mapping[str, Any]] = []
@@ -518,13 +519,13 @@ def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
 
 
 Classified = tuple[RowOutcome, tuple[ReplyFinding, ...]]
-"""What one row came to, and what else was seen of it."""
+"""The outcome of a row, and further findings about it."""
 
 
 def _outcome(
     sent: Row, *, answers: Sequence[Mapping[str, Any]], prepared: PreparedRequest
 ) -> Classified:
-    """What all answers to one row say: none, one, or several that must agree."""
+    """Return the outcome from all answers to one row: none, one, or several that must agree."""
     if not answers:
         return _unknown(sent, FindingKind.ROW_MISSING, "the reply lacks this row")
     classified = {_single(sent, answer=answer, prepared=prepared) for answer in answers}
@@ -539,7 +540,7 @@ def _outcome(
 
 
 def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) -> Classified:
-    """One answer against the row that was sent: echo first, then status."""
+    """Compare one answer with the row that was sent: first the echo, then the status."""
     operation, masked, interface = (
         prepared.operation,
         prepared.masked_text,
@@ -580,7 +581,7 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
 def _refund_reference(
     sent: Row, *, answer: Mapping[str, Any], is_due: bool
 ) -> tuple[str, ReplyFinding | None, bool]:
-    """The gateway's name of a refund, what is odd, and whether it can be this payment's at all."""
+    """Return the refund's id at the gateway, any finding, and whether it can be this payment's."""
     given = text_of(answer.get("refund_reference_id"))
     if not isinstance(sent, RefundRow) or (given == "" and not is_due):
         return "", None, True
@@ -611,7 +612,7 @@ def _unknown(
 def differing_fields(
     sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest
 ) -> list[str]:
-    """Fields of a reply's row that are not what was sent; one that is missing proves nothing."""
+    """Return the fields of a reply's row that differ from what was sent, or are missing."""
     interface, operation = prepared.account.interface, prepared.operation
     described = interface.batch(operation)
 
@@ -623,7 +624,7 @@ def differing_fields(
         return value == amounts.amount_of(given, currency=currency, operation=operation)
 
     def contradicts(name: str) -> bool:
-        """Nothing that was not sent or is not echoed; of a masked echo, what it shows."""
+        """Whether an optional echo differs from what was sent; if masked, in its visible part."""
         value, given = _at(sent, path=name), text_of(_at(answer, path=name))
         if value in {None, ""} or given == "":
             return False
@@ -642,14 +643,14 @@ def differing_fields(
 
 
 def _at(value: object, *, path: str) -> object:
-    """What stands at a path (dots lead into objects); None where there is nothing."""
+    """Return the value at a path (dots for nested objects), or None."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     return value
 
 
 def _shows_same(given: str, *, sent: str) -> bool:
-    """Whether an echo is what was sent, as far as its masked parts let it be seen."""
+    """Return whether the visible parts of a masked echo agree with what was sent."""
     first, *others = re.split(r"\*+", given)
     if not others:
         return given == sent

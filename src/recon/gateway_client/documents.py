@@ -1,9 +1,9 @@
-"""Replies as documents, hardened: what is ambiguous is refused, never repaired.
+"""Strict parsers for replies: ambiguous documents are refused, never repaired.
 
-JSON: duplicate keys, NaN and Infinity, numbers as floats, too much depth or size are what
-`json.loads` accepts and money must not; values become str, int, Decimal, bool, None, list and dict.
-XML: any DOCTYPE is refused, no entity is resolved, nothing is fetched. HTML: the form that a page
-submits by itself is data; declarations of its own are refused, and nothing of the page ever runs.
+JSON: refuses duplicate keys, NaN and Infinity, and too much depth or size, which `json.loads`
+accepts; values become str, int, Decimal, bool, None, list and dict, never float. XML: a DOCTYPE is
+refused, no entity is resolved, nothing is fetched. HTML: the form that a page submits by itself is
+read as data; declarations are refused, and nothing on the page is executed.
 """
 
 import json
@@ -29,11 +29,11 @@ _NESTED = frozenset({dict, list})
 
 
 class UnreadableReplyError(ValueError):
-    """The bytes are not one JSON object that can be trusted."""
+    """The bytes are not a document that can be trusted."""
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object a reply consists of; a UTF-8 byte order mark is tolerated.
+    """Parse a reply that is a JSON object; a UTF-8 byte order mark is accepted.
 
     Raises:
         UnreadableReplyError: anything else, with the reason.
@@ -60,16 +60,17 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def text_of(value: object) -> str | None:
-    """The text of a field without padding: null and missing are "", numbers their digits.
+    """Return a field as text without padding: "" for null or missing, digits for numbers.
 
-    None for other types. A no-break or ideographic space is no padding: a name may begin with it.
+    None for other types. No-break and ideographic spaces are not padding: a name may begin with
+    one.
     """
     text = exact_text_of(value)
     return None if text is None else text.strip(PADDING)
 
 
 def exact_text_of(value: object) -> str | None:
-    """As `text_of`, with its padding: what a signature covers."""
+    """Like `text_of`, but with padding: the text that a signature covers."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -80,16 +81,16 @@ def exact_text_of(value: object) -> str | None:
 
 
 def texts_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """The exact text of every field, for its signature; "" for objects and lists."""
+    """Return the exact text of every field, to be signed; "" for objects and lists."""
     return {name: exact_text_of(value) or "" for name, value in fields.items()}
 
 
 def unlisted(
     fields: Mapping[str, Any], *, listed: Container[str], masked: Callable[[str], str]
 ) -> dict[str, str]:
-    """Fields that the API document does not list, as text; of private ones only the names.
+    """Return fields that the API document does not list, as text; private values are masked.
 
-    Objects and lists are left out: they may hold anything of a person.
+    Objects and lists are left out, as they may hold personal data.
     """
     names = [name for name in fields if name not in listed][:EXTRA_FIELDS_MAX]
     texts = {name: NOT_STORED if is_private(name) else text_of(fields[name]) for name in names}
@@ -97,9 +98,9 @@ def unlisted(
 
 
 def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any]], int]:
-    """The rows of a list field and the count of elements that are not rows.
+    """Return the rows of a list field and the number of elements that are not rows.
 
-    A single object stands for a list of one; null, "" and missing for an empty list.
+    A single object counts as a list of one; null, "" and missing as an empty list.
     """
     value = reply.get(field)
     if value is None or value == "":
@@ -116,7 +117,7 @@ def _refuse_size(body: bytes) -> None:
 
 
 def _refuse_depth(value: Any) -> None:
-    """Level by level; what is deeper than Python's own limit was no JSON for the parser already."""
+    """Check the nesting level by level; the parser itself refuses more than Python's own limit."""
     level = [value]
     for _ in range(DEPTH_MAX):
         parts = (part.values() if type(part) is dict else part for part in level)
@@ -151,13 +152,13 @@ ELEMENTS_MAX = 2_000
 
 
 def xml_root(body: bytes, *, root: str) -> etree._Element:
-    """The root element of an XML reply, which must have the name `root`.
+    """Parse an XML reply and return its root element, which must be named `root`.
 
     Raises:
-        UnreadableReplyError: anything else, with the reason; the reply's text is never part of it.
+        UnreadableReplyError: anything else, with the reason, which never quotes the reply.
     """
     _refuse_size(body)
-    # Without comments a text in pieces is one text; each parser serves one document.
+    # Without comments, split text becomes one text; a parser serves a single document.
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -172,7 +173,7 @@ def xml_root(body: bytes, *, root: str) -> etree._Element:
     except (etree.XMLSyntaxError, ValueError, LookupError) as error:
         msg = f"not XML ({type(error).__name__})"
         raise UnreadableReplyError(msg) from None
-    docinfo: Any = element.getroottree().docinfo  # its stubs know no doctype
+    docinfo: Any = element.getroottree().docinfo  # the type stubs lack doctype
     if docinfo.doctype:
         msg = "XML with a DOCTYPE"
         raise UnreadableReplyError(msg)
@@ -186,12 +187,12 @@ def xml_root(body: bytes, *, root: str) -> etree._Element:
 
 
 def element_texts(element: etree._Element, *, repeated: str = "") -> dict[str, str]:
-    """The text of every element below that has no elements itself, by name.
+    """Return name -> text of every child without children of its own.
 
-    `repeated` may stand more than once and is left out.
+    `repeated` may occur more than once and is left out.
 
     Raises:
-        UnreadableReplyError: another name stands twice: nobody could say which one counts.
+        UnreadableReplyError: another name occurs twice, so that it is ambiguous.
     """
     texts: dict[str, str] = {}
     seen: set[str] = set()
@@ -219,18 +220,18 @@ _DOCTYPE = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class HostedForm:
-    """The hidden inputs of a page's one form; they may name a shopper, so none shows in a repr."""
+    """The hidden inputs of a page's form; they may identify a shopper and are not in the repr."""
 
     action: str
-    """Where it is sent, as the page says: an address or a path."""
+    """Where the form is submitted: an address or a path, as written."""
     method: str
     inputs: dict[str, str] = field(repr=False)
     parameters: dict[str, str] = field(repr=False)
-    """The input allParams in its parts; the first value of a name counts."""
+    """The parameters in the input allParams; the first value of a name counts."""
 
 
 def html_form(body: bytes) -> HostedForm:
-    """The one form of a page that has hidden inputs.
+    """Parse a page and return its only form with hidden inputs.
 
     Raises:
         UnreadableReplyError: no such form or several, an input with two values, or declarations.

@@ -1,7 +1,7 @@
-"""What a caller of the gateway client cannot continue from.
+"""Exceptions of the gateway client.
 
-Messages carry ids and codes only, never payloads or keys; should a card number get into one all
-the same, it is masked there. The tree:
+Messages contain ids and codes only, never payloads or keys; a card number that gets into one is
+masked. The hierarchy:
 
     GatewayClientError
     ├── InterfaceError             profiles, signature or status map are wrong
@@ -22,7 +22,7 @@ from recon.privacy.shown_text import masked
 
 
 class GatewayClientError(Exception):
-    """Something went wrong that the caller must deal with."""
+    """Base class of the errors raised by the gateway client."""
 
     def __init__(self, message: str) -> None:
         super().__init__(masked(message))
@@ -38,10 +38,10 @@ class AddressError(GatewayClientError):
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """Why a field must not be sent; never its value where that is private."""
+    """Why a field must not be sent; private values are never included."""
 
     position: int | None
-    """0-based, of the row in its batch; None in a payment."""
+    """0-based position of the row in its batch; None for a payment."""
     field: str
     reason: str
 
@@ -51,7 +51,7 @@ class RowProblem:
 
 
 class InvalidRequestError(GatewayClientError):
-    """The batch or the payment must not be sent; nothing was sent."""
+    """The batch or payment must not be sent; nothing was sent."""
 
     def __init__(self, message: str, *, problems: tuple[RowProblem, ...] = ()) -> None:
         super().__init__(message)
@@ -59,32 +59,32 @@ class InvalidRequestError(GatewayClientError):
 
 
 class UnsignedError(GatewayClientError):
-    """Whoever holds the key refused to sign, or is not there; nothing was sent."""
+    """The holder of the key refused to sign, or is not available; nothing was sent."""
 
     def __init__(
         self, message: str, *, refused: Mapping[int, str] | None = None, final: bool = False
     ) -> None:
         super().__init__(message)
         self.refused = dict(refused or {})
-        """0-based position of a row -> why it is not signed; without it the others may be."""
+        """0-based position of a row -> why it is not signed; the others may be sent without it."""
         self.final = final
-        """Asking again is no use: it was refused."""
+        """The refusal is final: asking again is useless."""
 
 
 class MisuseError(GatewayClientError):
-    """A `Gateway` that is closed, of another process, or called from within itself.
+    """A `Gateway` was used after closing, in another process, or from within its own call.
 
     Nothing was sent.
     """
 
 
 class NotSentError(GatewayClientError):
-    """The request was surely not sent; sending it again cannot double anything."""
+    """The request was certainly not sent, so sending it again cannot duplicate anything."""
 
     def __init__(self, message: str, *, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
-        """The class of the failure underneath, such as ConnectError."""
+        """Class name of the underlying failure, such as ConnectError."""
 
 
 class CertificateError(NotSentError):
@@ -97,15 +97,15 @@ class UnknownOutcomeError(GatewayClientError):
     def __init__(self, message: str, *, kind: str, status: int | None = None) -> None:
         super().__init__(message)
         self.kind = kind
-        """The class of the failure underneath, such as ReadTimeout."""
+        """Class name of the underlying failure, such as ReadTimeout."""
         self.status = status
-        """The HTTP status, when it arrived before the failure."""
+        """The HTTP status, if it arrived before the failure."""
 
 
 class QueryRefusedError(GatewayClientError):
-    """The gateway refuses queries for a cause that repeating cannot cure."""
+    """The gateway refuses queries for a reason that retrying cannot fix."""
 
     def __init__(self, message: str, *, cause: str) -> None:
         super().__init__(message)
         self.cause = cause
-        """What it does not know or accept: `address`, `signature` or `merchant`, which are ours."""
+        """What the gateway does not know or accept: our `address`, `signature` or `merchant`."""

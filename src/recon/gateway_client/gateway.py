@@ -1,8 +1,8 @@
-"""The gateway for a program of one's own: one account, every operation, an outcome for each row.
+"""The gateway for separate programs: one account, every operation, an outcome for each row.
 
-`AsyncGateway` for asyncio, `Gateway` for everybody else. Money is sent once and never again,
-whatever happens; what went wrong is an outcome (`NOT_SENT`, `UNKNOWN`), not an exception. Who keeps
-a journal uses the phases beneath instead: `prepare`, `Transport.send`, `read_batch_reply`.
+`AsyncGateway` is for asyncio, `Gateway` for everything else. Money requests are sent once and never
+retried; failures are outcomes (`NOT_SENT`, `UNKNOWN`), not exceptions. A caller with a journal uses
+the phases underneath: `prepare`, `Transport.send`, `read_batch_reply`.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class AsyncGateway:
     """One account at the gateway, for asyncio.
 
     Raises (all methods): InvalidRequestError for what must not be sent, naming each field, and
-    UnsignedError where another process holds the key and does not sign; nothing was sent then.
+    UnsignedError if another process holds the key and does not sign; nothing was sent then.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -71,7 +71,7 @@ class AsyncGateway:
         return await self.send(Operation.CANCEL, rows)
 
     async def refund(self, rows: Sequence[RefundRow]) -> BatchReply:
-        """Give captured payments back, in whole or in part, at most 50."""
+        """Refund captured payments in full or in part, at most 50."""
         return await self.send(Operation.REFUND, rows)
 
     async def review(self, rows: Sequence[ReviewRow]) -> BatchReply:
@@ -79,7 +79,7 @@ class AsyncGateway:
         return await self.send(Operation.REVIEW, rows)
 
     async def payout(self, row: PayoutRow) -> BatchReply:
-        """Pay a beneficiary; the one row of the reply has the gateway's record."""
+        """Pay a beneficiary; the reply has one row, with the gateway's record."""
         return await self.send(Operation.PAYOUT, [row])
 
     async def cancel_subscription(self, row: CancelSubscriptionRow) -> BatchReply:
@@ -102,7 +102,7 @@ class AsyncGateway:
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
     ) -> QueryAnswers:
-        """What the gateway knows of any number of orders, or of transactions.
+        """Query any number of orders, or of transactions.
 
         Raises:
             QueryRefusedError: no query can succeed before a person changes something.
@@ -113,7 +113,7 @@ class AsyncGateway:
     async def refunds(
         self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
     ) -> RefundAnswers:
-        """The refunds of orders, or of references of one's own (profile extended).
+        """Search the refunds of orders, or of the merchant's own references (profile extended).
 
         Raises:
             InterfaceError: the profile has no refund search.
@@ -123,7 +123,7 @@ class AsyncGateway:
             return await client.refunds(order_nos=order_nos, references=references)
 
     async def send(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
-        """One batch of any operation: prepared, sent once, and an outcome for each row."""
+        """Prepare one batch of any operation, send it once and return an outcome for each row."""
         prepared = await self._connection.in_thread(partial(self.prepare, operation, rows))
         try:
             raw = await self._send(prepared)
@@ -138,9 +138,9 @@ class AsyncGateway:
         *,
         sign_key: SecretStr | Signer | None = None,
     ) -> PreparedRequest:
-        """The first phase of `send`, for who keeps a journal; `transport.send` is the second.
+        """Run the first phase of `send`, for callers with a journal; `transport.send` is the next.
 
-        `sign_key` signs this batch, where it is not the connection's.
+        `sign_key` signs this batch instead of the connection's key.
         """
         ours = self._connection
         account = replace(ours, sign_key=sign_key) if sign_key else ours
@@ -153,7 +153,7 @@ class AsyncGateway:
         randomness: random.Random | None = None,
         answered: Callable[[int], None] = lambda _: None,
     ) -> QueryClient:
-        """Queries over kept connections, for many of them; a context manager (`QueryClient`)."""
+        """Return a `QueryClient` (a context manager) that reuses connections for many queries."""
         return QueryClient(
             self.transport,
             account=self._connection,
@@ -163,7 +163,7 @@ class AsyncGateway:
         )
 
     async def _send(self, prepared: PreparedCall) -> RawReply:
-        """One request at the account's pace; one that had to wait too long is not sent."""
+        """Send one request at the account's pace; not sent if it had to wait too long."""
         pace = self._pace
         try:
             before = pace.seconds() + pace.patience_seconds
@@ -180,7 +180,7 @@ class AsyncGateway:
 def _awaited(
     method: Callable[Concatenate[AsyncGateway, Given], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate["Gateway", Given], Answer]:
-    """The same operation, waited for."""
+    """Turn an async method into one that waits for the result."""
 
     @wraps(method)
     def call(self: "Gateway", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
@@ -190,12 +190,12 @@ def _awaited(
 
 
 class Gateway:
-    """One account at the gateway, without asyncio; a context manager, or `close` it.
+    """One account at the gateway, without asyncio; a context manager, or call `close`.
 
-    Any number of threads may share one, also inside a running loop: every call runs in the loop of
-    a thread of its own. MisuseError is raised before anything is prepared.
+    Threads may share one, also inside a running event loop: all calls run in the loop of a separate
+    thread. MisuseError is raised before anything is prepared.
 
-    The same operations as `AsyncGateway`, under the same names; docs/GATEWAY.md has an example.
+    It has the same operations as `AsyncGateway`; docs/GATEWAY.md has an example.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -204,7 +204,7 @@ class Gateway:
         self._loop = self._runner.get_loop()
         self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
         self._process = os.getpid()
-        # A signal's handler may call while this thread holds it.
+        # Reentrant, as a signal handler may call while this thread holds it.
         self._lock = threading.RLock()
         self._under_way: set[Future[Any]] = set()
         self._is_closed = False
@@ -217,9 +217,9 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
-        """Refuse new calls, and end when those under way have ended; again: nothing."""
+        """Refuse new calls and wait until running ones have ended; closing again has no effect."""
         if os.getpid() != self._process:
-            return  # the thread that would end is in the other process
+            return  # the thread is in the other process
         self._refuse_within()
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
@@ -240,15 +240,15 @@ class Gateway:
     refunds = _awaited(AsyncGateway.refunds)
 
     def run(self, call: Coroutine[Any, Any, Answer]) -> Answer:
-        """What a call of `gateway` comes to."""
+        """Run a coroutine of `gateway` in its loop and return the result."""
         try:
             answer = self._begun(call)
         except MisuseError:
-            call.close()  # it never began
+            call.close()  # it never started
             raise
         try:
             return answer.result()
-        except BaseException:  # such as Ctrl-C while it waits
+        except BaseException:  # such as Ctrl-C while waiting
             answer.cancel()
             raise
 
@@ -269,7 +269,7 @@ class Gateway:
         return answer
 
     def _refuse_within(self) -> None:
-        """Raise where a call would wait for itself."""
+        """Raise an error if the call would wait for itself."""
         if threading.current_thread() is self._thread:
             msg = (
                 "this Gateway is called from within a call of its own (by a clock, a signer or a "

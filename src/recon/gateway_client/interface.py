@@ -1,8 +1,8 @@
-"""The gateway's interface as data: three TOML tables, read into one checked value.
+"""The gateway's interface as configuration: three TOML tables, validated into one value.
 
-`profiles`, `signature` and `status_map` each hold the layers base < extended < user; the layers of
-the chosen profile are laid on top of each other here. Used by every other module of the client.
-Amounts are written with so many decimals of each currency, and never rounded.
+`profiles`, `signature` and `status_map` each have the layers base < extended < user; the layers of
+the chosen profile are merged here. All other modules of the client use it. Amounts are written with
+a configured number of decimals per currency, and never rounded.
 """
 
 import asyncio
@@ -53,13 +53,13 @@ ContentType = Annotated[str, Field(pattern=r"^[a-z]+/[a-z0-9.+-]+$")]
 
 
 class InterfaceTable(BaseModel):
-    """A table of which unknown keys are refused."""
+    """Base class of tables that refuse unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FieldPatterns(InterfaceTable):
-    """Whole-text patterns of the fields we send."""
+    """Patterns that the whole text of a field we send must match."""
 
     merchant_id: Pattern
     account_id: Pattern
@@ -76,7 +76,7 @@ class FieldPatterns(InterfaceTable):
 
 
 class CallFormat(InterfaceTable):
-    """How an operation looks on the wire."""
+    """Wire format of an operation."""
 
     path: WirePath
     body: Body
@@ -84,24 +84,24 @@ class CallFormat(InterfaceTable):
 
 
 class BatchOperation(CallFormat):
-    """How an operation that moves or releases money looks on the wire, with its rows or its one."""
+    """Wire format of an operation that moves or releases money, with many rows or one."""
 
     rows_max: int = Field(ge=1, le=ROWS_MAX)
     rows_field: str = ""
-    """The list of the rows, in JSON; "": the message is its only row itself."""
+    """The JSON list of the rows; "" if the message itself is its only row."""
     row_fields: tuple[str, ...]
     echo_fields: tuple[str, ...]
     """Fields of a reply's row that must equal what was sent."""
     echo_fields_if_given: tuple[str, ...] = ()
-    """The same (dots lead into objects), unless they are empty."""
+    """The same for fields (dots for nested objects) that may also be empty."""
     status_field: str
     message_field: str
     code_field: str = ""
-    """The field of the code; "" when the message begins with it."""
+    """The field of the code; "" if the message begins with it."""
     key_field: str = "transaction_id"
-    """The field by which a reply's row is found again."""
+    """The field that identifies a row in the reply."""
     grammar: dict[str, Pattern] = Field(default_factory=dict)
-    """Whole-text patterns of single fields by their last name."""
+    """Whole-text patterns of single fields, by the last part of their name."""
 
     @model_validator(mode="after")
     def _has_a_place_for_its_rows(self) -> Self:
@@ -119,38 +119,38 @@ PaymentName = Literal["authorise_card", "authorise_apm", "checkout"]
 
 
 class PaymentFormats(InterfaceTable):
-    """The operations that start a payment, and the names of fields that differ by brand."""
+    """Operations that start a payment, and the fields whose names differ by brand."""
 
     website_field: str = Field(pattern=r"^[A-Za-z_]{1,50}$")
     antifraud_provider: str = Field(pattern=r"^[A-Za-z0-9_]{0,50}$")
     more_fields: dict[PaymentName, frozenset[FieldName]]
-    """Fields that a brand takes beside the document's, per operation."""
+    """Additional fields that a brand accepts, per operation."""
     sent_empty: dict[PaymentName, tuple[FieldName, ...]]
-    """Fields that go out empty where they are not used, per operation; others are left out."""
+    """Fields that are sent empty when unused, per operation; other unused fields are left out."""
     page_hosts: frozenset[str]
-    """Hosts, with their port where it is not the usual one, that the hosted page may lie on beside
-    the gateway's own."""
+    """Hosts (with port unless it is the default) that the hosted page may be on, besides the
+    gateway's own."""
     authorise_card: CallFormat
     authorise_apm: CallFormat
     checkout: CallFormat
 
 
 KeyKind = Literal["order_no", "transaction_id", "refund_reference"]
-"""What the keys of a query are: the field of a row that holds one."""
+"""Type of the keys of a query: the field of a row that holds one."""
 
 
 class ReadOperation(CallFormat):
-    """How a query about many keys looks on the wire."""
+    """Wire format of a query about many keys."""
 
     body: Literal["form", "json"]
     rows_max: int = Field(ge=1, le=ROWS_MAX)
     rows_field: str
     keys: dict[KeyKind, FieldName]
-    """What may be asked by -> the request's field of the keys, joined by commas."""
+    """Type of key -> the request field that takes the keys, joined by commas."""
 
 
 class QueryOperations(InterfaceTable):
-    """The queries the gateway offers."""
+    """The queries that the gateway offers."""
 
     retrievalTrans: ReadOperation  # noqa: N815 - the operation's own name in its path
     retrievalRefund: ReadOperation | None = None  # noqa: N815 - the same
@@ -160,25 +160,25 @@ DECIMALS_MAX = 4
 """No currency of ISO 4217 has more."""
 
 MAGNITUDE_MAX = 30
-"""Decimal digits before or behind the point beyond which text is not even built."""
+"""Digits before or after the decimal point beyond which a number is not even formatted."""
 
 Decimals = Annotated[int, Field(ge=0, le=DECIMALS_MAX)]
 CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 
 
 class WireAmounts(InterfaceTable):
-    """Decimals of the amounts of each currency, as one gateway wants them."""
+    """Decimals of amounts per currency in one gateway's wire format."""
 
     decimals: Decimals
     own_decimals_if_more: bool
-    """A currency of more decimals is written with all of its own."""
+    """A currency with more decimals is written with all of its own."""
     of_currency: dict[CurrencyCode, Decimals] = Field(default_factory=dict)
-    """Of single currencies, whatever stands above; also of those that ISO 4217 does not have."""
+    """Overrides for single currencies, also ones that ISO 4217 does not have."""
     as_written: frozenset[str] = frozenset()
-    """Operations whose replies may write fewer decimals than the currency has, such as 12.5."""
+    """Operations whose replies may have fewer decimals than the currency, such as 12.5."""
 
     def decimals_of(self, currency: str) -> int | None:
-        """The decimals of a currency on the wire; None when it is no currency we know."""
+        """Return the decimals of a currency on the wire; None for an unknown currency."""
         if currency in self.of_currency:
             return self.of_currency[currency]
         own = _iso_decimals(currency)
@@ -187,23 +187,23 @@ class WireAmounts(InterfaceTable):
         return max(self.decimals, own) if self.own_decimals_if_more else self.decimals
 
     def knows(self, currency: str) -> bool:
-        """Whether amounts of this currency can be written and read at all."""
+        """Return whether amounts of this currency can be written and read."""
         return self.decimals_of(currency) is not None
 
     def currency_problem(self, currency: str) -> str:
-        """Why nothing may be sent in this currency; "" when it may."""
+        """Return why nothing may be sent in this currency; "" if it may."""
         if not self.knows(currency):
             return "is not a currency of ISO 4217, nor under amounts.of_currency in profiles.toml"
         return ""
 
     def amount_of(self, text: str | None, *, currency: str, operation: str) -> Decimal | None:
-        """The amount that a reply to an operation writes, as it has it; None when it is none."""
+        """Parse an amount in a reply to an operation; None if it is not one."""
         return self.reader(currency, operation=operation)(text or "")
 
     def reader(self, currency: str, *, operation: str) -> Callable[[str], Decimal | None]:
-        """As `amount_of`, for many texts.
+        """Return a parser like `amount_of`, for many texts.
 
-        Operations of `as_written` may write fewer decimals than the currency has.
+        For operations in `as_written` it accepts fewer decimals than the currency has.
         """
         read = self._grammar(currency, is_short=operation in self.as_written)
 
@@ -216,10 +216,10 @@ class WireAmounts(InterfaceTable):
         return amount
 
     def problem(self, value: object, *, currency: str, may_be_zero: bool = False) -> str:
-        """Why a value is no amount that may be sent; "" when it is one.
+        """Return why a value is not an amount that may be sent; "" if it is one.
 
-        It should be a Decimal in major units with the decimals of its currency or of the wire; that
-        the currency is unknown is a problem of its own field. A part of a total may be zero.
+        It should be a Decimal in major units with the decimals of its currency or of the wire. An
+        unknown currency is a problem of the currency field. A part of a total may be zero.
         """
         problem = number_problem(value, may_be_zero=may_be_zero)
         wanted = self.decimals_of(currency)
@@ -233,14 +233,15 @@ class WireAmounts(InterfaceTable):
         return "" if fits else f"{value} {currency} cannot be written with {wanted} decimals"
 
     def written(self, value: Decimal, *, currency: str) -> str:
-        """An amount without a problem as it goes out: yen of 1200 and of 1200.00 alike."""
+        """Format a valid amount for the wire: 1200 and 1200.00 yen look the same."""
         wanted = self.decimals_of(currency)
         return f"{value:f}" if wanted is None else f"{value:.{wanted}f}"
 
     def _grammar(self, currency: str, *, is_short: bool) -> Callable[[str], Decimal]:
-        """The one grammar of an amount; AmountError for any other text or unknown currency.
+        """Return the parser of amounts; it raises AmountError for other texts and currencies.
 
-        `is_short`: any fewer decimals than the currency's are right, not only those of the wire.
+        `is_short`: any number of decimals up to the currency's is accepted, not only that of the
+        wire.
         """
         wanted, own = self.decimals_of(currency), _iso_decimals(currency)
 
@@ -257,7 +258,7 @@ class WireAmounts(InterfaceTable):
 
 
 def number_problem(value: object, *, may_be_zero: bool = False) -> str:
-    """Why a value is no amount in any currency; "" when it is one."""
+    """Return why a value is not an amount in any currency; "" if it is one."""
     if not isinstance(value, Decimal):
         return "is not a Decimal"
     if not value.is_finite() or abs(value.adjusted()) > MAGNITUDE_MAX:
@@ -279,10 +280,10 @@ CHARACTERS_MAX = 1_000_000
 Table = TypeVar("Table", bound=BaseModel)
 USER = "user"
 LAYERS = ("base", "extended", USER)
-"""Lowest first; `extended` counts only in the profile of that name."""
+"""Lowest first; `extended` applies only to the profile of that name."""
 
 UNREAD = frozenset({"checkout", "payment_reply"})
-"""Templates without a rule for replies: a hosted page carries no signature."""
+"""Templates without a rule for replies: a hosted page has no signature."""
 
 FILES = ("profiles", "signature", "status_map")
 UserLayers = Mapping[str, Mapping[str, Any]]
@@ -310,7 +311,7 @@ class Profile(InterfaceTable):
     query_characters_max: int = Field(ge=0, le=CHARACTERS_MAX)
     send_refund_reference: bool
     text_characters_max: int = Field(ge=1, le=CHARACTERS_MAX)
-    """Of a text field that has no length of its own."""
+    """For text fields without a length of their own."""
     grammar: FieldPatterns
     amounts: WireAmounts
     lengths: dict[str, Annotated[int, Field(ge=1, le=CHARACTERS_MAX)]]
@@ -320,7 +321,7 @@ class Profile(InterfaceTable):
 
 
 class SignatureRules(InterfaceTable):
-    """How requests are signed and what a reply's signature must be."""
+    """How requests are signed, and what the signature of a reply must be."""
 
     algorithm: Literal["sha256", "hmac-sha256"]
     whitespace: Literal["remove-spaces", "strip", "none"]
@@ -329,11 +330,11 @@ class SignatureRules(InterfaceTable):
     replies: dict[str, ReplyRule]
 
     def may_lack(self, operation: str) -> bool:
-        """Whether a reply of this operation is trusted without any signature."""
+        """Return whether replies of this operation are trusted without a signature."""
         return self.replies[operation].endswith("-or-absent")
 
     def is_echo(self, operation: str) -> bool:
-        """Whether a reply of this operation repeats the signature of its request."""
+        """Return whether replies of this operation repeat the signature of the request."""
         return self.replies[operation].startswith("echo")
 
 
@@ -347,13 +348,13 @@ class Refusals(InterfaceTable):
     before_processing_codes: frozenset[str]
     before_processing_http: frozenset[Refused]
     apm_http: frozenset[Refused]
-    """The same of a payment by another method, as the document says."""
+    """The same for payments by another method, according to the API document."""
     refusal_is_final: bool
-    """The merchant has the gateway's word: a 429 or 503 with Retry-After processed nothing."""
+    """The gateway has assured the merchant that a 429 or 503 with Retry-After processed nothing."""
 
 
 class DescribedQuery(InterfaceTable):
-    """How answers of the order query are read."""
+    """How replies to the order query are read."""
 
     row_missing_when_asked_alone: Literal["failed", "not_found"]
     refund_missing_when_asked_alone: Literal["failed", "not_found"]
@@ -361,7 +362,7 @@ class DescribedQuery(InterfaceTable):
 
 
 class StatusMap(InterfaceTable):
-    """What the gateway's codes mean."""
+    """The meaning of the gateway's codes."""
 
     return_status: dict[str, Literal["accepted", "refused"]]
     row_status: dict[str, dict[str, RowWord]]
@@ -373,7 +374,7 @@ class StatusMap(InterfaceTable):
 
 
 class GatewayInterface(InterfaceTable):
-    """Everything the client knows of the gateway's interface, in one frozen value."""
+    """Everything the client knows about the gateway's interface, in one frozen value."""
 
     profile_name: str
     profile: Profile
@@ -389,7 +390,7 @@ class GatewayInterface(InterfaceTable):
         status_map: Mapping[str, Any],
         profile: str = "base",
     ) -> Self:
-        """The interface of one profile, from the three parsed TOML files.
+        """Build the interface of one profile from the three parsed TOML files.
 
         Raises:
             InterfaceError: naming the file and key that is unknown, missing or wrong.
@@ -405,11 +406,12 @@ class GatewayInterface(InterfaceTable):
 
     @classmethod
     def bundled(cls, profile: str = "base", *, user: UserLayers | None = None) -> Self:
-        """The interface as it ships with the package.
+        """Return the interface that ships with the package.
 
         Args:
             profile: `base`, what the API document shows, or `extended`.
-            user: A gateway's own keys by file (profiles, signature, status_map); they win.
+            user: A gateway's own keys by file (profiles, signature, status_map), which take
+                precedence.
 
         Raises:
             InterfaceError: naming the file and key that is unknown, missing or wrong.
@@ -428,7 +430,7 @@ class GatewayInterface(InterfaceTable):
         return cls.of(**tables, profile=profile)
 
     def batch(self, operation: str) -> BatchOperation:
-        """The wire format of one operation that is sent in batches, be it of one row.
+        """Return the wire format of an operation that is sent in batches, be it of one row.
 
         Raises:
             InterfaceError: the profile does not describe the operation.
@@ -442,7 +444,7 @@ class GatewayInterface(InterfaceTable):
 
 
 def _bundled(name: str) -> dict[str, Any]:
-    """A file of the wheel, or of the checkout that this module lies in."""
+    """Read a configuration file from the wheel, or from the checkout."""
     here = Path(__file__)
     shipped = here.parents[1] / "_config"
     folder = shipped if shipped.is_dir() else here.parents[3] / "config"
@@ -484,7 +486,7 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 
 
 def _refuse_gaps(interface: GatewayInterface) -> None:
-    """Every operation needs its template, reply rule and statuses; else money would be guessed."""
+    """Refuse tables in which an operation lacks its template, reply rule or statuses."""
     moving = set(interface.profile.batch)
     queries = {name for name, described in interface.profile.query if described is not None}
     signed = moving | queries | {"authorise_card", "authorise_apm"}
@@ -501,10 +503,10 @@ def _refuse_gaps(interface: GatewayInterface) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A message that is to be signed, or whose signature is to be checked: named fields only."""
+    """A message to be signed or verified; only the named fields are signed."""
 
     template: str
-    """Of signature.toml: the operation, or payment_reply."""
+    """Name of a template in signature.toml: the operation, or payment_reply."""
     merchant_id: str
     account_id: str
     fields: Mapping[str, str] = field(repr=False)
@@ -512,21 +514,21 @@ class Wanted:
 
 
 class Signer(Protocol):
-    """Somebody who holds the key and signs for us; `instructions.account` has one."""
+    """A holder of the key that signs for us; `instructions.account` has an implementation."""
 
     def sign(self, wanted: Wanted) -> str:
-        """The signature of a message, in hexadecimal.
+        """Return the signature of a message, in hexadecimal.
 
         Raises:
-            UnsignedError: refused, or nobody is there; nothing was signed.
+            UnsignedError: refused, or not available; nothing was signed.
         """
         ...
 
     def matches(self, wanted: Wanted, *, given: str) -> bool:
-        """Whether `given` is the signature of a message.
+        """Return whether `given` is the signature of a message.
 
         Raises:
-            UnsignedError: nobody is there to say.
+            UnsignedError: the holder of the key is not available.
         """
         ...
 
@@ -535,30 +537,30 @@ Made = TypeVar("Made")
 
 SPACE = " "
 EACH_ROW = "[]"
-"""Behind a field name in a template: the field of every row, in order."""
+"""Suffix of a field name in a template: the field of every row, in order."""
 
 
 KEY_CHARACTERS_MIN = 8
-"""A signing key is no shorter; the sandbox's is."""
+"""Minimum length of a signing key; the sandbox's has it."""
 
 
 @dataclass(frozen=True)
 class OurAccount:
-    """Who calls, by which interface, and the key that signs or who holds it."""
+    """Our account at the gateway: ids, interface, and the signing key or its holder."""
 
     merchant_id: str
     account_id: str
     sign_key: SecretStr | Signer
-    """The key, or who holds it and signs for us; a key never shows in a repr."""
+    """The key, or a signer that holds it; a key is never in a repr."""
     interface: GatewayInterface = field(default_factory=GatewayInterface.bundled, repr=False)
     policy: ReplyPolicy = "enforce"
-    """What a reply's signature must be."""
+    """What the signature of a reply must be."""
 
     @property
     def private(self) -> frozenset[str]:
-        """What no reply may bring into a message; a shorter key is a word that stands anywhere.
+        """The key, to be masked in replies; one that is too short could be an ordinary word.
 
-        Of a key that a signer holds nothing is known here.
+        Empty if a signer holds the key.
         """
         if not isinstance(self.sign_key, SecretStr):
             return frozenset()
@@ -566,12 +568,12 @@ class OurAccount:
         return frozenset({key} if len(key) >= KEY_CHARACTERS_MIN else ())
 
     def message(self, fields: Mapping[str, Any], *, signature: str) -> dict[str, Any]:
-        """A request: its own fields between those that every request has."""
+        """Build a request: account ids, its own fields, and the signature."""
         ours = {"merchant_id": self.merchant_id, "account_id": self.account_id}
         return {**ours, **fields, "encryption_data": signature}
 
     def without_key(self, text: bytes) -> bytes:
-        """A reply in which the gateway quotes the key, without it."""
+        """Mask the key in a reply that quotes it."""
         return without_values(text, values=self.private)
 
     def sign(
@@ -581,10 +583,10 @@ class OurAccount:
         fields: Mapping[str, str],
         rows: Sequence[Mapping[str, str]] = (),
     ) -> str:
-        """The hexadecimal signature of a message; merchant and account are ours.
+        """Return the hexadecimal signature of a message of this account.
 
         Raises:
-            UnsignedError: whoever holds the key refused, or is not there.
+            UnsignedError: the holder of the key refused, or is not available.
         """
         wanted = Wanted(template, self.merchant_id, self.account_id, fields, tuple(rows))
         if isinstance(self.sign_key, SecretStr):
@@ -599,12 +601,12 @@ class OurAccount:
         fields: Mapping[str, str],
         rows: Sequence[Mapping[str, str]] = (),
     ) -> bool:
-        """Whether a signature that came is the one of this message; over any text.
+        """Return whether a received signature is that of this message; accepts any text.
 
-        Only the fields that it covers are looked at, or shown to who holds the key.
+        Only the fields it covers are used, or passed to the holder of the key.
 
         Raises:
-            UnsignedError: whoever holds the key is not there to say.
+            UnsignedError: the holder of the key is not available.
         """
         covered = self.interface.signature.templates[template]
         shown = {name: fields[name] for name in covered if name in fields}
@@ -615,7 +617,7 @@ class OurAccount:
         return self.sign_key.matches(wanted, given=given)
 
     async def in_thread(self, make: Callable[[], Made]) -> Made:
-        """What `make` makes, in a thread where it waits for another process to sign."""
+        """Call `make`, in a thread if it may wait for another process to sign."""
         if isinstance(self.sign_key, SecretStr):
             return make()
         return await asyncio.to_thread(make)
@@ -626,16 +628,16 @@ PATIENCE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """Bounds of reading."""
+    """Limits of queries."""
 
     calls_per_second: float = 5.0
     in_flight: int = 4
     patience_seconds: float = PATIENCE_SECONDS
-    """How long a group, or a silent gateway, is asked again; 0: every group once."""
+    """How long a batch query, or a silent gateway, is retried; 0: every batch once."""
 
 
 class SignatureState(StrEnum):
-    """What the signature of a reply came to."""
+    """Result of checking the signature of a reply."""
 
     VALID = "valid"
     ABSENT = "absent"
@@ -644,7 +646,7 @@ class SignatureState(StrEnum):
 
 
 def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) -> str:
-    """The signature of a message by a key that is at hand."""
+    """Return the signature of a message with a key at hand."""
     rules = interface.signature
     ours = {"merchant_id": wanted.merchant_id, "account_id": wanted.account_id}
     known = {**wanted.fields, **ours}
@@ -654,13 +656,13 @@ def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) 
             values.extend(row.get(name.removesuffix(EACH_ROW), "") for row in wanted.rows)
         else:
             values.append(known.get(name, ""))
-    # Only U+0020 is a space here (A-17): all other white space is part of what is signed.
+    # Only U+0020 counts as a space (A-17): all other white space is signed.
     if rules.whitespace == "remove-spaces":
         values = [value.replace(SPACE, "") for value in values]
     elif rules.whitespace == "strip":
         values = [value.strip(SPACE) for value in values]
     plain = "".join(values)
-    # A reply may hold what is no text; it must not match, nor stop the reader.
+    # A reply may hold lone surrogates; they must not match, nor raise an error.
     message = plain.encode(errors="surrogatepass")
     secret = key.get_secret_value().encode()
     if rules.algorithm == "hmac-sha256":
@@ -671,7 +673,7 @@ def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) 
 
 
 def same_signature(given: str, *, expected: str) -> bool:
-    """Whether two hexadecimal signatures are equal, in constant time, ignoring case."""
+    """Compare two hexadecimal signatures in constant time, ignoring case."""
     return hmac.compare_digest(
         given.lower().encode(errors="replace"), expected.lower().encode(errors="replace")
     )

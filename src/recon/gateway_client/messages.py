@@ -1,4 +1,4 @@
-"""What may be sent: messages whose values never show in a repr or an error, and their bytes."""
+"""Outgoing messages: models that hide private values in reprs and errors, checks, and bytes."""
 
 import hashlib
 import json
@@ -22,17 +22,17 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _PATTERNED = frozenset(FieldPatterns.model_fields)
 CURRENCIES = frozenset({"currency", "payment_currency", "source_currency"})
-"""Fields of the currency that an amount is in."""
+"""Fields that hold the currency of an amount."""
 
 
 SHOWN = "shown"
-"""Marks a field that names no person and no account; every other one is private."""
+"""Marks a field that identifies no person and no account; all others are private."""
 NUMBER = "number"
-"""Marks a field that the wire writes as a number."""
+"""Marks a field that is sent as a number."""
 
 
 class PrivateFields(BaseModel):
-    """A message whose fields are masked in every repr and error but for those marked SHOWN."""
+    """A message that masks all fields in its repr and errors, except those marked SHOWN."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -45,13 +45,13 @@ class PrivateFields(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Which fields bear which mark."""
+        """Collect the fields that have each mark."""
         marks = {name: field.metadata for name, field in cls.model_fields.items()}
         cls.shown = frozenset(name for name, own in marks.items() if SHOWN in own)
         cls.numbers = frozenset(name for name, own in marks.items() if NUMBER in own)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        """Names of the filled fields; values only of those that may be shown."""
+        """Yield the names of filled fields, with values only of those that may be shown."""
         for name in type(self).model_fields:
             value = getattr(self, name)
             if value:
@@ -73,10 +73,10 @@ ShownPart = Annotated[Amount | None, SHOWN]
 
 
 def wire_value(value: object) -> Any:
-    """A field as the wire writes it: text, numbers of the wire, objects without empty fields."""
+    """Return a field as sent: text, JSON numbers, and objects without blank fields."""
     if isinstance(value, PrivateFields):
         return {
-            # Only facts about a shopper are numbers there, never our money.
+            # Only statistics about a shopper are numbers, never our own amounts.
             name: (int(part) if part == int(part) else float(part))
             if name in value.numbers
             else wire_value(part)
@@ -90,27 +90,27 @@ def wire_value(value: object) -> Any:
 
 
 def text_of_field(value: object) -> str:
-    """One plain field as text; an amount without exponent, a secret in clear."""
+    """Return a plain field as text; amounts without exponent, secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def keeps_digits(value: object) -> bool:
-    """Whether JSON can write a number without losing digits; dates and ids are no numbers."""
+    """Return whether JSON can hold a number without losing digits; True for other types."""
     if not isinstance(value, Decimal):
         return True
     return value.is_finite() and Decimal(repr(float(value))) == value
 
 
 def given_fields(value: PrivateFields) -> list[tuple[str, Any]]:
-    """Names and values of the fields that are not blank, in the order of the document."""
+    """Return names and values of the fields that are not blank, in document order."""
     pairs = ((name, getattr(value, name)) for name in type(value).model_fields)
     return [(name, part) for name, part in pairs if not is_blank(part)]
 
 
 def is_blank(value: object) -> bool:
-    """Whether a field was not given; nothing is sent for it."""
+    """Return whether a field was not given; it is not sent then."""
     if isinstance(value, PrivateFields):
         return not given_fields(value)
     if isinstance(value, SecretStr):
@@ -119,16 +119,16 @@ def is_blank(value: object) -> bool:
 
 
 def private_texts(value: PrivateFields) -> frozenset[str]:
-    """Every text of a message that must not be stored or shown in clear."""
+    """Return every text of a message that must not be stored or shown in clear."""
     return frozenset(text_of_field(part) for _, part in given_leaves(value, hidden_only=True))
 
 
 def given_leaves(
     value: PrivateFields, *, path: str = "", hidden_only: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """Every plain field that was given, or only those that must be hidden, with its place.
+    """Yield (path, value) of every plain field that was given, or only of the private ones.
 
-    Dots lead into objects; `path` is the place of the message itself.
+    Dots in a path lead into objects; `path` is that of the message itself.
     """
     for name, part in given_fields(value):
         if hidden_only and name in value.shown:
@@ -144,16 +144,17 @@ def given_leaves(
 def text_problem(
     place: str, *, text: str, interface: GatewayInterface, grammar: Mapping[str, str] = NOTHING
 ) -> str:
-    """As `text_check`, of one text."""
+    """Like `text_check`, for one text."""
     return text_check(place, interface=interface, grammar=grammar)(text)
 
 
 def text_check(
     place: str, *, interface: GatewayInterface, grammar: Mapping[str, str] = NOTHING
 ) -> Callable[[str], str]:
-    """Says why a text must not be sent at this place (dots lead into objects); "" when it may.
+    """Return a function that returns why a text must not be sent in this field, or "".
 
-    `grammar` has patterns of an operation's own, by the last name of a field.
+    `place` is the field's path, with dots for nested objects. `grammar` holds patterns of the
+    operation's own, by the last part of a field's name.
     """
     profile = interface.profile
     own = getattr(profile.grammar, place) if place in _PATTERNED else ""
@@ -176,7 +177,7 @@ def text_check(
 def text_problems(
     message: PrivateFields, *, interface: GatewayInterface, grammar: Mapping[str, str] = NOTHING
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of a text field that was given and why it must not be sent, as `text_problem`."""
+    """Yield (path, reason) of each text field that must not be sent, like `text_problem`."""
     for place, value in given_leaves(message):
         if isinstance(value, str | SecretStr):
             text = text_of_field(value)
@@ -192,7 +193,7 @@ def amount_problem(
     field: str = "amount",
     may_be_zero: bool = False,
 ) -> str:
-    """As `WireAmounts.problem`; what would go out also has the form and length of `field`."""
+    """Like `WireAmounts.problem`; also checks the pattern and length of `field`."""
     amounts = interface.profile.amounts
     problem = amounts.problem(value, currency=currency, may_be_zero=may_be_zero)
     if problem or not isinstance(value, Decimal):
@@ -212,13 +213,13 @@ def _elements(part: object, *, path: str) -> list[tuple[str, Any]]:
 _PLAIN = re.compile(r"[A-Za-z0-9_.~,-]*", re.ASCII)
 
 XML_ROOT = "request"
-"""The document shows no name for the root of an XML request."""
+"""The API document does not show the root element of XML requests."""
 
 
 def request_body(message: Mapping[str, Any], *, body: Literal["json", "form", "xml"]) -> bytes:
-    """The message, of text, whole numbers, objects and lists of these, in its order.
+    """Encode a message of texts, integers, objects and lists of these, in its order.
 
-    A form writes objects and lists as JSON text, XML as elements (a list repeats the field's name).
+    A form contains objects and lists as JSON text, XML as elements (a list repeats the name).
     """
     if body == "json":
         return _json(message).encode("ascii")
@@ -234,7 +235,7 @@ def request_body(message: Mapping[str, Any], *, body: Literal["json", "form", "x
 
 
 def _quoted(value: str | int) -> str:
-    """As `urllib.parse.urlencode` does; a hundred plain keys in a fraction of its time."""
+    """Quote like `urllib.parse.urlencode`, but much faster for a hundred plain keys."""
     text = str(value)
     return text.replace(",", "%2C") if _PLAIN.fullmatch(text) else quote_plus(text)
 
@@ -256,25 +257,25 @@ def _fill(element: etree._Element, *, message: Mapping[str, Any]) -> None:
 PROBLEMS_SHOWN_MAX = 5
 BODY_WORD_MIN = 6
 MESSAGE_WORD_MIN = 3
-"""A message may lose a word too many, a body that is evidence should not."""
+"""In a message a word too many may be masked; a body is evidence and should stay intact."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,50}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCall:
-    """A request, ready to be sent; one of money is journalled before, and sent once."""
+    """A request ready to be sent; one that moves money is journalled first, and sent once."""
 
     operation: str
-    """As signature.toml names it, such as retrievalTrans."""
+    """Name of the operation in signature.toml, such as retrievalTrans."""
     path: str
     content_type: str
     body: bytes = field(repr=False)
     body_sha256: str
-    """Hexadecimal, of `body`."""
+    """SHA-256 of `body`, in hexadecimal."""
     signature: str
     account: OurAccount = field(repr=False, compare=False)
-    """By whom it was made; its reply is read by the same."""
+    """The account that made the request and reads its reply."""
     private: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of the request that must not be stored or shown in clear."""
 
@@ -289,7 +290,7 @@ class PreparedCall:
         private: frozenset[str] = frozenset(),
         **more: Any,
     ) -> Self:
-        """The call with these fields between account and signature, and what else its class has."""
+        """Build a call from its own fields; `more` holds the further attributes of the class."""
         message = account.message(fields, signature=signature)
         body = request_body(message, body=described.body)
         return cls(
@@ -304,28 +305,28 @@ class PreparedCall:
         )
 
     def masked(self, text: bytes) -> bytes:
-        """Text such as the body or its reply, with every private value of the request masked.
+        """Mask every private value of the request in a text, such as the body or its reply.
 
-        Values too short to be told from other text are masked only where they stand quoted.
+        Values too short to be distinctive are masked only where they are quoted.
         """
-        # What is not in the request and signed it is starred even within a longer word.
+        # The key is not part of the request: it is masked even within a longer word.
         kept = without_values(text, values=self.account.private)
         return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
 
     def masked_text(self, text: str) -> str:
-        """Foreign text that is safe to keep and show, with every private value masked too."""
+        """Return external text that is safe to store and show, without private values."""
         given = without_values(text.encode(errors="replace"), values=self.account.private)
         masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
         return redacted(masked.decode(errors="replace"))
 
     def stored_id(self, text: str) -> str:
-        """An id of the gateway as it stands, though its digits may look like a card's."""
+        """Return a gateway id as it is, even if its digits look like a card number."""
         plain = _ID.fullmatch(text) is not None and text not in self.private
         return text if plain else self.masked_text(text)
 
 
 def refuse(what: str, *, problems: Sequence[RowProblem]) -> None:
-    """Raise InvalidRequestError where there are problems, with the first ones in words."""
+    """Raise InvalidRequestError if there are problems, quoting the first ones."""
     if problems:
         more = len(problems) - PROBLEMS_SHOWN_MAX
         reasons = "; ".join(map(str, problems[:PROBLEMS_SHOWN_MAX]))
@@ -335,7 +336,7 @@ def refuse(what: str, *, problems: Sequence[RowProblem]) -> None:
 
 
 def refuse_account(account: OurAccount) -> None:
-    """Raise InvalidRequestError when merchant, account or key cannot sign anything."""
+    """Raise InvalidRequestError if merchant, account or key are unusable for signing."""
     for name in ("merchant_id", "account_id"):
         reason = text_problem(name, text=getattr(account, name), interface=account.interface)
         if reason:

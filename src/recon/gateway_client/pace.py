@@ -1,8 +1,8 @@
-"""How fast an account may be read: calls per second, calls in flight, and when nobody may call.
+"""Pacing of an account's queries: calls per second, calls in flight, and when no call may start.
 
-Calls are spaced: no second sees more of them than the configuration allows, from the first call on.
-What 429 and 503 halve doubles again with the time that passes, never above the configuration, and
-a Retry-After holds every call of the account. The clock and the way to wait are passed in.
+Calls are spaced evenly: from the first call on, no second has more than the configuration allows.
+429 and 503 halve the rate, which doubles again over time up to the configured one, and a
+Retry-After holds back every call of the account. The clock and the sleep function are passed in.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from recon.gateway_client.interface import QueryLimits
 from recon.gateway_client.transport import RawReply
 
 DOUBLING_SECONDS = 2.0
-"""So long without a refusal, and the pace is twice what it was."""
+"""After this long without a refusal the pace is doubled."""
 
 SHARE_MIN = 1 / 16
-"""Of the configured pace; what is left of it when everything is refused."""
+"""Lowest share of the configured pace, reached if everything is refused."""
 
 CALLS_PER_SECOND_MIN = 0.1
 SLEEP_COARSE_SECONDS = 0.02
-"""Shorter intervals than this a machine cannot sleep exactly: lateness is then made up for."""
+"""Shorter intervals cannot be slept exactly: a late call then shortens the next interval."""
 
 TIME_IS_OVER = "the time for asking the gateway was over"
 
@@ -31,16 +31,16 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class HeldTooLongError(Exception):
-    """The next call would have to wait longer than anybody does; it was not made."""
+    """The next call would have to wait longer than allowed; it was not made."""
 
 
 class AccountPace:
-    """What is known of one account's pace; outlives the clients that share it, one after another.
+    """The current pace of one account; outlives the clients that use it one after another.
 
     Args:
-        limits: What is never exceeded.
-        ends_in_seconds: After so long no call starts any more; None: no such end.
-        seconds: A clock that only goes forward.
+        limits: Maximum rate and number of calls in flight.
+        ends_in_seconds: No call starts after this time; None: no end.
+        seconds: A monotonic clock.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class AccountPace:
         self.patience_seconds = limits.patience_seconds
         self.seconds = seconds
         self.silent_since: float | None = None
-        """When the gateway first failed to answer since its last answer."""
+        """Time of the first unanswered call since the last answer."""
         self.slowed = 0
-        """How often it was asked to slow down."""
+        """How often the gateway has asked to slow down."""
         self._share = 1.0
         self._slowed_at = seconds()
         self._next_at = seconds()
@@ -65,12 +65,12 @@ class AccountPace:
 
     @property
     def seconds_left(self) -> float:
-        """For which calls may still start."""
+        """Seconds during which calls may still start."""
         return math.inf if self._ends_at is None else self._ends_at - self.seconds()
 
     @property
     def closed_because(self) -> str:
-        """Why no call is made for longer than anybody waits; "" while one may be."""
+        """Why no call can start within the time allowed for waiting; "" if one can."""
         if self.seconds_left <= 0:
             return TIME_IS_OVER
         held = self.held_seconds
@@ -78,23 +78,23 @@ class AccountPace:
 
     @property
     def calls_per_second(self) -> float:
-        """The rate in force now."""
+        """The current rate."""
         rate_max = self.limits.calls_per_second
         return max(min(CALLS_PER_SECOND_MIN, rate_max), rate_max * self._share_now())
 
     @property
     def in_flight(self) -> int:
-        """The calls in flight that are allowed now."""
+        """The current maximum number of calls in flight."""
         return max(1, int(self.limits.in_flight * self._share_now()))
 
     @property
     def held_seconds(self) -> float:
-        """How long the gateway still wants no call at all."""
+        """How long the gateway still wants no calls at all."""
         return max(self._held_until - self.seconds(), 0.0)
 
     @property
     def has_been_silent_too_long(self) -> bool:
-        """Whether the gateway has not answered for as long as anybody is patient."""
+        """Whether the gateway has not answered for `patience_seconds`."""
         since = self.silent_since
         return since is not None and self.seconds() - since >= self.patience_seconds
 
@@ -102,10 +102,10 @@ class AccountPace:
         """Wait until a call may start, and count it.
 
         Raises:
-            HeldTooLongError: a Retry-After would have to be waited for beyond `before`, by our
-                clock, or there is no time left for calls; none may be made.
+            HeldTooLongError: a Retry-After reaches beyond `before` (by our clock), or there is no
+                time left for calls.
         """
-        # Asked again after each wait: a hold may have come meanwhile.
+        # Checked again after each wait, as a new hold may have been set meanwhile.
         while True:
             held = self.held_seconds
             wait = max(held, self._next_at - self.seconds())
@@ -121,11 +121,11 @@ class AccountPace:
         self._next_at = max(self._next_at, now - late) + interval
 
     def hold(self, seconds: float) -> None:
-        """Let no call start for so long."""
+        """Let no call start for this many seconds."""
         self._held_until = max(self._held_until, self.seconds() + seconds)
 
     def slow_down(self, turn: int) -> None:
-        """Halve both bounds, once for all calls that were under way together."""
+        """Halve both limits, but only once for all calls that were in flight together."""
         if turn != self.slowed:
             return
         self.slowed += 1
@@ -133,17 +133,17 @@ class AccountPace:
         self._slowed_at = self.seconds()
 
     def heed(self, raw: RawReply, *, turn: int) -> None:
-        """Slow down, or hold for a while, as a reply to a call that began at `turn` asks."""
+        """Slow down or hold, as the reply to a call that began at `turn` demands."""
         if raw.asks_to_slow_down:
             self.slow_down(turn)
         self.hold(raw.retry_after_seconds)
 
     def answered(self) -> None:
-        """The gateway answered, whatever it said."""
+        """Note that the gateway answered, whatever the answer."""
         self.silent_since = None
 
     def missed(self) -> None:
-        """The gateway gave no answer."""
+        """Note that the gateway did not answer."""
         if self.silent_since is None:
             self.silent_since = self.seconds()
 
@@ -157,7 +157,7 @@ def _held(seconds: float) -> str:
 
 
 class Turns:
-    """The turns of one client's calls, in one event loop."""
+    """Admits the calls of one client, in one event loop, at the account's pace."""
 
     def __init__(self, pace: AccountPace, *, sleep: Sleep) -> None:
         self._pace = pace
@@ -168,7 +168,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, *, before: float = math.inf) -> AsyncIterator[int]:
-        """Wait for a place in flight and for the pace; yields the slow-downs so far.
+        """Wait for a slot and for the pace; yields the number of slow-downs so far.
 
         Raises:
             HeldTooLongError: as `AccountPace.next_turn`.

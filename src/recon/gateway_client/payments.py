@@ -1,12 +1,12 @@
-"""Payments, field by field as the API document lists them (2.1 to 2.7): request, bytes and reply.
+"""Payments with the fields of the API document (2.1 to 2.7): request, bytes and reply.
 
-Three kinds: by card (D), by another method (A), by the hosted page (H). Card numbers and codes are
-secrets; nothing of a shopper shows in a repr or an error, and why a payment must not be sent names
-fields, never their values.
+Three kinds: by card (D), by another method (A), by the hosted page (H). Card numbers and security
+codes are secrets; no shopper data is shown in a repr or an error, and problems name fields, never
+their values.
 
-Reading is total over any bytes, pure, never a guess: a payment is done, pending or failed only when
-a reply that is believed echoes the order and carries a known status. Everything else is unknown:
-the order is queried, never sent again. Nothing of a hosted page runs or is followed.
+Reading accepts any bytes, is pure and never guesses: a payment is done, pending or failed only if a
+trusted reply echoes the order and has a known status. Everything else is unknown: the order is
+queried, never sent again. Nothing on a hosted page is executed or followed.
 """
 
 import re
@@ -75,24 +75,24 @@ NOTHING = "0"
 
 @dataclass(frozen=True, slots=True)
 class LineItem:
-    """One thing a shopper buys; the document shows four parts and names none of them."""
+    """One item of a purchase; the document shows four parts without naming them."""
 
     name: str
     number: str
     price: str
-    """Of one piece, major units."""
+    """Price of one piece, in major units."""
     quantity: str
 
 
 def encoded_items(items: Sequence[LineItem]) -> str:
-    """The items as one text.
+    """Encode items as one text.
 
     Raises:
-        ValueError: a part holds a separator, or completes one with its neighbours.
+        ValueError: a part holds a separator, or forms one together with its neighbours.
     """
     rows = [[part or NOTHING for part in astuple(item)] for item in items]
     text = BETWEEN_ITEMS.join(map(BETWEEN_PARTS.join, rows))
-    # Only reading it back shows that no name adds an item to the order.
+    # Only decoding it again proves that no name adds an item to the order.
     if rows and [item.split(BETWEEN_PARTS) for item in text.split(BETWEEN_ITEMS)] != rows:
         msg = "a part of an item holds a separator, or completes one"
         raise ValueError(msg)
@@ -108,7 +108,7 @@ class ItemPrice(PrivateFields):
 
 
 class BasicItemData(PrivateFields):
-    """What a cart item is (2.2)."""
+    """The description of a cart item (2.2)."""
 
     name: str = ""
     quantity: str = ""
@@ -146,7 +146,7 @@ class Discount(PrivateFields):
 
 
 class MpiInfo(PrivateFields):
-    """3-D Secure data that was obtained elsewhere."""
+    """3-D Secure data obtained elsewhere."""
 
     eci: str = ""
     cavv: str = ""
@@ -161,7 +161,7 @@ class AdditionalInformation(PrivateFields):
 
 
 class RecurringContract(PrivateFields):
-    """The recurring contract that a payment makes (2.4)."""
+    """The recurring contract that a payment creates (2.4)."""
 
     contract: Shown = ""
     contract_name: Shown = ""
@@ -212,7 +212,7 @@ class PersonDocuments(PrivateFields):
 
 
 class PayingPerson(PrivateFields):
-    """Who pays by an alternative method (2.5)."""
+    """The person who pays by an alternative method (2.5)."""
 
     document_number: str = ""
     document_type: str = ""
@@ -247,7 +247,7 @@ def _composed(items: object) -> object:
 
 
 Items = Annotated[str, BeforeValidator(_composed)]
-"""Rows of items as one text; `LineItem` or their fields, or the text itself."""
+"""Items as one text, given as `LineItem`, as their fields, or as the text itself."""
 
 
 class PaymentOperation(StrEnum):
@@ -259,14 +259,14 @@ class PaymentOperation(StrEnum):
 
 
 class PaymentFields(PrivateFields):
-    """What every payment request can carry."""
+    """Fields that every payment request can carry."""
 
     operation: ClassVar[PaymentOperation]
     required: ClassVar[tuple[str, ...]] = ("order_no", "currency", "amount")
     order_no: Shown
     currency: Shown
     amount: ShownAmount
-    """In major units, with the decimals of the wire, as all amounts here."""
+    """In major units with the decimals of the wire, like all amounts here."""
     item_total: ShownPart = None
     shipping: ShownPart = None
     handling: ShownPart = None
@@ -275,7 +275,7 @@ class PaymentFields(PrivateFields):
     shipping_discount: ShownPart = None
     discount: ShownPart = None
     website: Shown = ""
-    """The merchant's site; the profile says what the field is called on the wire."""
+    """The merchant's site; the profile has the name of this field on the wire."""
     items: Items = ""
     note: str = ""
     shopper_id: str = ""
@@ -314,16 +314,16 @@ class PaymentFields(PrivateFields):
     device_type: Shown = ""
     color_depth: Shown = ""
     more: dict[str, str] = Field(default_factory=dict)
-    """Fields of a brand's own; the profile names those that it takes."""
+    """A brand's own fields; the profile names those that are accepted."""
 
 
 class _CardAndHostedFields(PaymentFields):
-    """What only card and hosted-page requests can carry."""
+    """Fields that only card and hosted-page requests can carry."""
 
     open3d: Shown = ""
     token_flag: Shown = ""
     token_id: SecretStr = SecretStr("")
-    """A saved card; it pays without the card's number."""
+    """A saved card, which pays without the card's number."""
     challenge_window_size: str = ""
     session_id: str = ""
     installments: Shown = ""
@@ -332,7 +332,7 @@ class _CardAndHostedFields(PaymentFields):
     checkout_time: Annotated[int | None, NUMBER] = None
     user_agent: str = ""
     antifraud_token_cookie: str = ""
-    """The profile names the provider, and by it the field on the wire."""
+    """The profile names the provider, from which the name on the wire is made."""
     cart_items: tuple[CartItem, ...] = ()
     account_owner: tuple[AccountOwner, ...] = ()
     total_discount: tuple[Discount, ...] = ()
@@ -345,7 +345,7 @@ class _CardAndHostedFields(PaymentFields):
 
 
 class CardPayment(_CardAndHostedFields):
-    """A payment by card, whose data passes through us and is never kept."""
+    """A payment by card; the card data passes through and is never stored."""
 
     operation: ClassVar[PaymentOperation] = PaymentOperation.AUTHORISE_CARD
     required: ClassVar[tuple[str, ...]] = (
@@ -360,7 +360,7 @@ class CardPayment(_CardAndHostedFields):
 
 
 class ApmPayment(PaymentFields):
-    """A payment by another method than a card; the shopper pays at the issuer's page."""
+    """A payment by another method than a card; the shopper pays on the issuer's page."""
 
     operation: ClassVar[PaymentOperation] = PaymentOperation.AUTHORISE_APM
     required: ClassVar[tuple[str, ...]] = (
@@ -375,7 +375,7 @@ class ApmPayment(PaymentFields):
 
 
 class HostedPayment(_CardAndHostedFields):
-    """A payment whose card is asked for by the gateway's own page."""
+    """A payment for which the gateway's own page asks for the card."""
 
     operation: ClassVar[PaymentOperation] = PaymentOperation.CHECKOUT
 
@@ -399,7 +399,7 @@ _MONTH = re.compile(r"[0-9]{1,2}", re.ASCII)
 def payment_problems(
     payment: Payment, *, interface: GatewayInterface, today: date
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of a field and why it must not be sent; a card is good to the end of its month."""
+    """Yield (field, reason) of what must not be sent; a card is valid to the end of its month."""
     profile = interface.profile
     for name in payment.required:
         if is_blank(getattr(payment, name)):
@@ -444,13 +444,13 @@ def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterat
 
 
 def _amounts_of(payment: Payment) -> dict[str, Decimal]:
-    """The amounts that were given."""
+    """Return the amounts that were given."""
     given = {name: getattr(payment, name) for name in AMOUNTS}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _card_problems(payment: CardPayment, *, today: date) -> Iterator[tuple[str, str]]:
-    """A number that cannot be a card's is not worth a declined attempt."""
+    """Check card data: an impossible number is not worth a declined attempt."""
     if not is_blank(payment.token_id) and is_blank(payment.card):
         return
     card = payment.card.get_secret_value()
@@ -473,16 +473,16 @@ class PreparedPayment(PreparedCall):
     operation: PaymentOperation
     payment: Payment
     texts: Mapping[str, str] = field(repr=False)
-    """Every plain field as it is sent, by its name there."""
+    """Every plain field as sent, by its name on the wire."""
 
 
 def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> PreparedPayment:
-    """The request of one payment.
+    """Check a payment and build its request.
 
     Args:
         payment: By card, by another method, or by the hosted page.
-        account: Who is paid, and by which names of fields, wire format and signature.
-        today: Against which a card's expiry is checked.
+        account: The account that is paid, with its interface and signing key.
+        today: The day on which the card must be valid.
 
     Raises:
         InvalidRequestError: naming each field that must not be sent; nothing was sent.
@@ -527,18 +527,18 @@ ALIASES = {
     "orderAmount": "amount",
     "orderCurrency": "currency",
 }
-"""Inputs of the hosted page that must say what we asked for, as those of our own names must."""
+"""Inputs of the hosted page that must equal the request, like those with our own names."""
 RISK_REASONS_MAX = 50
 EXACT_CHARACTERS_MAX = 4_000
 _NO_PATH = re.compile(r"[^!-~]|\\")
-"""In an address a browser drops some of these, and reads a backslash as a slash."""
+"""Browsers drop some of these from an address, and read a backslash as a slash."""
 _TEXTS = (
     *("order_status", "contract_name", "note", "recurring_deduction_period"),
     *("recurring_deduction_time", "connector", "threeds_result", "risk_action", "risk_score"),
 )
 _IDS = ("transaction_id", "recurring_id")
 _EXACT = ("issuer_url", "token_id")
-"""Of no use but as they stand; neither shows in a repr."""
+"""Useful only unmodified; neither is shown in a repr."""
 _KNOWN = frozenset(
     {
         *(*_TEXTS, *_IDS, *_EXACT),
@@ -550,11 +550,11 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentRecord:
-    """What a trusted reply says of a payment (2.6, 2.7), redacted of card numbers."""
+    """The content of a trusted reply to a payment (2.6, 2.7), redacted of card numbers."""
 
     transaction_id: str = ""
     card: str = ""
-    """Masked by the gateway; by us where it was not."""
+    """Masked by the gateway, otherwise by us."""
     order_status: str = ""
     result_code: str = ""
     result_text: str = ""
@@ -571,47 +571,48 @@ class PaymentRecord:
     risk_score: str = ""
     risk_reasons: tuple[RiskReason, ...] = ()
     issuer_url: str = field(default="", repr=False)
-    """Where the shopper pays; https, or http to this machine. Never followed by us."""
+    """Page on which the shopper pays; https, or http to this machine. Never followed by us."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Elements that the API document does not list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentReply:
-    """What a payment request came to.
+    """The outcome of a payment request.
 
-    DONE: paid or authorised. PENDING: the shopper, or the gateway, has something left to do.
-    FAILED: declined. REJECTED: surely refused before anything happened. Anything doubtful is
-    UNKNOWN, and a payment is never sent again: the order is queried.
+    DONE: paid or authorised. PENDING: the shopper or the gateway has still to act. FAILED:
+    declined. REJECTED: certainly refused before anything happened. Anything uncertain is UNKNOWN,
+    and a payment is never sent again: the order is queried.
     """
 
     outcome: ReplyOutcome
     code: str = ""
     message: str = ""
     record: PaymentRecord | None = None
-    """None when the reply could not be trusted, and for the hosted page."""
+    """None if the reply could not be trusted, and for the hosted page."""
     form: HostedForm | None = None
-    """The hosted page's form, when it is the one of this payment."""
+    """The hosted page's form, if it belongs to this payment."""
     page: bytes = field(default=b"", repr=False)
-    """The hosted page as it came, when its form is this payment's; it may name the shopper."""
+    """The hosted page as received, if its form belongs to this payment; it may name the shopper."""
     http_status: int | None = None
     signature: SignatureState = SignatureState.UNCHECKED
     findings: tuple[ReplyFinding, ...] = ()
     stop_reason: str = ""
-    """Not empty: nothing more may be sent until a person has looked."""
+    """If not empty, nothing more may be sent until a person has checked."""
 
 
 def read_payment_reply(
     prepared: PreparedPayment, raw: RawReply, *, base_url: str = ""
 ) -> PaymentReply:
-    """What a payment request came to; never raises on foreign bytes.
+    """Return the outcome of a payment request; never raises on any reply.
 
-    The policy is as for batches; the hosted page carries no signature and is judged by its echo.
+    The policy is the same as for batches; the hosted page has no signature and is checked by its
+    echo.
 
     Args:
-        prepared: What was sent.
-        raw: What came back, whatever it is.
-        base_url: Where it was sent; without it a hosted page may lead to a path only.
+        prepared: The request that was sent.
+        raw: The reply, whatever it contains.
+        base_url: Where it was sent; if empty, a hosted page may only lead to a relative path.
     """
     try:
         if raw.meaning != "read":
@@ -627,15 +628,15 @@ def read_payment_reply(
 
 
 def payment_without_reply(error: NotSentError | UnknownOutcomeError) -> PaymentReply:
-    """What a payment came to when no reply came: not sent, or unknown."""
+    """Return the outcome of a payment without a reply: not sent, or unknown."""
     outcome = ReplyOutcome.NOT_SENT if isinstance(error, NotSentError) else ReplyOutcome.UNKNOWN
     return PaymentReply(outcome=outcome, code=error.kind, message=str(error))
 
 
 def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
-    """A status alone proves nothing, but for what document or configuration call a refusal.
+    """Return the outcome for an HTTP error, known only if it is a documented or configured refusal.
 
-    The document shows no error body; a code and a message in JSON are read where they are there.
+    The document shows no error body; a code and a message in JSON are used if present.
     """
     code = text = ""
     with suppress(UnreadableReplyError):
@@ -659,7 +660,7 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
 
 
 def _order(prepared: PreparedPayment) -> dict[str, str | Decimal]:
-    """What every reply must say again of a payment."""
+    """Return what every reply must repeat about a payment."""
     payment = prepared.payment
     return {"order_no": payment.order_no, "currency": payment.currency, "amount": payment.amount}
 
@@ -667,7 +668,7 @@ def _order(prepared: PreparedPayment) -> dict[str, str | Decimal]:
 def _differing(
     expected: Mapping[str, str | Decimal], *, given: Mapping[str, str], prepared: PreparedPayment
 ) -> list[str]:
-    """Names whose given text is not what is expected; amounts are compared as numbers."""
+    """Return the names whose text differs from what is expected; amounts compare as numbers."""
     amounts = prepared.account.interface.profile.amounts
     currency, operation = prepared.payment.currency, prepared.operation
 
@@ -681,7 +682,7 @@ def _differing(
 
 
 def _leads_to_the_page(action: str, *, prepared: PreparedPayment, base_url: str) -> bool:
-    """Whether a browser that submits the form is at this gateway's hosted page (4.3)."""
+    """Return whether submitting the form leads a browser to this gateway's hosted page (4.3)."""
     path = prepared.path
     try:
         there, own = urlsplit(urljoin(f"{base_url}{path}", action)), urlsplit(base_url)
@@ -694,7 +695,7 @@ def _leads_to_the_page(action: str, *, prepared: PreparedPayment, base_url: str)
 
 
 def _by_form(page: bytes, *, prepared: PreparedPayment, base_url: str) -> PaymentReply:
-    """The page is ours when its inputs say what we asked for."""
+    """Accept the hosted page if its inputs repeat the request."""
     form = html_form(page)
     ours, sent = prepared.account, prepared.texts
     asked: dict[str, str | Decimal] = {
@@ -703,7 +704,7 @@ def _by_form(page: bytes, *, prepared: PreparedPayment, base_url: str) -> Paymen
         **_order(prepared),
     }
     expected = {**asked, **{alias: asked[name] for alias, name in ALIASES.items()}}
-    # What of the request it repeats beside these, it repeats as it was sent.
+    # Other fields that the page repeats must be as they were sent.
     expected |= {name: sent[name] for name in sent if name in form.inputs and name not in asked}
     repeated = {name: asked.get(name, sent[name]) for name in sent if name in form.parameters}
     differing = _differing(expected, given=form.inputs, prepared=prepared)
@@ -719,7 +720,7 @@ def _by_form(page: bytes, *, prepared: PreparedPayment, base_url: str) -> Paymen
 
 
 def _by_result(root: etree._Element, *, prepared: PreparedPayment) -> PaymentReply:
-    """The XML result: believed as a batch's reply is, then its echo, then its status."""
+    """Read the XML result: check its trustworthiness as for a batch, then its echo and status."""
     texts = element_texts(root, repeated="risk_reasons")
     interface = prepared.account.interface
     record = payment_record(root, texts=texts, prepared=prepared)
@@ -727,7 +728,7 @@ def _by_result(root: etree._Element, *, prepared: PreparedPayment) -> PaymentRep
     codes = interface.status_map
     refuses_signature = record.result_code in codes.refusals.signature_codes
     if refuses_signature and codes.order_status.get(record.order_status) == "failed":
-        # Believed as it stands: nobody gains by forging it.
+        # Trusted without a signature: nobody gains by forging this refusal.
         reason = f"the gateway refused our signature ({record.result_code}): check the sign key"
         return PaymentReply(
             outcome=ReplyOutcome.REJECTED,
@@ -766,7 +767,7 @@ def _by_result(root: etree._Element, *, prepared: PreparedPayment) -> PaymentRep
 def _outcome(
     record: PaymentRecord, *, operation: PaymentOperation, interface: GatewayInterface
 ) -> tuple[ReplyOutcome, str]:
-    """What a payment came to, and why it is unknown; a shopper is sent nowhere unsafe."""
+    """Return the outcome, and why it is unknown; an unsafe issuer_url makes it so."""
     term = interface.status_map.order_status.get(record.order_status)
     is_asked_to_go = operation is PaymentOperation.AUTHORISE_APM and not record.order_status
     why = ""
@@ -786,7 +787,7 @@ def _outcome(
 def payment_record(
     root: etree._Element, *, texts: Mapping[str, str], prepared: PreparedCall
 ) -> PaymentRecord:
-    """The parts of a payment's result, the private values of its request masked; total."""
+    """Extract a payment's result with private values masked; never raises."""
     masked = prepared.masked_text
 
     def kept(name: str) -> str:

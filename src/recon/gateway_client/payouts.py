@@ -1,6 +1,6 @@
-"""A payout, field by field as the API document lists it (2.9): request, checks and record.
+"""Payouts with the fields of the API document (2.9): request, checks and record.
 
-Nothing of a beneficiary or payer shows in a repr or an error.
+No data of a beneficiary or payer is shown in a repr or an error.
 """
 
 import re
@@ -64,7 +64,7 @@ class PersonDocument(PrivateFields):
 
 
 class BankDetails(PrivateFields):
-    """`beneficiary.bank_details`: where the money goes."""
+    """`beneficiary.bank_details`: the account that is paid."""
 
     account_currency: Shown = ""
     account_name: str = ""
@@ -83,7 +83,7 @@ class BankDetails(PrivateFields):
 
 
 class Beneficiary(PrivateFields):
-    """Who is paid."""
+    """The person or company that is paid."""
 
     additional_info: PersonFacts | None = None
     address: BeneficiaryAddress | None = None
@@ -118,7 +118,7 @@ class PayerAddress(PrivateFields):
 
 
 class Payer(PrivateFields):
-    """Who pays."""
+    """The person or company that pays."""
 
     additional_info: PayerFacts | None = None
     address: PayerAddress | None = None
@@ -130,11 +130,11 @@ class Payer(PrivateFields):
 
 
 class PayoutRow(PrivateFields):
-    """One payout; `request_id` is made by the caller, once, before the first send."""
+    """One payout; the caller generates `request_id` once, before the first send."""
 
     request_id: Annotated[UUID, SHOWN]
     payment_amount: ShownAmount
-    """What the beneficiary is to receive, in major units, with the decimals of the wire."""
+    """Amount the beneficiary is to receive, in major units with the decimals of the wire."""
     payment_currency: Shown
     beneficiary: Beneficiary | None = None
     beneficiary_id: Shown = ""
@@ -147,7 +147,7 @@ class PayoutRow(PrivateFields):
     reason: Shown = ""
     reference: Shown = ""
     source_amount: ShownPart = None
-    """What is to be paid from, where that is another currency; in the same one, as it says."""
+    """Amount to pay from, in `source_currency`; in the same currency the payment amount."""
     source_currency: Shown = ""
     swift_charge_option: Shown = ""
     fund_source: Shown = ""
@@ -155,7 +155,7 @@ class PayoutRow(PrivateFields):
 
     @property
     def key(self) -> str:
-        """By what the reply is recognised."""
+        """The value that identifies the payout in a reply."""
         return str(self.request_id)
 
 
@@ -163,12 +163,12 @@ IBAN_MODULUS = 97
 
 
 def payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
-    """Pairs of a field (dots lead into objects) and why it must not be sent, but for amounts."""
+    """Yield (field, reason) of what must not be sent, except amounts; dots lead into objects."""
     yield from text_problems(row, interface=interface, grammar=interface.batch("payout").grammar)
     if not row.payment_currency:
         yield "payment_currency", "is empty"
     if row.source_amount is not None:
-        # Two amounts of one currency would leave it to the gateway which one is paid.
+        # Two amounts in one currency would leave it to the gateway which one is paid.
         are_alike = row.source_currency == row.payment_currency
         if not row.source_currency:
             yield "source_currency", "is empty, and source_amount needs one"
@@ -185,7 +185,7 @@ def payout_problems(row: PayoutRow, *, interface: GatewayInterface) -> Iterator[
 
 
 def has_iban_check(iban: str) -> bool:
-    """Whether the check digits of an IBAN fit the rest of it (ISO 7064)."""
+    """Return whether the check digits of an IBAN are right (ISO 7064)."""
     turned = iban[4:] + iban[:4]
     if not (turned.isascii() and turned.isalnum()):
         return False
@@ -193,7 +193,7 @@ def has_iban_check(iban: str) -> bool:
 
 
 _BEARERS = ("PAYER", "BENEFICIARY")
-"""Who may bear the fee."""
+"""The parties that may bear the fee."""
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,15}(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.ASCII
 )
@@ -202,7 +202,7 @@ _DROPPED_FIELDS = frozenset({"merchant_id", "account_id", "encryption_data"})
 
 @dataclass(frozen=True, slots=True)
 class PayoutRecord:
-    """The gateway's side of one payout; it names no person and no bank account."""
+    """The gateway's record of a payout; it contains no person and no bank account."""
 
     transaction_id: str = ""
     short_reference_id: str = ""
@@ -211,7 +211,7 @@ class PayoutRecord:
     failure_reason: str = ""
     payer_id: str = ""
     amount_beneficiary_receives: Decimal | None = None
-    """Major units, like all amounts here; None when missing or malformed."""
+    """Major units, like all amounts here; None if missing or malformed."""
     amount_payer_pays: Decimal | None = None
     fee_amount: Decimal | None = None
     fee_currency: str = ""
@@ -238,9 +238,9 @@ _KNOWN_FIELDS = (
 def payout_record(
     reply: Mapping[str, Any], *, sent: PayoutRow, prepared: PreparedCall
 ) -> PayoutRecord:
-    """The record in a payout's reply, whatever else the reply holds; never raises.
+    """Extract the record from a payout's reply; never raises.
 
-    What was asked for says in which currency each side pays (A-21).
+    The request determines in which currency each side pays (A-21).
     """
     amounts = prepared.account.interface.profile.amounts
     masked_text, stored_id = prepared.masked_text, prepared.stored_id
@@ -268,12 +268,12 @@ def payout_record(
 
 
 def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
-    """What of a completed payout's figures does not fit what was asked for; "" where all fits.
+    """Return how a completed payout's figures differ from the request; "" if they agree.
 
     The payer pays in the source currency, the payee receives the payment currency (A-21). The fee
-    is the payer's, on top of the amount, or the payee's, off it; where the request does not say
-    whose, either. A fee in another currency than its side's tells the direction only, and what the
-    payer pays of a source amount that was not given is the gateway's rate of exchange.
+    is added to what the payer pays or deducted from what the payee receives; if the request does
+    not say which, either is accepted. With a fee in another currency only the direction is checked,
+    and without a source amount what the payer pays depends on the gateway's exchange rate.
     """
     unread = [name for name in _AMOUNT_FIELDS if name in record.malformed]
     if unread:
@@ -302,7 +302,7 @@ def misfit(sent: PayoutRow, *, record: PayoutRecord) -> str:
 
 
 def _side_fits(given: Decimal | None, *, asked: Decimal | None, fee: Decimal, exact: bool) -> bool:
-    """Whether what one side pays or receives is what was asked, with its part of the fee."""
+    """Return whether what one side pays or receives is the requested amount and its fee."""
     if given is None:
         return True
     if asked is None:
@@ -313,7 +313,7 @@ def _side_fits(given: Decimal | None, *, asked: Decimal | None, fee: Decimal, ex
 
 
 def instant_of(text: str) -> datetime | None:
-    """An ISO 8601 instant whose offset may lack the colon; None when it is not one."""
+    """Parse an ISO 8601 instant whose offset may lack the colon; None if it is not one."""
     if _INSTANT.fullmatch(text) is None:
         return None
     try:

@@ -1,14 +1,14 @@
-"""Reading what the gateway knows: many keys in, every key answered exactly once.
+"""Queries: given many keys, every key is answered exactly once.
 
-`read_group` says what one reply says of each key of a group, the same way for retrievalTrans (API
-document 2.8) and retrievalRefund (profile `extended`). Rows are read a column at a time, since many
-of their cells say the same; a row that cannot be used gives its reason instead of a record, is
-never repaired and makes its key failed, whatever else stands there of it.
+`read_group` returns what one reply says about each key of a batch, in the same way for
+retrievalTrans (API document 2.8) and retrievalRefund (profile `extended`). Rows are read by column,
+as many cells are equal; an unusable row yields a reason instead of a record, is never repaired and
+makes its key failed, whatever else is known about it.
 
-`QueryClient._ask` is the way of a group of keys from top to bottom: a group without an answer is
-asked again behind the others, with full jitter, for as long as the patience lasts; one refused for
-its size is halved; keys a reply is silent about are asked again in smaller groups, at last alone.
-What cannot be answered is `failed`, never `not_found`. Reads are safe to repeat.
+`QueryClient._ask` handles a batch of keys from start to end: a batch without an answer is retried
+after the others, with full jitter, until the retry deadline; one refused for its size is halved;
+keys missing in a reply are queried again in smaller batches, finally alone. A key that cannot be
+answered is `failed`, never `not_found`. Queries are safe to repeat.
 """
 
 import asyncio
@@ -55,21 +55,21 @@ from recon.privacy.foreign_text import are_harmless, redacted, without_private
 
 QUERY, REFUND_QUERY = "retrievalTrans", "retrievalRefund"
 DROPPED_FIELDS = frozenset({"card", "security_code", "cavv", "encryption_data"})
-"""Never kept, whatever they hold."""
+"""Never stored, whatever they contain."""
 ENVELOPE_FIELDS = frozenset({"merchant_id", "account_id", "return_status", "return_message"})
 _DATE = re.compile(r"[0-9]{14}", re.ASCII)
 
 
 class _Cell(StrEnum):
-    """What a cell is, and how it is kept."""
+    """Type of a cell, which determines how it is stored."""
 
     ID = "id"
-    """In a form of ours, as it stands."""
+    """Has a checked format, and is stored as it is."""
     AMOUNT = "amount"
     TEXT = "text"
-    """Redacted, but for the keys that were asked."""
+    """Redacted, except for the keys that were queried."""
     NUMBER = "number"
-    """The gateway's own: kept, though its digits may look like a card's."""
+    """A number of the gateway's: stored even if its digits look like a card number."""
     DATE = "date"
 
 
@@ -83,18 +83,18 @@ INSTANTS = {
     "refund_date": "refund_at",
     "refund_processing_date": "processed_at",
 }
-"""Each date -> where a record has it as an instant."""
+"""Date field -> field of the record with the same date as an instant."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class OrderRecord(NamedTuple):
-    """One payment attempt as the gateway knows it at `queried_at`.
+    """One payment attempt as the gateway reported it at `queried_at`.
 
-    A tuple, since a hundred are made for each call: a frozen dataclass takes ten times as long.
+    A tuple because a hundred are created for each call: a frozen dataclass takes ten times as long.
     """
 
     key: str
-    """The order_no or transaction_id that was asked for."""
+    """The order_no or transaction_id that was queried."""
     order_no: Id
     transaction_id: Id
     currency: Id
@@ -106,32 +106,32 @@ class OrderRecord(NamedTuple):
     transaction_date: Date
     """14 digits as given, or ""."""
     transaction_at: datetime | None
-    """`transaction_date` in the gateway's configured zone."""
+    """`transaction_date` in the gateway's configured time zone."""
     queried_at: datetime
     extra: Mapping[str, str] = _NOTHING
     """Fields of the row that the API document does not list, redacted of card numbers."""
     reply_extra: Mapping[str, str] = _NOTHING
-    """The same of the whole reply (antifraud_provider, fraud_check_result, is3ds ...)."""
+    """The same for the whole reply (antifraud_provider, fraud_check_result, is3ds ...)."""
     risk: RiskFacts = RiskFacts()
-    """What the row says of the payment's risk; where it is silent and alone, the whole reply."""
+    """Risk data of the row; for the reply's only row, completed by those of the whole reply."""
 
 
 class RefundRecord(NamedTuple):
-    """One refund as the gateway knows it at `queried_at`."""
+    """One refund as the gateway reported it at `queried_at`."""
 
     key: str
-    """The order_no or refund_reference that was asked for."""
+    """The order_no or refund_reference that was queried."""
     order_no: Id
     transaction_id: Id
     currency: Id
     amount: Amount
-    """Of the payment, major units."""
+    """The payment's amount, in major units."""
     refund_amount: Amount
     refund_status: Text
-    """1 means accepted; whether it was paid back tells `processed_at`."""
+    """1 means accepted; `processed_at` shows whether it was paid back."""
     payment_status: Text
     refund_reference: Text
-    """The merchant's own."""
+    """The merchant's own reference."""
     refund_reference_id: Id
     """The transaction_id, a hyphen and two digits."""
     refund_reason: Text
@@ -151,7 +151,7 @@ Record = TypeVar("Record", OrderRecord, RefundRecord)
 
 
 def _fields_of(record: type[NamedTuple]) -> Mapping[str, _Cell]:
-    """The fields of a row that a record has, and what each is."""
+    """Return the row fields of a record type, with the type of each."""
     hints = get_type_hints(record, include_extras=True)
     marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
     return {name: own[0] for name, own in marks.items() if own}
@@ -161,29 +161,29 @@ ORDER_FIELDS, REFUND_FIELDS = _fields_of(OrderRecord), _fields_of(RefundRecord)
 
 
 End = tuple[Any, ...] | str | None
-"""How a key ends: its records, or why the gateway's word cannot be used, or None: not found."""
+"""Result of a key: its records, why the gateway's answer is unusable, or None for not found."""
 
 
 @dataclass(slots=True)
 class GroupAnswer:
-    """What one reply says of a group: each key has ended or is missing, or all are refused."""
+    """What a reply says about a batch of keys: each is answered or missing, or all are refused."""
 
     refusal: QueryRefusal | None = None
-    """None when the request was taken."""
+    """None if the request was accepted."""
     reason: str = ""
     """Why it was refused or cannot be read."""
     may_repeat: bool = False
-    """Asked again, the gateway may answer."""
+    """The gateway may answer if asked again."""
     ended: dict[str, End] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    """Keys that the reply is silent about."""
+    """Keys that the reply does not mention."""
     findings: list[ReplyFinding] = field(default_factory=list)
 
 
 def read_group(
     keys: Sequence[str], *, raw: RawReply, sent: PreparedCall, kind: KeyKind
 ) -> GroupAnswer:
-    """What a reply to a group of keys says of each of them; never raises on foreign bytes."""
+    """Return what a reply says about each key of a batch; never raises on any reply."""
     try:
         reply = json_object(sent.account.without_key(raw.body))
     except UnreadableReplyError as error:
@@ -211,7 +211,7 @@ def read_group(
         else:
             of_key.append(row)
     asked = [(key, row) for key, rows in by_key.items() for row in rows]
-    # Said once beside several rows, nobody could say of which payment it is.
+    # Beside several rows it would be unclear which payment the reply's own fields are about.
     envelope_fields = reply if len(listed) + malformed == 1 else {}
     rows = _Rows(asked, at=raw.received_at, sent=sent)
     entries: Sequence[Any]
@@ -242,7 +242,7 @@ def _refused(envelope: Envelope, *, term: QueryRefusal | None) -> GroupAnswer:
 
 
 def _end_of(key: str, entries: Sequence[Any], *, findings: list[ReplyFinding]) -> End:
-    """How a key ends whose rows came to these: a record, why there is none, or None: not found."""
+    """Return the result of a key from its rows: records, a reason, or None for not found."""
     if len(entries) == 1:
         return (entries[0],) if isinstance(entries[0], tuple) else entries[0]
     problems = [one for one in entries if isinstance(one, str)]
@@ -264,7 +264,7 @@ def _end_of(key: str, entries: Sequence[Any], *, findings: list[ReplyFinding]) -
 
 
 class _Rows:
-    """Rows about keys that were asked, each with its key, and their cells by column."""
+    """Rows with the key each was queried by; reads their cells by column."""
 
     def __init__(
         self,
@@ -280,9 +280,9 @@ class _Rows:
     def orders(
         self, *, kind: KeyKind, envelope_fields: Mapping[str, Any], reply_extra: Mapping[str, str]
     ) -> list[OrderRecord | str | None]:
-        """Of each row its record, why there is none, or None for a key that is not found.
+        """Return for each row its record, why there is none, or None if the key is not found.
 
-        `envelope_fields` is what the reply says beside its only row, else empty.
+        `envelope_fields` holds the reply's own fields if it has a single row, else nothing.
         """
         meanings = self._interface.status_map.query_result
         codes = _texts([row.get("query_result") for _, row in self._asked])
@@ -314,7 +314,7 @@ class _Rows:
     def read(
         self, fields: Mapping[str, _Cell], record: type[Record], **more: Sequence[Any]
     ) -> list[Record | str]:
-        """Of each row its record, or why there is none."""
+        """Return for each row its record, or why there is none."""
         keys = [key for key, _ in self._asked]
         cells, problems = self._cells(fields)
         queried_at = [self._at] * len(keys)
@@ -328,7 +328,7 @@ class _Rows:
                 case _:
                     columns[name] = cells[name]
             if cell is _Cell.DATE:
-                # One that cannot be read must not pass for one that is still to come.
+                # An unreadable date must not be taken for an event that has not happened yet.
                 columns[INSTANTS[name]] = self._instants(name, cells=cells, problems=problems)
         for key, problem in zip(keys, problems, strict=True):
             if problem:
@@ -340,7 +340,7 @@ class _Rows:
         ]
 
     def _cells(self, fields: Mapping[str, _Cell]) -> tuple[dict[str, list[Any]], list[str]]:
-        """Columns without padding, amounts as numbers; of each row why it cannot be used, or ""."""
+        """Return the columns, with amounts as numbers, and why each row is unusable, or ""."""
         rows = [row for _, row in self._asked]
         given = {name: _texts([row.get(name) for row in rows]) for name in fields}
         cells: dict[str, list[Any]] = {
@@ -375,7 +375,7 @@ class _Rows:
         return cells, problems
 
     def _refuse(self, fits: Iterable[bool], *, problems: list[str], reason: str) -> None:
-        """Write down why rows cannot be used; the first reason of a row stays."""
+        """Record why rows are unusable; a row keeps its first reason."""
         for at, fit in enumerate(fits):
             if not fit and not problems[at]:
                 problems[at] = reason
@@ -393,7 +393,7 @@ class _Rows:
         return instants
 
     def _extras(self, listed: Iterable[str]) -> list[Mapping[str, str]]:
-        """Of each row what is not listed; one object for all rows that say the same."""
+        """Return the unlisted fields of each row; rows with equal fields share one object."""
         names = frozenset(listed)
         known: dict[str, Mapping[str, str]] = {}
         extras: list[Mapping[str, str]] = []
@@ -407,31 +407,32 @@ class _Rows:
 
 
 def parsed_date(text: str, *, zone: ZoneInfo) -> datetime | None:
-    """A 14-digit date of the gateway, in its zone; None when it is not one."""
+    """Parse a 14-digit date of the gateway in its time zone; None if it is not one."""
     if _DATE.fullmatch(text) is None:
         return None
     try:
-        # Many times as fast as strptime, and every row of a query has a date.
+        # Many times faster than strptime, and every row has a date.
         at = datetime.combine(date.fromisoformat(text[:8]), time.fromisoformat(text[8:]), zone)
         if at.year == MAXYEAR:
-            at.astimezone(UTC)  # west of Greenwich that may be a year too many
+            at.astimezone(UTC)  # west of Greenwich this may be beyond the last year
     except (ValueError, OverflowError):
         return None
     return at
 
 
 def _texts(cells: Sequence[Any]) -> list[str | None]:
-    """As `text_of` each of them."""
+    """Apply `text_of` to each cell."""
     try:
         return [*map(str.strip, cells, repeat(PADDING))]
-    except TypeError:  # null, a number or an object is among them
+    except TypeError:  # there is a null, a number or an object
         return [*map(text_of, cells)]
 
 
 def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
-    """A column as it may be kept and shown; each distinct text is redacted once.
+    """Return a column safe to store and show; each distinct text is redacted once.
 
-    Numbers in `keep` stay, though they may look like a card's; None: every text as a whole.
+    Texts in `keep` are not masked, even if they look like card numbers; None keeps texts that are
+    such a number as a whole.
     """
     if are_harmless(column):
         return column
@@ -440,12 +441,12 @@ def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[st
 
 
 def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, str]:
-    """Fields that are not listed, redacted; of private ones only the names."""
+    """Return the unlisted fields, redacted; private values are replaced."""
     known = DROPPED_FIELDS.union(listed)
     names = [name for name in fields if name not in known][:EXTRA_FIELDS_MAX]
     kept = without_private({name: fields[name] for name in names})
     texts = {
-        # Objects and lists as JSON, as they came.
+        # objects and lists as the JSON that was received
         name: json.dumps(value, default=str, ensure_ascii=False)
         if (text := text_of(value)) is None
         else text
@@ -455,12 +456,12 @@ def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, 
 
 
 WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
-"""Bounds of the wait after the first call without an answer, and after many."""
+"""Limits of the wait after the first unanswered call, and after many."""
 DOUBLINGS_MAX = 16
 FAILURES_IN_A_ROW_MAX = 6
-"""After so many groups without an answer to use the rest is not asked any more."""
+"""After this many batches in a row without a usable answer, the rest is not queried."""
 ALONE_FROM = 4
-"""So few silent keys are asked one by one, more of them in halves."""
+"""Up to this many missing keys are queried one by one, more of them in halves."""
 
 REFUSALS: Mapping[str, tuple[str, str]] = {
     "address": (
@@ -473,11 +474,11 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
     ),
     "merchant": ("does not know this merchant or account", "check both ids"),
 }
-"""What a person must cure before any query can succeed, and how."""
+"""Cause that a person must fix before any query can succeed -> (problem, remedy)."""
 
 
 class FailedKey(NamedTuple):
-    """A key without an answer that can be used; it says nothing about the payment."""
+    """A key without a usable answer; this says nothing about the payment."""
 
     key: str
     reason: str
@@ -485,37 +486,37 @@ class FailedKey(NamedTuple):
 
 @dataclass(frozen=True)  # with slots a generic alias of it could not be called (Python 3.11)
 class Answers(Generic[Record]):
-    """Every key that was asked stands in exactly one of found, not_found and failed."""
+    """The result of a query: every key is in exactly one of found, not_found and failed."""
 
     found: tuple[Record, ...]
     """All records of every key, in the order of the keys."""
     not_found: tuple[str, ...]
-    """Keys that the gateway knows nothing of."""
+    """Keys that the gateway does not know."""
     failed: tuple[FailedKey, ...]
     findings: tuple[ReplyFinding, ...]
     calls: int
-    """HTTP calls made, repeated ones included."""
+    """Number of HTTP calls, including retries."""
     gateway_at: datetime | None = None
-    """The earliest Date of the replies that answered; None where one of them had none."""
+    """The earliest Date of the replies that answered; None if one of them had none."""
 
 
 QueryAnswers = Answers[OrderRecord]
-"""All payments of every order or transaction that was asked about."""
+"""All payments of every queried order or transaction."""
 
 RefundAnswers = Answers[RefundRecord]
-"""All refunds of every order or reference that was asked about."""
+"""All refunds of every queried order or reference."""
 
 
 class QueryClient:
-    """Asks the gateway about orders; a context manager that holds one connection per worker.
+    """Queries the gateway; a context manager that holds one connection per worker.
 
     Args:
-        transport: The way to the gateway.
-        account: Who asks.
-        pace: How fast, what earlier clients of this account have learnt of that, and its clock.
-        randomness: For the waits between attempts; without one each wait is as long as it may be.
-        sleep: How to wait; a test passes its own.
-        answered: Hears of how many keys each reply was that answered some.
+        transport: Connection to the gateway.
+        account: The account whose payments are queried.
+        pace: The account's current pace, shared with earlier clients, and its clock.
+        randomness: For the waits between retries; None makes each wait the longest possible.
+        sleep: How to wait; tests pass their own.
+        answered: Called with the number of keys of each reply that answered some.
     """
 
     def __init__(
@@ -548,11 +549,11 @@ class QueryClient:
     async def query(
         self, *, order_nos: Iterable[str] = (), trades: Iterable[str] = ()
     ) -> QueryAnswers:
-        """What the gateway knows of these order numbers, or of these transaction ids.
+        """Query payments by order number, or by transaction id.
 
         Raises:
             QueryRefusedError: no query can succeed before a person changes something.
-            UnsignedError: whoever holds the key does not sign; nothing was asked.
+            UnsignedError: the holder of the key does not sign; nothing was sent.
             CertificateError: the gateway's certificate was not accepted.
         """
         silence = self._account.interface.status_map.query.row_missing_when_asked_alone
@@ -562,7 +563,7 @@ class QueryClient:
     async def refunds(
         self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
     ) -> RefundAnswers:
-        """The refunds of these order numbers, or those that carry these references of ours.
+        """Query refunds by order number, or by our own references.
 
         Raises:
             InterfaceError: the profile has no refund search; only `extended` has.
@@ -575,7 +576,7 @@ class QueryClient:
     async def _answers(
         self, operation: str, kinds: Kinds, *, is_silence_absence: bool
     ) -> Answers[Any]:
-        """Every key of the one kind that is asked by, each once."""
+        """Query every distinct key of the one kind that is given."""
         described: ReadOperation | None = getattr(self._account.interface.profile.query, operation)
         if described is None:
             msg = f"profiles.toml describes no {operation}; only the profile extended has it"
@@ -618,18 +619,18 @@ class QueryClient:
                 query.waiting.task_done()
 
     async def _ask(self, query: "_Query", group: "_Group", read: Read) -> None:
-        """Ask about a group until each of its keys has ended, or put it back behind the others.
+        """Query a batch until each of its keys has a result, or put it back behind the others.
 
-        The smaller groups that come of it are asked here, one after the other, so that a refusal
-        that no halving cures is known after few calls.
+        Smaller batches that result from it are queried here one after another, so that a refusal
+        that halving cannot fix is found after few calls.
         """
         keys, pace = group.keys, self._pace
-        # Nothing more is worth asking where all is refused, or nobody answers.
+        # Further calls are useless if everything is refused or the gateway is silent.
         is_silent = query.misses >= FAILURES_IN_A_ROW_MAX and pace.has_been_silent_too_long
         if query.refused >= FAILURES_IN_A_ROW_MAX or pace.closed_because or is_silent:
             query.abandon(group, why=pace.closed_because)
             return
-        if len(keys) > query.group_max:  # learnt since the group was made
+        if len(keys) > query.group_max:  # lowered since the batch was made
             await self._ask_each(query, _halves(keys), read)
             return
         try:
@@ -674,11 +675,11 @@ class QueryClient:
             await self._ask(query, _Group(keys), read)
 
     async def _call(self, query: "_Query", group: "_Group", read: Read) -> GroupAnswer:
-        """One HTTP call, and what its reply says.
+        """Make one HTTP call and read its reply.
 
         Raises:
-            HeldTooLongError: the wait for it would be too long; none was made.
-            _NoAnswerError: it failed, or what came says nothing; it may be repeated.
+            HeldTooLongError: the wait for it would be too long; no call was made.
+            _NoAnswerError: it failed, or the reply is unusable; it may be repeated.
         """
         since = self._pace.seconds() if group.since is None else group.since
         async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
@@ -690,7 +691,7 @@ class QueryClient:
                 raise
             except (errors.NotSentError, errors.UnknownOutcomeError) as error:
                 raise _NoAnswerError(str(error)) from error
-            # Before its place in flight is given on: a Retry-After holds the next call already.
+            # Before the slot is released, so that a Retry-After already holds the next call.
             self._pace.heed(raw, turn=turn)
         answer = _answer_of_status(raw) or read_group(
             group.keys, raw=raw, sent=sent, kind=query.kind
@@ -702,7 +703,7 @@ class QueryClient:
         return answer
 
     async def _put_back(self, query: "_Query", group: "_Group", *, reason: str) -> None:
-        """A call without an answer: its group is asked again behind the others, or has failed."""
+        """Queue a batch without an answer again behind the others, or fail its keys."""
         pace = self._pace
         pace.missed()
         query.misses += 1
@@ -714,7 +715,7 @@ class QueryClient:
             query.abandon(group)
             return
         query.waiting.put_nowait(group)
-        # Full jitter below a bound that doubles; what the gateway asked to wait is the pace's.
+        # Full jitter up to a doubling limit; a Retry-After is handled by the pace.
         bound = WAIT_FIRST_SECONDS * 2 ** min(query.misses - 1, DOUBLINGS_MAX)
         seconds_left = since + pace.patience_seconds - now
         bound = max(0.0, min(WAIT_MAX_SECONDS, bound, seconds_left, pace.seconds_left))
@@ -722,23 +723,23 @@ class QueryClient:
 
 
 class _NoAnswerError(Exception):
-    """A call that told nothing; it may be repeated."""
+    """A call without a usable answer; it may be repeated."""
 
 
 class _Group(NamedTuple):
-    """Keys that are asked at once, and the calls about them that nobody answered."""
+    """Keys that are queried together, and their unanswered calls."""
 
     keys: tuple[str, ...]
     since: float | None = None
-    """When the first of these calls had failed, by the clock of the pace; None: there was none."""
+    """Time by the pace's clock at which the first of these calls failed; None if there was none."""
     seconds: float = 0.0
-    """From then to the last of them."""
+    """Seconds from then to the last of them."""
     reason: str = ""
-    """Of the last one."""
+    """Why the last one failed."""
 
 
 class _Query:
-    """One query on its way: the groups that wait, and how each key has ended so far."""
+    """A query in progress: the waiting batches, and the results so far."""
 
     def __init__(
         self,
@@ -760,7 +761,7 @@ class _Query:
         """The Date of each reply that answered some key."""
         self.calls = 0
         self.misses = self.refused = 0
-        """Calls without an answer, and groups refused, one after the other."""
+        """Consecutive calls without an answer, and consecutive refused batches."""
         self.last_failure = ""
         self._keys, self.is_silence_absence = keys, is_silence_absence
         self._ended: dict[str, End] = {}
@@ -777,7 +778,7 @@ class _Query:
             self.waiting.put_nowait(_Group(group))
 
     def call(self, keys: Sequence[str]) -> PreparedCall:
-        """The request about a group."""
+        """Build the request for a batch."""
         return PreparedCall.of(
             {self._described.keys[self.kind]: ",".join(keys)},
             described=self._described,
@@ -787,16 +788,16 @@ class _Query:
         )
 
     def book(self, answer: GroupAnswer) -> None:
-        """The keys that have ended with this answer."""
+        """Store the results in an answer."""
         self.refused = 0
         self._ended |= answer.ended
 
     def fail(self, keys: Iterable[str], reason: str | None) -> None:
-        """Keys without a record, and why; None: they are not found."""
+        """Store that keys have no record, and why; None: they are not found."""
         self._ended |= dict.fromkeys(keys, reason)
 
     def abandon(self, group: _Group, *, why: str = "") -> None:
-        """A group that is not asked again, or was not asked at all."""
+        """Fail a batch that is not queried again, or was not queried at all."""
         if group.since is None:
             self.fail(group.keys, f"not asked any more: {why or self.last_failure}")
             return
@@ -804,7 +805,7 @@ class _Query:
         self.fail(group.keys, f"{group.reason}{again}")
 
     def answers(self) -> Answers[Any]:
-        """What came of all keys, in an order that does not depend on which worker was first."""
+        """Return the results of all keys, independent of the order in which workers finished."""
         ended = [(key, self._ended[key]) for key in self._keys]
         return Answers(
             found=tuple(one for _, end in ended if isinstance(end, tuple) for one in end),
@@ -817,7 +818,7 @@ class _Query:
 
 
 def _answer_of_status(raw: RawReply) -> GroupAnswer | None:
-    """What the HTTP status alone decides; None when the body must be read."""
+    """Return the answer that the HTTP status alone gives; None if the body must be read."""
     reason = f"the gateway answered HTTP {raw.status}"
     match raw.meaning:
         case "read":
@@ -835,7 +836,7 @@ def _answer_of_status(raw: RawReply) -> GroupAnswer | None:
 
 
 def grouped(keys: Sequence[str], *, rows_max: int, characters_max: int) -> list[tuple[str, ...]]:
-    """Keys in groups of at most `rows_max` whose comma-joined text fits; 0 characters: no bound."""
+    """Split keys into batches by number and by length when comma-joined (0: any length)."""
     groups: list[tuple[str, ...]] = []
     group: list[str] = []
     characters = 0

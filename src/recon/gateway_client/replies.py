@@ -1,8 +1,8 @@
-"""Whether a reply may be believed: one rule for every operation, before anything in it counts.
+"""Whether a reply can be trusted: one rule for every operation, checked before its content.
 
-A reply says three things of itself: whether the request was taken, whose it is and, by its
-signature, that whoever answers holds the key (API document 2.6 to 2.10 and 5). None of them proves
-an amount: each row and record must echo what was sent as well. Pure, and total over any fields.
+A reply states whether the request was accepted, whose it is and, by its signature, that the sender
+holds the key (API document 2.6 to 2.10 and 5). None of this proves an amount: each row and record
+must echo what was sent as well. All functions are pure and accept any fields.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,20 +20,20 @@ from recon.privacy.foreign_text import code_and_text, redacted
 IDS_SHOWN_CHARACTERS_MAX = 64
 CHECKS_MAX = 50
 PAYMENT_REPLY = "payment_reply"
-"""The template of a reply that is signed over fields of its own."""
+"""The template of a reply that is signed over its own fields."""
 
 
 class ReplyOutcome(StrEnum):
-    """What one row of a batch came to, as far as a reply can tell."""
+    """Outcome of one row of a batch, as far as a reply shows it."""
 
     DONE = "done"
     ACCEPTED = "accepted"
-    """A refund taken on; it is paid back later."""
+    """A refund that was accepted; it is paid back later."""
     FAILED = "failed"
     """The gateway answered this row with a known refusal."""
     PENDING = "pending"
     NOT_SENT = "not_sent"
-    """Surely not processed; may be sent again."""
+    """Certainly not processed; may be sent again."""
     REJECTED = "rejected"
     """The whole request was refused, certainly before processing."""
     UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class ReplyOutcome(StrEnum):
 
 
 class FindingKind(StrEnum):
-    """What a person should know about a reply, beside the outcomes."""
+    """Kinds of findings about a reply that a person should know, besides the outcomes."""
 
     HTTP_STATUS = "http_status"
     UNREADABLE = "unreadable"
@@ -62,23 +62,23 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplyFinding:
-    """One oddity of a reply, in words, redacted of card numbers."""
+    """One finding about a reply, as text redacted of card numbers."""
 
     kind: FindingKind
     message: str
     transaction_id: str = ""
     order_no: str = ""
-    """As the reply gave them; those of a foreign row tell which other batch it belongs to."""
+    """As in the reply; those of an unrequested row show which other batch it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowOutcome:
-    """What one requested row came to."""
+    """The outcome of one requested row."""
 
     position: int
-    """0-based, in the request."""
+    """0-based position in the request."""
     transaction_id: str
-    """Of a payout the gateway's own, once it has one; of a subscription ""."""
+    """For a payout the gateway's own id, once it has one; for a subscription ""."""
     order_no: str
     outcome: ReplyOutcome
     code: str = ""
@@ -90,7 +90,7 @@ class RowOutcome:
 
 @dataclass(frozen=True, slots=True)
 class BatchReply:
-    """What a whole batch came to; `rows` has every requested row once, in request order."""
+    """The outcome of a batch; `rows` has every requested row once, in request order."""
 
     rows: tuple[RowOutcome, ...]
     return_status: str = ""
@@ -98,36 +98,36 @@ class BatchReply:
     signature: SignatureState = SignatureState.UNCHECKED
     findings: tuple[ReplyFinding, ...] = ()
     stop_reason: str = ""
-    """Not empty: nothing more may be sent until a person has looked."""
+    """If not empty, nothing more may be sent until a person has checked."""
 
     @property
     def as_text(self) -> str:
-        """What the gateway says of the whole, and every oddity."""
+        """The gateway's message about the whole request, and every finding."""
         sentences = (self.return_message, *(finding.message for finding in self.findings))
         return "; ".join(filter(None, dict.fromkeys(sentences)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What a reply says of itself."""
+    """What a reply states about itself."""
 
     return_status: str
-    """As it came, since only the exact word has a meaning; "" where there is none."""
+    """Unmodified, since only the exact value has a meaning; "" if missing."""
     code: str
-    """Such as I0013; "" where there is none."""
+    """Such as I0013; "" if missing."""
     text: str
-    """The gateway's words without the code, masked."""
+    """The gateway's message without the code, masked."""
     signature: SignatureState
     doubt: ReplyFinding | None
-    """Why nothing in it may count; None when it is believed."""
+    """Why the content must not be used; None if the reply is trusted."""
     note: ReplyFinding | None
-    """Under the policy `warn`, what `enforce` would have doubted."""
+    """With the policy `warn`: what `enforce` would have refused."""
     refuses_signature: bool
-    """Its code says that our own signature was not accepted."""
+    """The code says that our own signature was not accepted."""
 
     @property
     def is_verified(self) -> bool:
-        """It bears a valid signature."""
+        """Whether the signature is valid."""
         return self.signature is SignatureState.VALID
 
     @property
@@ -143,9 +143,9 @@ def envelope_of(
     message_fields: Iterable[str] = ("return_message", "message"),
     must_name_account: bool = True,
 ) -> Envelope:
-    """The envelope of a reply to what was sent; its text is the first filled of `message_fields`.
+    """Check the envelope of a reply; its text is the first filled field of `message_fields`.
 
-    With `must_name_account` a reply without a valid signature must name our merchant and account.
+    With `must_name_account`, a reply without a valid signature must name our merchant and account.
     """
     ours, rules = sent.account, sent.account.interface
     code, text = first_text(fields, names=message_fields, masked=sent.masked_text)
@@ -182,14 +182,14 @@ def envelope_of(
 def first_text(
     fields: Mapping[str, Any], *, names: Iterable[str], masked: Callable[[str], str]
 ) -> tuple[str, str]:
-    """The code and the text of a reply's own words, the first filled of some fields; masked."""
+    """Return code and text of the first filled field among `names`, masked."""
     terms = next((text for name in names if (text := text_of(fields.get(name)))), "")
     code, text = code_and_text(masked(terms))
     return masked(text_of(fields.get("code")) or "") or code, text
 
 
 def _signature(fields: Mapping[str, Any], *, sent: PreparedCall) -> SignatureState:
-    """The template is tried last: it may take the key, and who holds it may be elsewhere."""
+    """Check the signature, using the key last: its holder may be another process."""
     given, account = text_of(fields.get("encryption_data")), sent.account
     is_echo = account.interface.signature.is_echo(sent.operation)
     if account.policy == "off":
@@ -199,13 +199,13 @@ def _signature(fields: Mapping[str, Any], *, sent: PreparedCall) -> SignatureSta
     if is_echo and same_signature(given or "", expected=sent.signature):
         return SignatureState.VALID
     batch = account.interface.profile.batch.get(sent.operation)
-    # What repeats its request's may be signed anew only where it has rows or a record of its own.
+    # A repeated signature may be renewed only in replies with rows or a record of their own.
     if given is None or (is_echo and batch is None):
         return SignatureState.WRONG
     try:
         listed, _ = rows_of(fields, field=batch.rows_field if batch else "")
         rows = [texts_of(row) for row in listed]
-        # A batch by its own template: that of a payment covers no row.
+        # A batch has its own template: that of a payment covers no rows.
         template = PAYMENT_REPLY if batch is None else sent.operation
         is_right = account.is_signed(given, template, fields=texts_of(fields), rows=rows)
     except UnsignedError:
@@ -214,7 +214,7 @@ def _signature(fields: Mapping[str, Any], *, sent: PreparedCall) -> SignatureSta
 
 
 def foreign_row(row: Mapping[str, Any], *, masked: Callable[[str], str] = redacted) -> ReplyFinding:
-    """A row that no request of ours asked for; its ids tell to which other batch it belongs."""
+    """Return a finding about an unrequested row, with the ids that show its batch."""
     return ReplyFinding(
         FindingKind.FOREIGN_ROW,
         "a row that was not asked for",
@@ -241,7 +241,7 @@ class FraudCheck:
 
 @dataclass(frozen=True, slots=True)
 class RiskFacts:
-    """Everything is text as given, redacted of card numbers; "" where nothing was said."""
+    """Anti-fraud data as text, redacted of card numbers; "" where missing."""
 
     antifraud_provider: str = ""
     fraud_checks: tuple[FraudCheck, ...] = ()
@@ -257,13 +257,13 @@ RISK_FIELDS = frozenset(
         *("risk_action", "risk_score", "risk_reasons"),
     }
 )
-"""A row without any of them says what the whole reply says."""
+"""For a row without any of them those of the whole reply apply."""
 
 
 def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts:
-    """The facts of a row; what it is silent about is taken from the whole reply.
+    """Return the risk data of a row; missing ones are taken from the whole reply.
 
-    The document lists them beside the rows although each can only be about one payment, so both
+    The document lists them outside of the rows although each can only concern one payment, so both
     places are read.
     """
 

@@ -1,9 +1,9 @@
-"""HTTP to the gateway: the one module that calls httpx.
+"""HTTP to the gateway: the only module that calls httpx.
 
-Money goes over a fresh connection per batch, once, with one deadline around all of it; reads keep
-one connection. Neither follows redirects, keeps cookies, reads proxy variables or unpacks coded
-replies. What surely was not sent is told apart from everything else by the class of the error
-*and* by having watched that no byte of the request was written.
+Money requests use a fresh connection per batch, once, with one deadline for everything; queries
+keep a connection. Neither follows redirects, keeps cookies, reads proxy variables or decodes
+compressed replies. A request counts as certainly not sent only by the class of the error *and* by
+having observed that no byte of it was written.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ HEADER_CHARACTERS_MAX = 200
 RETRY_AFTER_DIGITS_MAX = 9
 USER_AGENT = "recon"
 
-# Below INFO httpcore logs the headers of replies as they came, whatever they quote.
+# Below INFO, httpcore logs reply headers unmodified, whatever they quote.
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
 Clock = Callable[[], datetime]
@@ -46,27 +46,27 @@ _SURELY_NOT_SENT = (
     httpx.LocalProtocolError,
     httpx.ProxyError,
 )
-"""Only together with a wire on which nothing was written yet."""
+"""Certain only if nothing had been written yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """What came back, before anybody read it."""
+    """A reply as received, not yet interpreted."""
 
     status: int
     headers: Mapping[str, str]
-    """Only HEADERS_KEPT, lower case."""
+    """Only those in HEADERS_STORED, in lower case."""
     body: bytes = field(repr=False)
-    """As it came; it may name a payee or a shopper."""
+    """As received; it may name a payee or a shopper."""
     received_at: datetime
 
     @property
     def meaning(self) -> Literal["read", "no_access", "refused", "busy", "other"]:
-        """What the HTTP status says, of every operation alike.
+        """Meaning of the HTTP status, the same for every operation.
 
-        `read`: the body says what came of it. `no_access`: we may not call at all. `refused`: this
-        request was not taken. After `busy` (408, 425, 429, 5xx) and `other` (1xx, 3xx) it may have
-        been processed, whatever the body says.
+        `read`: the body tells the outcome. `no_access`: we may not call at all. `refused`: this
+        request was not accepted. After `busy` (408, 425, 429, 5xx) and `other` (1xx, 3xx) it may
+        have been processed, whatever the body says.
         """
         if self.status in range(200, 300):
             return "read"
@@ -78,12 +78,12 @@ class RawReply:
 
     @property
     def asks_to_slow_down(self) -> bool:
-        """The gateway is called more often than it likes."""
+        """Whether the gateway wants fewer calls."""
         return self.status in {429, 503}
 
     @property
     def retry_after_seconds(self) -> float:
-        """For how long the gateway wants no further call; 0 when it says nothing of it."""
+        """For how long the gateway wants no further call; 0 if it does not say."""
         text = self.headers.get("retry-after", "") if self.meaning == "busy" else ""
         if text.isascii() and text.isdigit():
             return float(text[:RETRY_AFTER_DIGITS_MAX])
@@ -92,12 +92,12 @@ class RawReply:
 
     @property
     def dated(self) -> datetime | None:
-        """The gateway's own time, of its Date header; None when it names none."""
+        """The gateway's own time from its Date header; None if it is missing."""
         return http_date(self.headers.get("date", ""))
 
 
 def http_date(text: str) -> datetime | None:
-    """The instant of a Date or Retry-After header; None when it says none."""
+    """Parse a Date or Retry-After header; None if it is not a date."""
     try:
         at = parsedate_to_datetime(text)
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
@@ -111,20 +111,20 @@ Read = Callable[[PreparedCall], Awaitable[RawReply]]
 
 @dataclass(slots=True)
 class _Wire:
-    """What one request did to its connection so far."""
+    """What has happened on the connection of one request so far."""
 
     written: bool = False
     status: int | None = None
     watched: bool = True
-    """Whether what is written can be seen; a transport from elsewhere may tell nothing of it."""
+    """Whether writes can be observed; an injected transport may not report them."""
 
     async def trace(self, event: str, details: Mapping[str, Any]) -> None:
         self.watched = True
-        # What a proxy is asked for the tunnel is not yet a byte to the gateway.
+        # The CONNECT request to a proxy is not yet a byte to the gateway.
         if getattr(details.get("request"), "method", b"") == b"CONNECT":
             return
-        # The headers are the first bytes. From `started` on everything counts as written, but for
-        # a request that h11 itself refused: it does so before it hands any byte to the socket.
+        # Headers are the first bytes. From `started` on everything counts as written, except a
+        # request that h11 itself refused: it does so before passing any byte to the socket.
         if event.endswith("send_request_headers.started"):
             self.written = True
         elif event.endswith("send_request_headers.failed"):
@@ -132,29 +132,29 @@ class _Wire:
 
 
 def utc_now() -> datetime:
-    """The time, where nobody passes a clock."""
+    """Return the current time; the default clock."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connection(OurAccount):
-    """An account, and how it is reached; everything but the address suits most as it is."""
+    """An account and how to reach it; apart from the address the defaults suit most."""
 
     base_url: str
     limits: QueryLimits = field(default_factory=QueryLimits)
     connect_seconds: float = CONNECT_SECONDS
-    """For the connection alone, TLS included."""
+    """Time to connect, TLS included."""
     deadline_seconds: float = DEADLINE_SECONDS
-    """Of one call, from its first byte to the last of its reply."""
+    """Time for one call, from its first byte to the last of its reply."""
     route: Route = DIRECT
     transport: httpx.AsyncBaseTransport | None = None
-    """Takes the place of the network, such as httpx.MockTransport; it stays open. Its failures are
-    unknown outcomes unless it reports its writes as httpx's own does."""
+    """Replaces the network, such as httpx.MockTransport; it is not closed. Its failures are unknown
+    outcomes unless it reports its writes like httpx's own."""
     clock: Clock = utc_now
 
 
 class Transport:
-    """The way to one gateway, for money and for reads."""
+    """Sends requests to one gateway, both money requests and queries."""
 
     def __init__(self, connection: Connection) -> None:
         self.base_url = checked_base_url(connection.base_url)
@@ -166,10 +166,10 @@ class Transport:
         self._timeouts = {"connect": connect, "pool": connect, "read": deadline, "write": deadline}
 
     async def send(self, prepared: PreparedCall) -> RawReply:
-        """Send one request over a connection of its own and give back what came.
+        """Send one request over its own connection and return the reply.
 
         Raises:
-            NotSentError: surely nothing was sent; a resend is safe.
+            NotSentError: certainly nothing was sent; a resend is safe.
             UnknownOutcomeError: anything else that is not a whole reply; never resend.
         """
         wire = _Wire(watched=self._injected is None)
@@ -178,9 +178,9 @@ class Transport:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Read]:
-        """One kept connection for reads, which one worker uses at a time.
+        """Keep one connection open for queries; one worker uses it at a time.
 
-        A read raises as `send` does; whatever became of it, it may be repeated.
+        Calls raise like `send`; whatever the error, they may be repeated.
         """
         async with self._connection(keep_alive=True) as connection:
             yield partial(self._call, connection)
@@ -210,9 +210,9 @@ class Transport:
         *,
         wire: _Wire | None = None,
     ) -> RawReply:
-        """One HTTP call within one deadline, with every failure put into one of two classes.
+        """Make one HTTP call within the deadline, and map every failure to one of two classes.
 
-        A read has no `wire` to watch: whatever became of it, it is asked again.
+        A query has no `wire` to observe, since it may be repeated in any case.
         """
         watched = {} if wire is None else {"trace": wire.trace}
         wire = wire or _Wire(watched=self._injected is None)
@@ -249,12 +249,12 @@ class Transport:
 
 
 async def _bounded_body(response: httpx.Response) -> bytes:
-    """The body as it came; coded or oversized ones are not worth a bomb."""
+    """Read the body; refuse compressed or oversized ones."""
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"", "identity"}:
         msg = f"the gateway answered HTTP {response.status_code} in a coding nobody asked for"
         raise UnknownOutcomeError(msg, kind="CodedReply", status=response.status_code)
-    if response.is_stream_consumed:  # a transport from elsewhere may have read it already
+    if response.is_stream_consumed:  # an injected transport may have read it already
         body = response.content
     else:
         parts: list[bytes] = []
@@ -272,7 +272,7 @@ async def _bounded_body(response: httpx.Response) -> bytes:
 
 
 def _give_up(error: Exception, *, wire: _Wire, deadline_seconds: float) -> NoReturn:
-    # The cause is not chained: protocol errors quote what came, which may quote what was sent.
+    # The cause is not chained: protocol errors quote the reply, which may quote the request.
     kind = type(error).__name__
     if isinstance(error, _SURELY_NOT_SENT) and wire.watched and not wire.written:
         if _is_certificate(error):
