@@ -1,7 +1,7 @@
 """Read external files: each in a separate process with limits, or refused.
 
-A file that exceeds its limits or crashes its reader ends only that process. The content comes back
-as Arrow and JSON through unnamed files; nothing from the reader is ever unpickled here.
+A file that exceeds its limits or crashes its reader ends only that process. Its content comes back
+as Arrow and JSON through unnamed files; nothing is ever unpickled here.
 
 A task (`table`, `bank`, ...) runs in that process: it writes rows to the file it is given and
 returns everything else as facts. The functions named after a kind of file run here and return the

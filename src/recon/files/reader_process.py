@@ -241,12 +241,10 @@ class Task:
 def serve(descriptor: int, *, usual: Callable[..., Any]) -> None:
     """Serve requests until the connection closes: main loop of the preloaded server process.
 
+    `usual` is the most common task, whose fact types are prepared in advance.
+
     It touches no external data itself, so it lives as long as the process that started it. Each
     fork reads one file under its limits and ends; whatever the file did to it ends with it.
-
-    Args:
-        descriptor: The socket to the process that started this one.
-        usual: The most common task, whose fact types are prepared in advance.
     """
     _facts_of(usual)
     gc.freeze()  # a collection in a fork would copy each page of the loaded objects

@@ -2,9 +2,8 @@
 
 Amounts are Decimals with the decimals of their currency or of the wire format, in which they are
 written; nothing is rounded. Checks return problems as data, so that a caller can keep the good rows
-and report the others. All functions are pure: the same rows and credentials give the same bytes, so
-that their hash in a journal identifies what was sent, and a stored reply is read again to the same
-outcomes.
+and report the others. All functions are pure: equal rows and credentials give equal bytes, so that
+their hash in a journal identifies what was sent, and a stored reply always gives the same outcomes.
 
 Reading accepts any bytes and any status. A row is done, accepted, failed or pending only if a
 trusted reply names it once, echoes what was sent and has a status in the status map; everything

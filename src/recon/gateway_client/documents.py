@@ -62,8 +62,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 def text_of(value: object) -> str | None:
     """Return a field as text without padding: "" for null or missing, digits for numbers.
 
-    None for other types. No-break and ideographic spaces are not padding: a name may begin with
-    one.
+    None for other types. No-break and ideographic spaces are not padding: names may have them.
     """
     text = exact_text_of(value)
     return None if text is None else text.strip(PADDING)

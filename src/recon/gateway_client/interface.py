@@ -240,8 +240,7 @@ class WireAmounts(InterfaceTable):
     def _grammar(self, currency: str, *, is_short: bool) -> Callable[[str], Decimal]:
         """Return the parser of amounts; it raises AmountError for other texts and currencies.
 
-        `is_short`: any number of decimals up to the currency's is accepted, not only that of the
-        wire.
+        `is_short`: any number of decimals up to the currency's is accepted, not only the wire's.
         """
         wanted, own = self.decimals_of(currency), _iso_decimals(currency)
 
@@ -410,8 +409,7 @@ class GatewayInterface(InterfaceTable):
 
         Args:
             profile: `base`, what the API document shows, or `extended`.
-            user: A gateway's own keys by file (profiles, signature, status_map), which take
-                precedence.
+            user: A gateway's own keys by file (profiles, signature, status_map); they win.
 
         Raises:
             InterfaceError: naming the file and key that is unknown, missing or wrong.

@@ -153,8 +153,7 @@ def text_check(
 ) -> Callable[[str], str]:
     """Return a function that returns why a text must not be sent in this field, or "".
 
-    `place` is the field's path, with dots for nested objects. `grammar` holds patterns of the
-    operation's own, by the last part of a field's name.
+    In `place` dots lead into objects; `grammar` has the operation's patterns by last name.
     """
     profile = interface.profile
     own = getattr(profile.grammar, place) if place in _PATTERNED else ""

@@ -606,8 +606,7 @@ def read_payment_reply(
 ) -> PaymentReply:
     """Return the outcome of a payment request; never raises on any reply.
 
-    The policy is the same as for batches; the hosted page has no signature and is checked by its
-    echo.
+    The policy is as for batches; the hosted page has no signature and is checked by its echo.
 
     Args:
         prepared: The request that was sent.

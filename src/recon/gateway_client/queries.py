@@ -431,8 +431,7 @@ def _texts(cells: Sequence[Any]) -> list[str | None]:
 def _shown(column: list[str], *, keep: Collection[str] | None = None) -> list[str]:
     """Return a column safe to store and show; each distinct text is redacted once.
 
-    Texts in `keep` are not masked, even if they look like card numbers; None keeps texts that are
-    such a number as a whole.
+    Numbers in `keep` are not masked, nor, if it is None, any text that is only a number.
     """
     if are_harmless(column):
         return column

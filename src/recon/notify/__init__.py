@@ -1,1 +1,1 @@
-"""Who is told what: mail and webhooks to people, a log for machines."""
+"""Notifications: mail and webhooks for people, a log file for machines."""

@@ -1,7 +1,7 @@
-"""Messages to people by mail and webhooks, through Apprise: sent once, within a time, in words.
+"""Messages to people by mail and webhooks through Apprise: sent once, within a deadline.
 
-An address holds a password or a token, and Apprise's own words may quote it: neither is ever
-logged, stored or shown. What is told of an address is its kind and host.
+An address contains a password or token, which Apprise's messages may quote: neither is ever logged,
+stored or shown. Of an address only the type of service and the host are shown.
 """
 
 import logging
@@ -17,11 +17,11 @@ from recon.model.errors import ConfigurationError
 from recon.privacy.this_machine import is_loopback
 
 DEADLINE_SECONDS = 60.0
-"""For all addresses of one message together; they are tried side by side."""
+"""For all addresses of a message together; they are tried in parallel."""
 CONNECT_TIMEOUT_SECONDS = 10.0
 READ_TIMEOUT_SECONDS = 30.0
 ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024
-"""A larger file is named, not attached: mail servers refuse it."""
+"""A larger file is only named, not attached, as mail servers refuse it."""
 
 _STATUS = re.compile(r"error=([0-9]{3})")
 _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -29,7 +29,7 @@ _SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told: plain text, and maybe a file."""
+    """A message in plain text, optionally with a file."""
 
     title: str
     text: str
@@ -37,11 +37,11 @@ class Message:
 
 
 def check_address(address: str) -> str:
-    """What the address is, for people: its kind and host.
+    """Return type and host of an address, for display.
 
     Raises:
-        ConfigurationError: it is none, or would carry words or passwords in the clear or to
-            somebody whose certificate nobody looks at.
+        ConfigurationError: not an address, or one that would send messages or passwords unencrypted
+            or without verifying the certificate.
     """
     return _shown(_opened(address), address=address)
 
@@ -49,11 +49,11 @@ def check_address(address: str) -> str:
 def deliver(
     messages: Mapping[str, tuple[str, Message]], *, deadline_seconds: float = DEADLINE_SECONDS
 ) -> dict[str, str]:
-    """Try each message once, all side by side; what went wrong with each, "" when it was taken.
+    """Try each message once, all in parallel; return the problem of each by name, or "".
 
     Args:
-        messages: By name: the address, and what is told there.
-        deadline_seconds: For all of them.
+        messages: Name -> (address, message).
+        deadline_seconds: Deadline for all of them.
     """
     problems: dict[str, str] = {}
     finished = threading.Event()
@@ -73,7 +73,7 @@ def deliver(
 
 
 def _problem_of(message: Message, *, address: str) -> str:
-    """Send it; what went wrong in words of ours, "" when it was taken."""
+    """Send a message; return the problem in our own words, or "" if it was accepted."""
     heard, logger = _Statuses(), _apprise_log()
     try:
         service = _opened(address)
@@ -92,7 +92,7 @@ def _problem_of(message: Message, *, address: str) -> str:
 
 
 class _Statuses(logging.Handler):
-    """Keeps the HTTP status from Apprise's words of this thread, and nothing else of them."""
+    """Extracts only the HTTP status from Apprise's log messages in this thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,20 +100,20 @@ class _Statuses(logging.Handler):
         self._thread = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note the status."""
+        """Record the status."""
         if record.thread == self._thread and (match := _STATUS.search(record.getMessage())):
             self.status = match[1]
 
 
 def _apprise_log() -> logging.Logger:
-    """Apprise's own log, kept from every other listener."""
+    """Return Apprise's logger, cut off from all other handlers."""
     logger = logging.getLogger("apprise")
     logger.propagate = False
     return logger
 
 
 def _opened(address: str) -> Any:
-    """The service of an address, its times set."""
+    """Return the service of an address, with timeouts set."""
     import apprise
 
     _apprise_log()
@@ -124,7 +124,7 @@ def _opened(address: str) -> Any:
         raise ConfigurationError(msg)
     _refuse_unsafe(service, scheme=scheme[1].lower(), address=address)
     service.notify_format = apprise.NotifyFormat.TEXT
-    # Somebody else's address could follow, unencrypted; nobody declared that one.
+    # A redirect could lead to an unencrypted address that nobody configured.
     service.redirects = False
     service.socket_connect_timeout = CONNECT_TIMEOUT_SECONDS
     service.socket_read_timeout = READ_TIMEOUT_SECONDS
@@ -153,12 +153,12 @@ def _names(declared: str | tuple[str, ...] | None) -> set[str]:
 
 
 def _host_of(service: Any, *, address: str) -> str:
-    """The host that is called; of mail it may be another than that of the address."""
+    """Return the host that is called; for mail it may differ from that of the address."""
     return getattr(service, "smtp_host", None) or urlsplit(address).hostname or ""
 
 
 def _shown(service: Any, *, address: str) -> str:
-    """Kind and host; of services whose host is a token, the kind alone."""
+    """Return type and host, or only the type of services whose host is a token."""
     scheme = address.partition("://")[0].lower()
     has_host = bool(service.protocol)
     return f"{scheme} to {_host_of(service, address=address)}" if has_host else scheme

@@ -1,7 +1,7 @@
-"""The log of nights for machines: one JSON object a line, ids, counts and our own sentences.
+"""The log of runs for machines: one JSON object per line with ids, counts and our own messages.
 
-Nothing else gets in: only what recon's own loggers say with the fields of FIELDS. The text and the
-stack of an exception stay out, because they can hold a customer's data.
+Only messages of recon's own loggers and the fields of FIELDS are written. Text and stack trace of
+exceptions are left out, because they may contain a customer's data.
 """
 
 import logging
@@ -19,18 +19,18 @@ from recon.model.step_progress import StepProgress
 from recon.privacy.shown_text import for_people
 
 LINE_EVERY = timedelta(seconds=30)
-"""A stage that is done within it adds no line."""
+"""A stage that ends within this time logs no progress line."""
 
 
 def since_start() -> timedelta:
-    """A clock that nobody can set, for how long something takes; handed in by the outermost."""
+    """Return the monotonic time, a clock to be passed in by the outermost caller."""
     return timedelta(seconds=time.monotonic())
 
 
 class PacedLines:
-    """Says how far the work is, a line each LINE_EVERY of a clock that is passed in.
+    """Reports progress at most once per LINE_EVERY of the clock that is passed in.
 
-    The first line of a stage comes when it has worked for so long: `begin` says when it began.
+    The first line of a stage comes that long after its start, which `begin` records.
     """
 
     def __init__(self, echo: Callable[[str], None], *, elapsed: Callable[[], timedelta]) -> None:
@@ -40,12 +40,12 @@ class PacedLines:
         self._stated_at = elapsed()
 
     def begin(self, stage: str) -> None:
-        """Another stage begins; "" where they have no names."""
+        """Start another stage; "" if stages have no names."""
         self._stage = stage
         self._stated_at = self._elapsed()
 
     def __call__(self, step_progress: StepProgress) -> None:
-        """Hear it, and say it when it is time."""
+        """Receive progress, and report it if it is time."""
         now = self._elapsed()
         if now - self._stated_at < LINE_EVERY:
             return
@@ -63,13 +63,13 @@ FIELDS = (
     *("stage", "seconds", "cpu_seconds", "peak_rss_bytes", "rows", "failed"),
     *("end", "exit_code", "in_doubt_money", "not_sent_money", "stopped", "missing"),
 )
-"""What a line may carry beside time, level and sentence."""
+"""Fields of a line besides time, level and message."""
 
 
 def open_log(variables: Mapping[str, str]) -> None:
-    """Let nights of this process write to the file that RECON_LOG_FILE names; none without it.
+    """Log the runs of this process to the file named by RECON_LOG_FILE, if it is set.
 
-    Safe to repeat. A file that logrotate moved away is opened anew.
+    May be called repeatedly. A file moved away by logrotate is reopened.
 
     Raises:
         ConfigurationError: the file cannot be written.
@@ -85,12 +85,12 @@ def open_log(variables: Mapping[str, str]) -> None:
         return
     logger.addHandler(_opened(Path(wanted)))
     logger.setLevel(logging.INFO)
-    # A host program's own listeners get the sentences from the steps, not twice from here.
+    # A host program's own handlers get the messages from the steps, and not again from here.
     logger.propagate = False
 
 
 def note(sentence: str, *, fields: Mapping[str, object]) -> None:
-    """One line, where a log is open."""
+    """Write one line, if a log is open."""
     known = {name: fields[name] for name in FIELDS if name in fields}
     logging.getLogger(LOGGER).info(
         "%s", for_people(sentence)[:SENTENCE_CHARACTERS_MAX], extra=known

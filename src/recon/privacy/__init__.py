@@ -1,4 +1,4 @@
-"""What of persons, cards and accounts may be kept or shown; files, sockets and servers of ours.
+"""Masking of personal, card and account data, and safe files, sockets and servers.
 
-Everything else of recon may stand on it; it imports nothing of recon.
+All other packages of recon may use it; it imports no other package of recon.
 """

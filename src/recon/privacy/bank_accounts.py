@@ -1,7 +1,7 @@
-"""Bank account numbers (IBAN) in foreign text, cut to country and last four characters.
+"""Find bank account numbers (IBAN) in external text and cut them to country and last four characters.
 
-A number counts when its country's length and its check digits are right, so that an order number
-hardly ever does.
+A number counts only if length (by country) and check digits are right, which an order number hardly
+ever satisfies.
 """
 
 import re
@@ -23,17 +23,17 @@ _LENGTHS = (
     " SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
 )
 LENGTH_OF_COUNTRY = {word[:2]: int(word[2:]) for word in _LENGTHS.split()}
-"""Characters of a number of each country, without spaces."""
+"""Country code -> length of its IBANs, without spaces."""
 
 _BEGINS = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}")
-"""How every number begins, whatever its country: looked for first, as hardly any text has one."""
+"""The beginning of every IBAN: checked first, as hardly any text has one."""
 
 
 @cache
 def _numbers() -> re.Pattern[str]:
-    """A number of any country; to make it takes longer than most commands mask texts for."""
+    """Return the pattern of all countries; compiling it takes longer than most commands use it."""
     return re.compile(
-        r"(?<![A-Za-z0-9])(?=[A-Z]{2}[0-9]{2})(?:"  # looked at first, for speed
+        r"(?<![A-Za-z0-9])(?=[A-Z]{2}[0-9]{2})(?:"  # checked first, for speed
         + "|".join(
             rf"{country}[0-9]{{2}}(?:{SEPARATORS}?[A-Za-z0-9]){{{length - 4}}}"
             for country, length in LENGTH_OF_COUNTRY.items()
@@ -43,7 +43,7 @@ def _numbers() -> re.Pattern[str]:
 
 
 def masked_accounts(text: str) -> str:
-    """The text with every IBAN in it cut to `DE…3000`, in groups or in one piece."""
+    """Return the text with every IBAN, grouped or not, cut to the form `DE…3000`."""
     return _numbers().sub(_masked, text) if _BEGINS.search(text) else text
 
 
@@ -55,7 +55,7 @@ def _masked(match: re.Match[str]) -> str:
 
 
 def _has_check_digits(number: str) -> bool:
-    """Whether a number passes the check of ISO 13616: its rest by 97 is 1."""
+    """Return whether a number passes the check of ISO 13616 (modulo 97 is 1)."""
     turned = number[4:] + number[:4]
     digits = "".join(str(int(character, LETTER_BASE)) for character in turned)
     return int(digits) % CHECK_MODULUS == CHECK_REMAINDER

@@ -1,10 +1,10 @@
-"""The one finder of card numbers: in ids, sentences, names of files and columns, replies and logs.
+"""Detection of card numbers in ids, messages, file and column names, replies and logs.
 
-A card number is digits of any script that an issuer could have given, of a length that it gives,
-with the right check digit. It may stand in groups between dashes, spaces and the marks that ids
-have between their parts, and behind or before any other text. Of a longer run of digits only
-leading zeros are taken off: windows within it would find a card in every third long id. Only where
-a run is longer than any card is it looked through, and only to mask it.
+A card number consists of digits of any script with an issuer's prefix and length and the right
+check digit. It may be grouped by dashes, spaces and the separators of ids, and have any other text
+before or after it. From a longer run of digits only leading zeros are removed: windows within it
+would find a card in every third long id. Only a run longer than any card is searched by windows,
+and only for masking.
 """
 
 import re
@@ -16,17 +16,17 @@ DIGITS_MAX = 19
 SHOWN_FIRST = 6
 SHOWN_LAST = 4
 GROUP_DIGITS_MIN = 4
-"""Digits of each group but the last, unless all are of one size."""
+"""Minimum digits of each group but the last, unless all have the same size."""
 
 SEPARATORS_MAX = 3
-"""Characters between two groups of one number."""
+"""Maximum number of characters between two groups of one number."""
 
 _DASHES = "\\-\u00ad\u058a\u05be\u1400\u1806\u2010-\u2015\u207b\u208b\u2212\u2e17\u2e1a"
 _DASHES += "\u2e3a-\u2e3b\u2e40\u301c\u3030\u30a0\ufe31-\ufe32\ufe58\ufe63\uff0d"
 _SPACES = "\t \u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff"
 _OF_IDS = "._/:#\u00b7\u2022"
 SEPARATORS = f"[{_DASHES}{_SPACES}{_OF_IDS}]"
-"""Every dash and space of Unicode, what is invisible, and what stands between the parts of ids."""
+"""All dashes and spaces of Unicode, invisible characters, and separators of ids."""
 
 _GAP = f"{SEPARATORS}{{0,{SEPARATORS_MAX}}}"
 _RUN = re.compile(rf"\d(?:{_GAP}\d){{{DIGITS_MIN - 1},}}")
@@ -49,15 +49,14 @@ LIKELY = (
     rf"(?:^|[^0-9])0*(?:4|2{_ASCII_GAP}[2-7]|3{_ASCII_GAP}[04-9]|5{_ASCII_GAP}[0-8]"
     rf"|6{_ASCII_GAP}[0-7]|8{_ASCII_GAP}[12])(?:{_ASCII_GAP}[0-9]){{11}}|[^\x00-\x7f]"
 )
-"""For RE2: what a text needs to be looked at more closely; a foreign character is enough, so gaps
-need name none. (With all of Unicode's in each gap the pattern took longer to compile than to use.)
-"""
+"""Pre-filter for RE2: texts to be examined more closely. Any non-ASCII character matches, so gaps
+list ASCII only. (With all of Unicode's in each gap, compiling it took longer than its use.)"""
 
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
 class Likeness(Enum):
-    """How much a text looks as if it held a card number."""
+    """How closely a text resembles a card number."""
 
     NONE = "none"
     BUT_CHECK_DIGIT = "all but the check digit"
@@ -65,13 +64,13 @@ class Likeness(Enum):
 
 
 def has_check_digit(digits: str) -> bool:
-    """Whether the last digit is the one that cards carry (Luhn); marks between are not read."""
+    """Return whether the last digit is the Luhn check digit; other characters are ignored."""
     numbers = [int(character) for character in reversed(digits) if character.isdecimal()]
     return sum(_DOUBLED[n] if at % 2 else n for at, n in enumerate(numbers)) % 10 == 0
 
 
 def likeness(text: str) -> Likeness:
-    """Whether a card number stands in a text, or a number that only lacks its check digit."""
+    """Return whether a text contains a card number, or one with a wrong check digit."""
     closest = Likeness.NONE
     for number in _RUN.finditer(text):
         for digits, _ in _candidates(number[0]):
@@ -82,16 +81,16 @@ def likeness(text: str) -> Likeness:
 
 
 def holds_card(text: str) -> bool:
-    """Whether a card number stands in a text, by the rule that refuses it."""
+    """Return whether a text contains a card number and has to be refused."""
     return likeness(text) is Likeness.CARD
 
 
 def masked_cards(text: str, *, keep: Container[str] = ()) -> str:
-    """The text with the middle of every card number in it starred; gaps stay where they are.
+    """Return the text with the middle of every card number starred; gaps stay in place.
 
     Args:
         text: Any text.
-        keep: Ids of our own that stay as they are, or a text that holds them.
+        keep: Our own ids, which stay unmasked, or a text that contains them.
     """
     if _RUN.search(text) is None:
         return text
@@ -107,7 +106,7 @@ def _masked_run(run: str, *, keep: Container[str]) -> str:
 
 
 def _candidates(run: str) -> Iterator[tuple[str, list[int]]]:
-    """Neighbouring groups of digits that an issuer could have given: ASCII digits, their places."""
+    """Yield (ASCII digits, positions) of neighbouring groups with an issuer's prefix and length."""
     groups = [group.span() for group in _GROUP.finditer(run)]
     for first, (start, end) in enumerate(groups):
         places: list[int] = []
@@ -124,7 +123,7 @@ def _candidates(run: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _is_printed_so(sizes: list[int]) -> bool:
-    """Whether a number may stand in groups of these sizes; dates and times never do."""
+    """Return whether a card number may be grouped in these sizes; dates and times never are."""
     before = set(sizes[:-1])
     return all(size >= GROUP_DIGITS_MIN for size in before) or (
         len(before) == 1 and sizes[-1] <= sizes[0]
@@ -132,7 +131,7 @@ def _is_printed_so(sizes: list[int]) -> bool:
 
 
 def _inside_long(run: str) -> Iterator[tuple[str, list[int]]]:
-    """Windows of runs in one piece that are longer than any card."""
+    """Yield the windows of ungrouped runs that are longer than any card."""
     for group in _GROUP.finditer(run):
         digits, begin = _ascii(group[0]), group.start()
         for start in range(len(digits) - DIGITS_MIN + 1 if len(digits) > DIGITS_MAX else 0):

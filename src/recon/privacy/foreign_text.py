@@ -1,8 +1,8 @@
-"""Text that comes from outside, made safe to keep and to show, and names of what is never kept.
+"""Make external text safe to store and show, and name the fields that are never stored.
 
-Card numbers are cut to their first six and last four digits, bank accounts to `DE…3000`, control
-characters and lone surrogates become spaces, and everything is bounded. Ids and amounts never pass
-through here.
+Card numbers are cut to their first six and last four digits and bank accounts to `DE…3000`; control
+characters and lone surrogates become spaces, and every text is limited in length. Ids and amounts
+never pass through here.
 """
 
 import json
@@ -19,7 +19,7 @@ LOOKED_AT_CHARACTERS_MAX = 4 * MESSAGE_CHARACTERS_MAX
 
 LONG_DIGIT_RUN = re.compile(rf"\d(?:{SEPARATORS}?\d){{10,}}")
 _SHORT_CODE_NAME = re.compile(r"c(?:v[vcn]|sc)", re.IGNORECASE)
-"""Names of a card's code that leave room for its digits in so short a text."""
+"""Names of the card's security code that leave room for its digits in so short a text."""
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _CODE = re.compile(
     r"(?P<code>[A-Z]{0,3}[0-9]{2,8}(?=[:_]|$)|[A-Za-z0-9]{1,16}(?=:))(?:[:_](?P<text>.*))?",
@@ -28,16 +28,16 @@ _CODE = re.compile(
 
 
 def redacted(text: str, *, keep: Container[str] = ()) -> str:
-    """The text masked (cards, their codes, IBANs), on one line, at most MESSAGE_CHARACTERS_MAX."""
+    """Return the text masked (cards, codes, IBANs), on one line, up to MESSAGE_CHARACTERS_MAX."""
     if are_harmless([text]):
         return text.strip()
     line = _UNSAFE.sub(" ", text[:LOOKED_AT_CHARACTERS_MAX]).strip()
-    # Masked before the cut, so that a cut cannot hide a number.
+    # Masked before it is cut, so that the cut cannot hide a number.
     return masked_codes(masked_cards(masked_accounts(line), keep=keep))[:MESSAGE_CHARACTERS_MAX]
 
 
 def are_harmless(texts: Sequence[str]) -> bool:
-    """Whether there is nothing to hide: nine in ten fields of a reply are short words or codes."""
+    """Return whether there is nothing to mask, as in nine of ten fields of a reply."""
     joined = "".join(texts)
     return (
         max(map(len, texts), default=0) < DIGITS_MIN
@@ -48,7 +48,7 @@ def are_harmless(texts: Sequence[str]) -> bool:
 
 
 def masked_card(text: str) -> str:
-    """A field that holds a card: whole numbers are cut even when their check digit is wrong."""
+    """Mask a field that holds a card; whole numbers are masked even if the check digit is wrong."""
     return LONG_DIGIT_RUN.sub(lambda match: _cut(re.sub(SEPARATORS, "", match[0])), redacted(text))
 
 
@@ -58,13 +58,12 @@ def _cut(digits: str) -> str:
 
 
 def masked_values(text: bytes, *, values: Collection[str], word_min: int) -> bytes:
-    """Text with each of these values masked, as JSON writes them and as they are.
+    """Mask each of these values in a text, both as JSON writes them and as they are.
 
     Args:
-        text: A body, or what a message quotes of one.
-        values: What must not be seen.
-        word_min: A value of fewer characters is masked only between quotes; the name of a JSON
-            field never is.
+        text: A body, or what a message quotes from one.
+        values: The values to be masked.
+        word_min: Shorter values are masked only between quotes; names of JSON fields never are.
     """
     written = {form for value in values for form in _written(value, word_min=word_min)}
     if not written:
@@ -75,7 +74,7 @@ def masked_values(text: bytes, *, values: Collection[str], word_min: int) -> byt
 
 
 def without_values(text: bytes, *, values: Collection[str]) -> bytes:
-    """Text with these values starred wherever they stand, also within a longer word."""
+    """Mask these values wherever they occur in a text, also within a longer word."""
     for value in values:
         for written in {
             json.dumps(value)[1:-1],
@@ -93,7 +92,7 @@ def _written(value: str, *, word_min: int) -> Iterator[bytes]:
 
 
 def code_and_text(message: str) -> tuple[str, str]:
-    """A message of the form `<code>:<text>` in its parts; no code gives ("", message)."""
+    """Split a message of the form `<code>:<text>`; without a code return ("", message)."""
     match = _CODE.fullmatch(message.strip())
     if match is None:
         return "", message.strip()
@@ -115,12 +114,12 @@ NOT_STORED = "***"
 
 
 def is_private(name: str) -> bool:
-    """Whether a field of this name, in any case, is about a card, an account or a person."""
+    """Return whether a field of this name, in any case, is about a card, an account or a person."""
     return name.strip().lower() in PRIVATE_NAMES
 
 
 def without_private(value: Any) -> Any:
-    """A value of JSON with what is private in its objects left out; others as they are."""
+    """Return a JSON value with the private values in its objects masked."""
     if isinstance(value, list):
         return [without_private(part) for part in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""How files and folders of ours are made: closed to strangers under any umask of the process."""
+"""Creation of our files and folders with fixed permissions, whatever the process's umask."""
 
 import errno
 import fcntl
@@ -14,12 +14,12 @@ STORED_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
 STORED_PREFIXES = ("PYTHON", "LC_")
 
 WITHOUT_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
-"""pydantic asks each installed package whether it wants to see all that is checked, settings and
-rows among it, and takes a tenth of a second for the question. To be said before it is loaded."""
+"""pydantic asks each installed package whether it wants to observe all validation, including
+settings and rows, which takes a tenth of a second. To be set before it is imported."""
 
 
 def program_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What an interpreter needs; whatever else stands there could be a key or a password."""
+    """Return the variables that an interpreter needs; any other could be a key or a password."""
     return {
         name: value
         for name, value in environment.items()
@@ -28,33 +28,33 @@ def program_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 OWNER = 0o600
-"""Of what holds secrets or what the merchant wrote: its owner only."""
+"""Files with secrets or merchant data: readable by the owner only."""
 GROUP = 0o640
-"""Of results: the owner writes, the group of finance may read."""
+"""Results: writable by the owner, readable by the finance group."""
 EVERYBODY = 0o644
-"""Of what everybody checks by and its owner alone may change."""
+"""Files that everybody checks against and only the owner may change."""
 FOLDER = 0o750
 STRANGERS = 0o027
-"""What the group may not change, and nobody else do at all."""
+"""Umask: no write access for the group, no access for others."""
 
 
 def refuse_other_users() -> None:
-    """Take from every file that this process will make what strangers could do with it.
+    """Set a umask that keeps other users out of all files this process will create.
 
-    For programs of ours, and so for whatever their libraries write: databases, logs, caches.
+    For our programs, so that it also covers the files of libraries: databases, logs, caches.
     """
     os.umask(os.umask(STRANGERS) | STRANGERS)
 
 
 def make_folder(path: Path, *, mode: int = FOLDER) -> None:
-    """Make a folder and those above it that are not there; those that are stay as they are.
+    """Create a folder and its missing parents; existing ones are left unchanged.
 
     Args:
         path: The folder.
-        mode: Its own; those above it get that of folders.
+        mode: Its own permissions; its parents get FOLDER.
 
     Raises:
-        OSError: one cannot be made, or a file stands there.
+        OSError: one cannot be created, or a file is in the way.
     """
     missing = [each for each in path.parents if not each.exists()]
     for above in reversed(missing):
@@ -64,13 +64,13 @@ def make_folder(path: Path, *, mode: int = FOLDER) -> None:
 
 @contextmanager
 def folder_for_now(prefix: str) -> Iterator[Path]:
-    """A folder of this process for the block, where temporary files lie.
+    """Create a temporary folder of this process, which exists until the end of the block.
 
-    A process that is killed leaves its own, with whatever stood in it: the next call with the same
-    prefix removes those of this user that no living process holds.
+    A killed process leaves its folder and content behind: the next call with the same prefix
+    removes those of this user that no living process has locked.
 
     Raises:
-        OSError: none can be made.
+        OSError: it cannot be created.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError), _opened(left) as number:
@@ -81,10 +81,10 @@ def folder_for_now(prefix: str) -> Iterator[Path]:
         while True:
             made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
             folder = Path(last.enter_context(made))
-            # Where there are no locks whoever sweeps gets none either.
+            # On a file system without locks the clean-up cannot lock it either.
             with suppress(OSError):
                 fcntl.flock(last.enter_context(_opened(folder)), fcntl.LOCK_EX)
-            if folder.exists():  # else it was swept before it was locked
+            if folder.exists():  # otherwise it was removed before it was locked
                 break
         yield folder
 
@@ -99,17 +99,17 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def for_group(path: str, flags: int) -> int:
-    """Opener of a result: what `open` takes as `opener`."""
+    """Open a result file; to be passed to `open` as `opener`."""
     return os.open(path, flags, GROUP)
 
 
 def for_owner(path: str, flags: int) -> int:
-    """Opener of what only its owner may read."""
+    """Open a file that only its owner may read."""
     return os.open(path, flags, OWNER)
 
 
 def for_everybody(path: str, flags: int) -> int:
-    """Opener of what everybody may read, under any umask, and only its owner write."""
+    """Open a file that everybody may read, under any umask, and only its owner may write."""
     descriptor = os.open(path, flags, EVERYBODY)
     os.fchmod(descriptor, EVERYBODY)
     return descriptor
@@ -118,10 +118,10 @@ def for_everybody(path: str, flags: int) -> int:
 def replace_result(
     path: Path, content: str | bytes, *, mode: int = GROUP, is_flushed: bool = False
 ) -> None:
-    """Put a text in the place of a file at once, with this mode under any umask.
+    """Replace a file atomically, with this mode under any umask.
 
-    It is written under a name that nobody knows before: where others may write the folder, a link
-    of theirs leads it nowhere. `is_flushed`: it has its name only when all of it is on the disk.
+    It is written under an unpredictable name first, so that others with access to the folder cannot
+    redirect it by a link. `is_flushed`: it gets its name only once its content is on the disk.
 
     Raises:
         OSError: the folder cannot be written.
@@ -142,12 +142,12 @@ def replace_result(
 
 
 def open_unlinked(path: Path, flags: int, *, mode: int = OWNER) -> int:
-    """Open a regular file that lies at this very place; a link, pipe or device is none.
+    """Open a regular file at exactly this path; links, pipes and devices are refused.
 
     Raises:
         OSError: it is something else, or cannot be opened.
     """
-    # Without O_NONBLOCK, opening a pipe would wait for whoever never comes.
+    # Without O_NONBLOCK, opening a pipe would wait for a writer.
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -156,14 +156,14 @@ def open_unlinked(path: Path, flags: int, *, mode: int = OWNER) -> int:
 
 
 def others_may_change(path: Path) -> bool:
-    """Whether somebody beside this process's user and root may write a file, or replace it.
+    """Return whether anybody but this process's user and root may write or replace a file.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: its status cannot be read.
     """
     for looked_at in (path, path.parent):
         status = looked_at.stat()
-        # In a sticky folder nobody replaces the files of others.
+        # In a sticky folder users cannot replace each other's files.
         open_to = 0 if status.st_mode & stat.S_ISVTX else stat.S_IWGRP | stat.S_IWOTH
         if status.st_uid not in {os.geteuid(), 0} or status.st_mode & open_to:
             return True
@@ -171,10 +171,10 @@ def others_may_change(path: Path) -> bool:
 
 
 def advise_kernel(path: Path, text: str) -> None:
-    """Write to a file of the kernel (`/proc/...`), which is there already and none of ours.
+    """Write to an existing file of the kernel (`/proc/...`).
 
     Raises:
-        OSError: there is none, or it takes no such word.
+        OSError: it does not exist, or the kernel refuses the text.
     """
     descriptor = os.open(path, os.O_WRONLY)
     try:

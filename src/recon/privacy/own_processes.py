@@ -1,4 +1,4 @@
-"""Processes of ours that answer over a socket; no key, password or address goes with them."""
+"""Child processes that answer over a socket; they inherit no key, password or address."""
 
 import os
 import socket
@@ -13,18 +13,18 @@ END_SECONDS = 5
 
 
 class OwnProcess:
-    """A second Python of ours; it sees the end of its socket when nobody asks it any more."""
+    """A child Python process; its socket reaches end-of-file when the parent is gone."""
 
     def __init__(self, code: str, *, variables: Mapping[str, str], is_quiet: bool = False) -> None:
-        """Start it.
+        """Start the process.
 
         Args:
-            code: What it runs; the number of its socket is its first argument.
-            variables: Of its environment, beside those that every interpreter needs.
-            is_quiet: Nothing that it prints is seen.
+            code: The Python code it runs; its first argument is the number of its socket.
+            variables: Environment variables in addition to those every interpreter needs.
+            is_quiet: Discard its output.
 
         Raises:
-            OSError: the system starts no process.
+            OSError: the process cannot be started.
         """
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         printed = subprocess.DEVNULL if is_quiet else None
@@ -46,7 +46,7 @@ class OwnProcess:
         self.door = Connection(ours.detach())
 
     def end(self) -> int:
-        """Close its socket and wait until it has ended; how it did."""
+        """Close the socket and wait for the end of the process; return its exit code."""
         self.door.close()
         try:
             return self.process.wait(END_SECONDS)

@@ -1,6 +1,6 @@
-"""How every server of ours is configured, and the bounds on whoever connects to it.
+"""Configuration of all our servers, with limits on their clients.
 
-A connection that says nothing, or a body that comes slowly or is large, keeps nobody else away.
+An idle connection, or a body that is slow or large, must not lock out other clients.
 """
 
 import asyncio
@@ -25,26 +25,26 @@ OWNER_ONLY = 0o600
 WITH_GROUP = 0o660
 BACKLOG = 512
 PATH_BYTES_MAX = 100
-"""What every system takes; Linux takes 107."""
+"""Limit that holds on every system; Linux allows 107."""
 _ALL = 0o777
 
 
 class SocketUnusableError(Exception):
-    """A socket cannot be made; the sentence says why, and what to do."""
+    """A socket cannot be created; the message says why, and what to do."""
 
 
 def listening(path: Path, *, whose: str, mode: int = OWNER_ONLY, group: str = "") -> socket.socket:
-    """A listening Unix socket; one that an earlier process left behind is made anew.
+    """Create a listening Unix socket, replacing one that an earlier process left behind.
 
     Args:
-        path: Where it is made.
-        whose: Who listens, in words.
-        mode: Who may connect, also while it is being made.
-        group: Whose group it becomes, under `WITH_GROUP`; "" leaves it as it is.
+        path: Path of the socket.
+        whose: Name of the server, for messages.
+        mode: Who may connect, even while it is being created.
+        group: Group that gets access by `WITH_GROUP`; "" leaves it unchanged.
 
     Raises:
-        SocketUnusableError: something that is no socket lies there and stays, somebody listens
-            there, there is no such group, or it cannot be made.
+        SocketUnusableError: the path is not a socket, another process listens there, there is no
+            such group, or it cannot be created.
     """
     try:
         return _listening(path, whose=whose, mode=mode, group=group)
@@ -62,7 +62,7 @@ def _listening(path: Path, *, whose: str, mode: int, group: str) -> socket.socke
     _clear(path, whose=whose)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Nobody gets in between the socket's making and its group's.
+        # Nobody can connect between the creation of the socket and the change of its group.
         before = os.umask(_ALL & ~mode)
         try:
             listener.bind(str(path))
@@ -79,7 +79,7 @@ def _listening(path: Path, *, whose: str, mode: int, group: str) -> socket.socke
 
 
 def is_heard(path: Path) -> bool:
-    """Whether somebody listens at a path."""
+    """Return whether a process listens at a path."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -89,7 +89,7 @@ def is_heard(path: Path) -> bool:
 
 
 def _clear(path: Path, *, whose: str) -> None:
-    """Remove a socket that an earlier process left behind, and nothing else."""
+    """Remove a socket that an earlier process left behind, but nothing else."""
     try:
         kind = path.lstat().st_mode
     except FileNotFoundError:
@@ -104,10 +104,10 @@ def _clear(path: Path, *, whose: str) -> None:
 
 
 class SocketConnection(HTTPConnection):
-    """HTTP over a Unix socket: one way to ask for desk and signer.
+    """HTTP over a Unix socket, for requests to the desk and the signer.
 
-    The name of the host is said and never looked up: the path decides who answers. Not httpx, whose
-    transport for such sockets leaves one open when nobody answers.
+    The host name is sent but never resolved: the path decides which server answers. httpx is not
+    used because its transport for such sockets leaves one open when nobody answers.
     """
 
     def __init__(self, path: Path, *, name: str, seconds_max: float) -> None:
@@ -127,38 +127,38 @@ class SocketConnection(HTTPConnection):
 
 
 HEAD_SECONDS_MAX = 5
-"""How long a caller may take to say what it wants; a connection that says nothing is closed."""
+"""Time for a client to send its request head; an idle connection is closed."""
 BODY_SECONDS_MAX = 10.0
 KEEP_ALIVE_SECONDS = 5
 DRAIN_SECONDS = 5
 CONNECTIONS_MAX = 512
-"""Open at once; a request on one more gets 503."""
+"""Open connections; a request on a further one gets 503."""
 SMALL_BYTES_MAX = 1024 * 1024
-"""A body that is larger waits for its turn: `LARGE_AT_ONCE` are in memory."""
+"""A larger body waits for its turn: only `LARGE_AT_ONCE` are in memory."""
 LARGE_AT_ONCE = 2
 
 
 class Impatient(H11Protocol):
-    """HTTP whose connections are closed when no request has begun in time.
+    """HTTP protocol that closes a connection if no request begins in time.
 
-    The library waits for ever for the first line, and each such connection counts as one in work.
+    uvicorn waits for the first line without a limit, and counts such a connection as busy.
     """
 
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the library has it
-        """Begin to wait."""
+        """Start the timer."""
         super().connection_made(transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop the timer."""
         if self._late is not None:
             self._late.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Wait on while no whole head has come, also for the next request of a connection."""
+        """Keep the timer running until a request head is complete, also for the next request."""
         super().data_received(data)
         if self._waits:
             self._wait()
@@ -177,8 +177,8 @@ class Impatient(H11Protocol):
 
     @property
     def _waits(self) -> bool:
-        """No request is in work: none has come, or the last one is answered."""
-        cycle: RequestResponseCycle | None = self.cycle  # None before the first, whatever it says
+        """No request is in progress: none has arrived, or the last one is answered."""
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first
         return cycle is None or cycle.response_complete
 
 
@@ -189,13 +189,13 @@ def server_config(
     http: type[asyncio.Protocol] = Impatient,
     drain_seconds: int = DRAIN_SECONDS,
 ) -> uvicorn.Config:
-    """A server without logs, sockets of the web or headers that say what it is.
+    """Return the configuration of a server without logs, WebSockets and identifying headers.
 
     Args:
-        app: What answers.
-        connections_max: Open at once; a request on one more gets 503. None: no bound.
-        http: How connections are heard.
-        drain_seconds: How long open requests may go on at the end.
+        app: The application.
+        connections_max: Open connections; a request on a further one gets 503. None: no limit.
+        http: Protocol class of the connections.
+        drain_seconds: How long open requests may continue on shutdown.
     """
     return uvicorn.Config(
         app,
@@ -203,7 +203,7 @@ def server_config(
         lifespan="off",
         log_level="error",
         access_log=False,
-        proxy_headers=False,  # a client cannot say which address it comes from
+        proxy_headers=False,  # a client cannot claim another address
         server_header=False,
         http=http,
         limit_concurrency=connections_max,
@@ -213,14 +213,14 @@ def server_config(
 
 
 class OrderlyServer(uvicorn.Server):
-    """A server that ends on SIGINT and SIGTERM, and lets its process close what is open.
+    """A server that ends on SIGINT and SIGTERM and lets its process clean up.
 
-    The library would raise the signal once more as soon as the last request is answered.
+    uvicorn itself would raise the signal again as soon as the last request is answered.
     """
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Hear the signals while the block runs; outside of the main thread nobody can."""
+        """Handle the signals in the block; only possible in the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -235,16 +235,16 @@ class OrderlyServer(uvicorn.Server):
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """Reads bodies within bounds of size, time and of what is in memory at once.
+    """Reads request bodies with limits on size, time and total memory.
 
-    Raises TimeoutError where one is not whole in time.
+    Raises TimeoutError if a body is not complete in time.
     """
 
     bytes_max: int
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_AT_ONCE))
 
     async def read(self, request: Request) -> bytes | None:
-        """The body; None as soon as it is too large."""
+        """Return the body; None as soon as it is too large."""
         async with asyncio.timeout(BODY_SECONDS_MAX):
             return await self._bounded(request)
 

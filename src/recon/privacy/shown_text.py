@@ -1,8 +1,8 @@
-"""Text from outside, made fit for every place where people or machines read it.
+"""Make external text safe to show to people and to write to files, databases and logs.
 
-Cards, bank accounts and card codes are starred; what cannot be printed is written as its number, so
-that every file, database, terminal and log can take it. A spreadsheet runs a cell that begins with
-= + - or @, also behind a separator that is not ours: an apostrophe before it makes it text.
+Cards, bank accounts and card codes are masked; unprintable characters are written as escapes, so
+that every file, database, terminal and log accepts them. Spreadsheets execute a cell that begins
+with = + - or @, also after a separator other than ours: an apostrophe in front makes it text.
 """
 
 import re
@@ -11,7 +11,7 @@ from recon.privacy.bank_accounts import masked_accounts
 from recon.privacy.card_numbers import holds_card, masked_cards
 
 SHOWN_CHARACTERS_MAX = 120
-"""Characters of a foreign value that a reject or a message shows."""
+"""Maximum length of an external value in a reject or a message."""
 
 CODE_HIDDEN = "***"
 NAME_PROBLEM_CARD = "has a card number in its name; rename it, then it is read"
@@ -21,7 +21,7 @@ NAME_PROBLEM_BYTES = (
 )
 
 _BYTE_ESCAPES = range(0xDC80, 0xDD00)
-"""How Python writes bytes of file names that are not UTF-8."""
+"""Surrogates by which Python represents non-UTF-8 bytes of file names."""
 _CODE_NAMES = r"(?:cvv2?|cvc2?|cvn2?|csc|(?:security|verification)[ _-]?(?:code|value))"
 _FILLERS = r"(?:(?:is|as|was|of|not|no|a|an|the|your|for|valid|invalid|wrong|code|number)[\W_]+)"
 _NAMED_CODE = re.compile(
@@ -33,9 +33,9 @@ _CODE_BEFORE = re.compile(
 
 
 def masked(text: str) -> str:
-    """The text without the middles of card numbers, without card codes, accounts cut to their ends.
+    """Mask card numbers, card codes and bank accounts in a text of any length.
 
-    Of any length, on as many lines as it has.
+    Line breaks are kept.
     """
     if not any(character.isdecimal() for character in text):
         return text
@@ -43,13 +43,13 @@ def masked(text: str) -> str:
 
 
 def masked_codes(text: str) -> str:
-    """The text without the three or four digits behind, or before, the name of a card's code."""
+    """Mask the three or four digits after, or before, the name of a card's security code."""
     shown = _NAMED_CODE.sub(rf"\g<1>{CODE_HIDDEN}", text)
     return _CODE_BEFORE.sub(rf"{CODE_HIDDEN}\g<1>", shown)
 
 
 def redacted(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
-    """The text masked, on one line, of bounded length, every character of it printable."""
+    """Return the text masked, printable, on one line and limited in length."""
     shown = printable(masked(text))
     if len(shown) <= characters_max:
         return shown
@@ -57,12 +57,12 @@ def redacted(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
 
 
 def for_people(text: str) -> str:
-    """A sentence, or some lines, as it may go to people, logs and tables: masked, printable."""
+    """Return a text of one or more lines for people, logs and tables: masked and printable."""
     return "\n".join(map(printable, masked(text).split("\n")))
 
 
 def printable(text: str) -> str:
-    r"""The text with what cannot be printed as its number: `\xe9` a byte, `\u202e` another."""
+    r"""Escape unprintable characters: `\xe9` for a byte, `\u202e` for others."""
     if text.isprintable():
         return text
     return "".join(
@@ -77,12 +77,12 @@ def _number(character: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The name of a file or folder as it stands in every sentence, table and report."""
+    """Return the name of a file or folder for use in messages, tables and reports."""
     return printable(masked(name))
 
 
 def name_problem(name: str) -> str:
-    """Why a file of this name is not read; "" when it may be."""
+    """Return why a file of this name is not read; "" if it may be."""
     if not name.isprintable():
         return NAME_PROBLEM_BYTES
     return NAME_PROBLEM_CARD if holds_card(name) else ""
@@ -95,7 +95,7 @@ _DEFUSE = re.compile(BEGINNING + FORMULA)
 
 
 def defused(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """Return a cell text that no spreadsheet takes for a formula."""
     if _PLAIN_NUMBER.fullmatch(text):
         return text
     return _DEFUSE.sub(r"\1\2'\3", text)

@@ -1,10 +1,10 @@
-"""What is on this machine: there, and only there, nobody on the way can read what is sent."""
+"""Recognise addresses of this machine, to which data may be sent without encryption."""
 
 import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is a literal address of this machine; names prove nothing."""
+    """Return whether a host is a literal loopback address; a host name is never trusted."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,1 +1,1 @@
-"""What the gateway tells by itself: received over HTTP, verified, kept as evidence."""
+"""Notifications from the gateway: received over HTTP, verified and stored as evidence."""

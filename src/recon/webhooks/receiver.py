@@ -1,12 +1,9 @@
-"""The receiver: a form in, an HTTP status out, everything between in one database transaction.
+"""Receiver of the gateway's webhooks: one HTTP address per account, limited in size and time.
 
-A message is acknowledged only when it stands in the database; what is refused stands there as a
-case. Accounts that merchants.toml does not declare are not told apart from other wrong addresses,
-and leave no trace.
-
-The receiver over HTTP: one address per account, bounded in size and time, until it is ended.
-
-Speaks plain HTTP; in production a proxy in front of it does TLS. Nothing of a request is logged.
+A form is checked and stored in one database transaction, and acknowledged only once it is stored; a
+refused one is stored as a case. Accounts that merchants.toml does not declare are answered like any
+other wrong address and leave no trace. The server uses plain HTTP; in production a proxy in front
+of it terminates TLS. Nothing about a request is logged.
 """
 
 import hashlib
@@ -69,14 +66,14 @@ STORED_FIELDS: Mapping[str, str] = {
     "refund_date": r"[0-9]{14}",
     "transaction_date": r"[0-9]{14}",
 }
-"""Name -> the whole-text form in which a value is kept; any other value is dropped."""
+"""Field -> pattern of the whole value to be stored; other values are dropped."""
 
 IDENTITY_FIELDS = (
     *("webhooks_type", "order_no", "transaction_id", "refund_reference_id", "refund_reference"),
     *("request_id", "recurring_id", "order_status", "payment_status", "refund_status"),
     *("review_status", "recurring_status", "status"),
 )
-"""What a message is about and which stage it tells of; two that agree here must agree in all."""
+"""Subject and stage of a message; two messages equal in these must be equal in all fields."""
 
 SUBJECT_FIELDS = ("transaction_id", "order_no", "request_id", "recurring_id")
 STATUS_FIELDS = (
@@ -84,7 +81,7 @@ STATUS_FIELDS = (
     *("payment_status", "order_status"),
 )
 OWN_AMOUNTS = ("refund_amount", "payment_amount")
-"""What a message about a refund or payout moves, beside the payment's amount."""
+"""Amount of a refund or payout itself, in addition to the payment's amount."""
 
 TYPE_WORDS: Mapping[str, str] = {
     "PAYMENT": "payment",
@@ -99,7 +96,7 @@ TYPE_WORDS: Mapping[str, str] = {
     "SUBSCRIPTION": "subscription",
     "PAYOUT": "payout",
 }
-"""The gateway's types, its own spelling mistakes included, to our words."""
+"""The gateway's types, including its spelling mistakes, -> our terms."""
 
 OTHER = "other"
 Problem = Literal["malformed", "forged", "other account", "contradiction"]
@@ -107,7 +104,7 @@ Problem = Literal["malformed", "forged", "other account", "contradiction"]
 
 @dataclass(frozen=True, slots=True)
 class MessageRefusal:
-    """Why a message is not believed, safe to keep."""
+    """Why a message is not trusted; safe to store."""
 
     problem: Problem
     reason: str
@@ -117,12 +114,12 @@ class MessageRefusal:
 def read_message(
     pairs: Mapping[str, str], *, account: OurAccount, at: datetime
 ) -> GatewayMessage | MessageRefusal:
-    """What the pairs of a form come to.
+    """Check a form and return the message, or why it is refused.
 
     Args:
         pairs: Names and values as sent.
-        account: That the address names.
-        at: When they came.
+        account: The account of the address it was sent to.
+        at: When it arrived.
     """
     saved = stored_fields(pairs)
     given = pairs.get("encryption_data", "")
@@ -142,14 +139,14 @@ def read_message(
 
 
 def stored_fields(pairs: Mapping[str, str]) -> dict[str, str]:
-    """The allow-listed fields whose values have the form they must have."""
+    """Return the allow-listed fields whose values have the right format."""
     fields = {**pairs, "result_code": re.split("[:_]", pairs.get("result_info", ""), maxsplit=1)[0]}
     return {
         name: fields[name]
         for name, form in sorted(STORED_FIELDS.items())
         if fields.get(name)
         and re.fullmatch(form, fields[name], re.ASCII)
-        and not holds_card(fields[name])  # whatever field it came in
+        and not holds_card(fields[name])  # in any field
     }
 
 
@@ -157,7 +154,7 @@ def _message(saved: Mapping[str, str], *, at: datetime) -> GatewayMessage:
     kind = TYPE_WORDS.get(saved.get("webhooks_type", "").upper(), "") or _kind_of(saved)
     name = next((name for name in OWN_AMOUNTS if name in saved), "amount")
     currency = saved.get(name.replace("amount", "currency"), "") or saved.get("currency", "")
-    # The payment's own status says nothing of a refund of it.
+    # The payment's own status says nothing about a refund of it.
     fields = ("refund_status",) if kind.startswith("refund") else STATUS_FIELDS
     amount = None
     with suppress(AmountError):
@@ -177,7 +174,7 @@ def _message(saved: Mapping[str, str], *, at: datetime) -> GatewayMessage:
 
 
 def _kind_of(saved: Mapping[str, str]) -> str:
-    """The kind of a message that names no type, or one we do not know."""
+    """Return the kind of a message with no type, or with an unknown one."""
     if "webhooks_type" in saved:
         return OTHER
     if "request_id" in saved:
@@ -203,27 +200,27 @@ STATUS_OF: Mapping[str, int] = {
     "other account": 403,
     "contradiction": 409,
 }
-"""What the sender of a refused message gets."""
+"""HTTP status of the response to a refused message."""
 
 NOWHERE = 404
 UNAVAILABLE = 503
 STORE_TRIES_MAX = 5
-"""Two equal messages at the same instant meet on PostgreSQL; the second then counts up."""
+"""Two equal messages at the same instant may collide on PostgreSQL; a retry then counts them."""
 
 CONTRADICTION = "another message about the same thing in the same state says something else"
-"""Both are kept, and people see that they differ; only a flood of such messages is refused."""
+"""Both are stored and shown to people as a contradiction; only a flood of them is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """What the sender gets."""
+    """The response to the sender."""
 
     status: int
     text: str
 
 
 class Receiver:
-    """Receives for every declared account; lives as long as the server."""
+    """Receives messages for every declared account; lives as long as the server."""
 
     def __init__(self, settings: Settings, *, store: Store, clock: Clock) -> None:
         self._store = store
@@ -235,7 +232,7 @@ class Receiver:
             self._accounts[merchant_id, account_id] = declared
 
     def receive(self, body: bytes, *, merchant_id: str, account_id: str) -> Acknowledgement:
-        """Judge and keep one message; blocks for as long as the database takes."""
+        """Check and store one message; blocks while the database is busy."""
         declared = self._accounts.get((merchant_id, account_id))
         if declared is None:
             return Acknowledgement(NOWHERE, "there is no such address")
@@ -246,14 +243,14 @@ class Receiver:
         except SourceUnreadableError as error:
             read = MessageRefusal("malformed", str(error), {})
         except UnsignedError:
-            # Nobody holds its signature against ours: not acknowledged, so that it comes again.
+            # The signature could not be verified: not acknowledged, so that it is sent again.
             return Acknowledgement(UNAVAILABLE, "it could not be checked; send it again later")
         for _ in range(STORE_TRIES_MAX):
             try:
                 return self._save(read, body=body, account=declared, at=at)
             except StoreError:
                 continue
-        # Not acknowledged: the gateway repeats it.
+        # Not acknowledged: the gateway sends it again.
         return Acknowledgement(UNAVAILABLE, "it could not be kept; send it again later")
 
     def _save(
@@ -292,7 +289,7 @@ TOO_SLOW = 408
 def receive_until_ended(
     settings: Settings, *, host: str, port: int, clock: Clock, ready: Callable[[str], None]
 ) -> None:
-    """Receive until SIGINT or SIGTERM; tells `ready` the address once it accepts connections.
+    """Serve until SIGINT or SIGTERM; calls `ready` with the address once it accepts connections.
 
     Raises:
         ConfigurationError: the address cannot be used.
@@ -303,13 +300,13 @@ def receive_until_ended(
         app = create_app(Receiver(settings, store=store, clock=clock))
         with listening(host, port=port) as listener:
             bound, at = listener.getsockname()[:2]
-            # Connections wait in the backlog from here on, so it may be told before the first one.
+            # Connections wait in the backlog from here on, so the address can be announced already.
             ready(f"http://{f'[{bound}]' if ':' in bound else bound}:{at}")
             OrderlyServer(server_config(app)).run(sockets=[listener])
 
 
 def listening(host: str, *, port: int) -> socket.socket:
-    """A listening socket.
+    """Create a listening TCP socket.
 
     Raises:
         ConfigurationError: host or port cannot be used.
@@ -323,7 +320,7 @@ def listening(host: str, *, port: int) -> socket.socket:
 
 
 def create_app(receiver: Receiver) -> Starlette:
-    """The application around a receiver."""
+    """Create the ASGI application of a receiver."""
     bodies = Bodies(FORM_BYTES_MAX)
 
     async def receive(request: Request) -> PlainTextResponse:
@@ -348,10 +345,10 @@ def create_app(receiver: Receiver) -> Starlette:
 
 
 def form_pairs(body: bytes) -> dict[str, str]:
-    """The pairs of a form by name, values trimmed; stricter than a web server.
+    """Parse a form into a dict with trimmed values; stricter than a web server.
 
     Raises:
-        SourceUnreadableError: not such a form, with the reason; never with a value of it.
+        SourceUnreadableError: not such a form, with the reason but without any value.
     """
     if len(body) > FORM_BYTES_MAX:
         msg = f"larger than {FORM_BYTES_MAX} bytes"
@@ -368,7 +365,7 @@ def form_pairs(body: bytes) -> dict[str, str]:
             max_num_fields=PAIRS_MAX,
         )
     except ValueError as error:
-        # A name or value may stand in the library's own words: they are not repeated.
+        # The library's message may quote a name or value, so it is not repeated.
         msg = f"not a form of at most {PAIRS_MAX} UTF-8 pairs"
         raise SourceUnreadableError(msg) from error
     fields: dict[str, str] = {}

@@ -1,1 +1,1 @@
-"""Who does the parts of a night beside this process: a Dask cluster."""
+"""Execute the parts of a run in other processes or on a Dask cluster."""

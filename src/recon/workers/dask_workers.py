@@ -1,10 +1,9 @@
-"""Parts of a night in other processes of this machine, or on a Dask cluster by its address.
+"""Execute the parts of a run in other processes of this machine, or on a Dask cluster.
 
-Dask is imported when the first part is handed out, never before. What a process or a worker is
-brought is a function of ours and plain values: no key, no password, no address of a database. A
-part that a dead one had in hand is done again by another. The connection to a scheduler is TLS with
-certificates on both sides, for whoever may hand a worker a part may do anything that the worker
-may.
+Dask is imported only when the first part is submitted. A process or worker receives a function of
+ours and plain values: no key, password or database address. The part of a dead worker is done again
+by another. The connection to a scheduler is TLS with certificates on both sides, since whoever may
+submit a part to a worker may do anything that the worker may.
 """
 
 import logging
@@ -30,9 +29,9 @@ from recon.model.uptime import collect_seldom, give_back, pool_of, reuse_freed_m
 from recon.privacy.own_processes import OwnProcess
 
 ATTEMPTS = 3
-"""So often a part is begun whose process was ended from outside."""
+"""How often a part is started if its process is killed from outside."""
 WAITING_MAX = 1
-"""Parts that are handed out beside those in work: whoever ends one has the next."""
+"""Parts submitted beyond those in progress, so that a free process has the next one at once."""
 START = (
     "from recon.model.uptime import collect_seldom; collect_seldom(); "
     f"import sys; from {__name__} import answer; answer(int(sys.argv[1]))"
@@ -43,16 +42,16 @@ KEPT = (
 )
 
 Answer = tuple[Any, ReconError | None]
-"""What came of a part, or why nothing did."""
+"""The result of a part, or the error in its place."""
 
 
 @contextmanager
 def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iterator[Workers]:
-    """Who does the parts of a night, until the end of the block.
+    """Yield the executor for the parts of a run; it is released at the end of the block.
 
     Args:
-        cluster: as configured.
-        variables: the environment of the night, for processes that are started here.
+        cluster: Its configuration.
+        variables: Environment of the run, for processes started here.
     """
     if cluster.address:
         with DaskWorkers(cluster) as workers:
@@ -75,7 +74,7 @@ def _in_order(
     hand_out: Callable[[Item], Any],
     result: Callable[[Any], Done],
 ) -> Iterator[Done]:
-    """What comes of each item, so many in hand at once; those that nobody waited for stay there."""
+    """Yield results in order, with up to `many` in progress; unawaited ones stay in `in_hand`."""
     for item in items:
         if len(in_hand) >= many:
             yield result(in_hand.popleft())
@@ -86,13 +85,13 @@ def _in_order(
 
 @dataclass(frozen=True, slots=True)
 class ProcessPool(InProcess):
-    """This process asks the gateway; others of this machine do the parts of a comparison."""
+    """This process queries the gateway; others on this machine run the parts of a comparison."""
 
     helps: bool = True
     at_once: int = 2
-    """So many processes."""
+    """Number of processes."""
     variables: Mapping[str, str] | None = None
-    """Of the night; None: those of this process."""
+    """Environment of the run; None for that of this process."""
     seconds_max: float = 900
 
     def each(
@@ -102,7 +101,7 @@ class ProcessPool(InProcess):
 
         Raises:
             ReconError: what the work itself raises.
-            ClusterError: the process of a part was ended from outside each time, or takes too long.
+            ClusterError: a part's process was killed from outside each time, or takes too long.
         """
         given = os.environ if self.variables is None else self.variables
         variables = {name: given[name] for name in needs if name in given}
@@ -118,7 +117,7 @@ class ProcessPool(InProcess):
 
 
 class _Processes:
-    """A process for each thread that has had a part; the thread only writes it and reads back."""
+    """One process per thread that had a part; the thread only writes to it and reads the result."""
 
     def __init__(self, at_once: int, *, variables: Mapping[str, str], seconds_max: float) -> None:
         self._variables = variables
@@ -130,11 +129,11 @@ class _Processes:
         self._is_over = False
 
     def hand_out(self, work: Callable[[Item], Done], item: Item) -> "Future[Any]":
-        """Let the next process that is free do a part."""
+        """Submit a part to the next free process."""
         return self._threads.submit(self._done, pickle.dumps((work, item)))
 
     def result(self, part: "Future[Any]") -> Any:
-        """What came of a part; see ProcessPool.each."""
+        """Return the result of a part; see ProcessPool.each."""
         try:
             done, error = part.result(timeout=self._seconds_max)
         except TimeoutError:
@@ -148,7 +147,7 @@ class _Processes:
         return done
 
     def close(self) -> None:
-        """End all processes, whatever they do."""
+        """Kill all processes, even busy ones."""
         with self._lock:
             self._is_over = True
             for own in self._all:
@@ -158,7 +157,7 @@ class _Processes:
             own.end()
 
     def _done(self, task: bytes) -> Answer:
-        """What came of a part, by the first process that does not die over it."""
+        """Return the result of a part from the first process that survives it."""
         try:
             for _ in range(ATTEMPTS):
                 process = self._own.process = getattr(self._own, "process", None) or self._begin()
@@ -188,7 +187,7 @@ class _Processes:
 
 
 def answer(descriptor: int) -> None:
-    """In such a process: do the parts that come, until no more do, and say what came of each."""
+    """Main loop of such a process: run each part received and send back its result."""
     door = Connection(descriptor)
     with suppress(EOFError):
         while True:
@@ -203,25 +202,24 @@ def _outcome(task: bytes) -> Answer:
     except ReconError as error:
         return None, error
     except Exception as error:  # noqa: BLE001 - there is nobody above
-        # Its kind and where it rose; never its words, which may quote a file.
+        # Type and location only; the message may quote a file.
         step = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__} at {Path(step.filename).name}:{step.lineno}"
         return None, ClusterError(f"the process of a part of the comparison met {where}; {KEPT}")
 
 
 RETRIES = 3
-"""So often a part is done again whose worker died, or which met an error of a worker."""
+"""How often a part is repeated if its worker died or it failed there."""
 IN_HAND_FOR_EACH = 2
-"""Parts handed out for each thread of the workers: one in work, one that waits beside it."""
+"""Parts submitted per worker thread: one in progress and one waiting."""
 
 
 @contextmanager
 def connected(cluster: ClusterSettings) -> Iterator[Any]:
-    """A client of the configured cluster.
+    """Connect to the configured cluster.
 
     Raises:
-        ConfigurationError: Dask is not installed, or others can read the key file, or it is not
-            there.
+        ConfigurationError: Dask is not installed, or the key file is missing or readable by others.
     """
     try:
         import distributed as untyped
@@ -232,7 +230,7 @@ def connected(cluster: ClusterSettings) -> Iterator[Any]:
         )
         raise ConfigurationError(msg) from None
     distributed: Any = untyped
-    # What it has to say of a lost worker is said by us.
+    # Lost workers are reported by us instead.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if cluster.key_file is not None:
         key_of_file(cluster.key_file)
@@ -251,7 +249,7 @@ def connected(cluster: ClusterSettings) -> Iterator[Any]:
 
 
 class DaskWorkers(ExitStack):
-    """The workers of a cluster: connected at the first part, let go at the end of the block."""
+    """The workers of a cluster: connected for the first part, released at the end of the block."""
 
     def __init__(
         self,
@@ -295,10 +293,10 @@ class DaskWorkers(ExitStack):
         return self._cluster.compared_at_once > 1
 
     def as_text(self) -> str:
-        """Who is there, in words.
+        """Describe the workers that are connected.
 
         Raises:
-            ClusterError: nobody is.
+            ClusterError: there are none.
         """
         client = self._connected()
         (done,) = self.each(_release, [""])
@@ -327,7 +325,7 @@ class DaskWorkers(ExitStack):
 
 
 def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:
-    """What a worker does: the part, under the release that handed it out."""
+    """Run a part on a worker, which must have the release that submitted it."""
     if release != __version__:
         msg = (
             f"a worker has recon {__version__}, the night is of recon {release}; install the same "
@@ -340,7 +338,7 @@ def done_by(work: Callable[[Item], Done], item: Item, *, release: str) -> Done:
 
 @cache
 def _made_ready() -> None:
-    """Once for a worker, whoever started it."""
+    """Prepare a worker once, whoever started it."""
     collect_seldom()
     reuse_freed_memory()
 
@@ -351,7 +349,7 @@ def _release(_: str) -> str:
 
 @contextmanager
 def _stated_plainly(cluster: ClusterSettings) -> Iterator[None]:
-    """What Dask raises, as sentences of ours."""
+    """Convert Dask's exceptions to ClusterError."""
     kept = "what was done before is kept: start the night again, or leave `address` out"
     try:
         yield

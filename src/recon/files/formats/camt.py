@@ -85,8 +85,7 @@ def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
             count += 1
             if count > ENTRIES_MAX:
                 refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
-            # Otherwise the line ends before the entries would pile up into one text of unlimited
-            # size.
+            # Otherwise the line ends between entries would pile up into one unlimited text.
             before = element.getprevious()
             if before is None:
                 above.text = None

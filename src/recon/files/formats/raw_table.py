@@ -1,7 +1,6 @@
 """The output of every format reader: named columns of trimmed text with line numbers.
 
-Records that name their own cells (JSON lines, XML) have no header line; their header is the union
-of their names.
+Records that name their own cells (JSON lines, XML) have the union of these names as header.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence

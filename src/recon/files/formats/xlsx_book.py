@@ -292,10 +292,7 @@ class Sheets:
     """Reads the sheets of a workbook row by row."""
 
     def __init__(self, book: WorkbookFile, *, as_form: bool = False) -> None:
-        """Read the shared strings and date styles.
-
-        `as_form` is for forms, whose formulas are evaluated elsewhere: their cached values are not
-        checked.
+        """Read shared strings and date styles; `as_form` leaves the values of formulas unchecked.
 
         Raises:
             SourceUnreadableError: the shared strings are invalid, or one is too long.

@@ -89,9 +89,7 @@ _OF_THE_ROW = {"payment_amount": "amount", "payment_currency": "currency"}
 
 
 def payout_interface(tables: Mapping[str, Any]) -> "GatewayInterface":
-    """Return the interface that payouts are checked against; the bundled one if `tables` is {}.
-
-    `tables` is `Settings.interface`.
+    """Return the interface that checks payouts, from `Settings.interface`; {}: the bundled one.
 
     Raises:
         ConfigurationError: naming the wrong file and key.

@@ -83,8 +83,7 @@ def read_ledger(
 ) -> Ledger:
     """Run the query of a ledger and return its entries, rejects and counts.
 
-    With `rows_max` only the first rows are read, for inspection. `ledger_file` reads ledgers in
-    files.
+    With `rows_max` only the first rows are read. Ledgers in files are read by `ledger_file`.
 
     Raises:
         ConfigurationError: the mapping names what no ledger has, or the address is not set.
@@ -121,14 +120,13 @@ def extract(
 ) -> tuple[RawTable, bytes]:
     """Return the wanted columns of a query, and the JSON lines that they were read from.
 
-    The rows are sorted, so their order does not depend on the database. `amount` names the column
-    whose total is also computed by the database. With `rows_max` only the first rows are read, and
+    The rows are sorted, so that their order does not depend on the database. The database also
+    computes the total of the column `amount`. With `rows_max` only the first rows are read, and
     nothing is counted or summed.
 
     Raises:
         ConfigurationError: the address is not a database URL.
-        SourceUnreadableError: it cannot be read, its count or sum differs, or a column's type is
-            inexact.
+        SourceUnreadableError: it cannot be read, count or sum differ, or a type is inexact.
     """
     url = _url(address)
     name, dialect = _name_of(url), url.get_backend_name()

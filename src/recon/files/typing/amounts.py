@@ -146,9 +146,8 @@ _NEGATIVE = {
     "DR": (rf"(?:{{0}})(?:{_GAP}[CD]R)?", rf"\A(.*?){_GAP}DR\z"),
     "brackets": (r"(?:{0})|\((?:{0})\)|{1}\((?:{2})\)|\((?:{2})\){1}", r"\A\((.*)\)\z"),
 }
-"""Position of the minus -> (pattern of a number that may have it, pattern of a negative number).
-The first is a format string: 0 is the number with or without currency sign, 1 the currency sign, 2
-the number without it."""
+"""Position of the minus -> (pattern of numbers, pattern of negative ones). In the first, {0} is the
+number with or without currency sign, {1} the currency sign, {2} the number without it."""
 
 
 def written_amounts(
@@ -162,8 +161,7 @@ def written_amounts(
 ) -> tuple[pa.Array, AmountColumn]:
     """Parse cells written as the layout says; return them in standard form, and the amounts.
 
-    The other arguments are those of `read_amounts`; cells that do not follow the layout are added
-    to `problems`.
+    Other arguments as in `read_amounts`; cells against the layout are added to `problems`.
     """
     texts = amounts_in_standard_form(cells, layout=layout, numbers=numbers, problems=problems)
     if layout.units == "minor":

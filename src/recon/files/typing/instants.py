@@ -161,9 +161,8 @@ _DATE_CHARACTERS = 10
 def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems) -> pa.Array:
     """Drop dates whose day and month a spreadsheet may have swapped.
 
-    It turns 03/04 into 4 March and leaves 25/04 as text. The dates are suspect if no real date in
-    the column (in a large file: in one part of it) has day 13 or more, and no text could have been
-    converted.
+    It turns 03/04 into 4 March and leaves 25/04 as text: then no real date in the column (in a
+    large file: in one part of it) has day 13 or more, and no text could be converted.
 
     Args:
         cells: As in the file; real dates in ISO 8601.

@@ -286,8 +286,7 @@ def _reckoned(
                 their: np.array(pc.not_equal(texts, "")) for their, (texts, _) in summands.items()
             },
             unknown=unknown[codes.codes],
-            # Gross, fee and net of a row prove each other; nothing else shows that a part is
-            # missing.
+            # Gross, fee and net prove each other; nothing else shows that a part is missing.
             proven="net" in mapped.theirs,
             problems=problems,
         )
@@ -348,10 +347,7 @@ ReadsWhole = Callable[[RawTable], _Bools]
 def without_skipped(
     raw: RawTable, *, schema: TableSchema, layout: FileLayout, reads_whole: ReadsWhole
 ) -> tuple[RawTable, dict[str, dict[int, str]]]:
-    """Leave out rows that are not records; return the table and why some of them stay.
-
-    The second value maps their column -> row number -> reason.
-    """
+    """Leave out rows that are no records; also return column -> row -> why one stays."""
     rules: list[tuple[str, str]] = []  # column and name of each rule
     rule_of = np.full(len(raw.lines), -1)  # index of the first rule that matches a row
     skipped = Counter[str]()
