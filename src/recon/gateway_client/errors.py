@@ -4,12 +4,12 @@ Messages contain ids and codes only, never payloads or keys; a card number that 
 masked. The hierarchy:
 
     GatewayClientError
-    ├── InterfaceError             profiles, signature or status map are wrong
+    ├── InterfaceError             profiles, signature or status map are invalid
     ├── AddressError               the base URL is not one that may be called
     ├── InvalidRequestError        rows, or a payment, that must not be sent; nothing was sent
-    ├── UnsignedError              nobody signed it; nothing was sent
-    ├── MisuseError                a Gateway closed, forked or calling itself; nothing was sent
-    ├── NotSentError               surely not sent: the only errors after which a resend is safe
+    ├── UnsignedError              the request was not signed; nothing was sent
+    ├── MisuseError                a Gateway that is closed, forked or calls itself; nothing was sent
+    ├── NotSentError               certainly not sent: the only errors after which a resend is safe
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
     └── QueryRefusedError          no query can succeed until a person changes something

@@ -1,4 +1,4 @@
-"""Find bank account numbers (IBAN) in external text and cut them to country and last four characters.
+"""Masking of bank account numbers (IBAN): only country and last four characters are left.
 
 A number counts only if length (by country) and check digits are right, which an order number hardly
 ever satisfies.

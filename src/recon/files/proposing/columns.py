@@ -472,7 +472,7 @@ def _fill_required(draft: Draft) -> None:
 
 
 def _candidates(draft: Draft, column: TableColumn) -> str:
-    """Return the unused columns, as text, whose cells could be this required one."""
+    """Return, as text, the columns not mapped to a required one whose cells fit this one."""
     needed = {draft.columns.get(name, "") for name in draft.schema.required}
     taken = draft.taken() - {*draft.columns.values()} | needed
     if column.cell is not Cell.AMOUNT:  # columns read as amounts cannot also be names or states
