@@ -380,7 +380,7 @@ def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
 
 
 def _by_silence(raw: RawReply, *, refusals: Refusals) -> _Whole:
-    """Outcome for 3xx, 408, 425, 429 and 5xx: the request may have been processed."""
+    """Outcome for 3xx, 408, 425, 429, 5xx and unproven 4xx: it may have been processed."""
     is_final = refusals.refusal_is_final
     was_not_taken = is_final and raw.asks_to_slow_down and "retry-after" in raw.headers
     outcome = ReplyOutcome.NOT_SENT if was_not_taken else ReplyOutcome.UNKNOWN
@@ -388,7 +388,7 @@ def _by_silence(raw: RawReply, *, refusals: Refusals) -> _Whole:
 
 
 def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> _Whole | None:
-    """Outcome for 401 and 403, which stop sending, and for statuses configured as refusals."""
+    """Outcome for 401, 403 and statuses configured as refusals, all of which stop sending."""
     kind = FindingKind.HTTP_STATUS
     if raw.status in refusals.before_processing_http and not has_rows:
         why = f"the gateway refused the request before processing (HTTP {raw.status})"

@@ -8,7 +8,7 @@ masked. The hierarchy:
     ├── AddressError               the base URL is not one that may be called
     ├── InvalidRequestError        rows, or a payment, that must not be sent; nothing was sent
     ├── UnsignedError              the request was not signed; nothing was sent
-    ├── MisuseError                a Gateway that is closed, forked or calls itself; nothing was sent
+    ├── MisuseError                a Gateway closed, forked or calling itself; nothing was sent
     ├── NotSentError               certainly not sent: the only errors after which a resend is safe
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect

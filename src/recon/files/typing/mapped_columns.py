@@ -77,7 +77,7 @@ class MappedColumns:
     shown: Mapping[str, pa.Array]
     """As in the file."""
     theirs: Mapping[str, str]
-    """Our name -> name in the file (for sums: the names); only columns that exist in the file."""
+    """Our name -> name in the file (for sums: the names), without constants and computed nets."""
     read: frozenset[str]
     """Names in the file of all columns that are read."""
     problems: dict[str, CellProblems] = field(default_factory=dict)
