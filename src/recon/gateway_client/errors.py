@@ -9,7 +9,7 @@ masked. The hierarchy:
     ├── InvalidRequestError        rows, or a payment, that must not be sent; nothing was sent
     ├── UnsignedError              the request was not signed; nothing was sent
     ├── MisuseError                a Gateway closed, forked or calling itself; nothing was sent
-    ├── NotSentError               certainly not sent: the only errors after which a resend is safe
+    ├── NotSentError               certainly not sent: only after these errors a resend is safe
     │   └── CertificateError       the gateway's certificate was not accepted; never retried
     ├── UnknownOutcomeError        the request may have taken, or may yet take, effect
     └── QueryRefusedError          no query can succeed until a person changes something

@@ -275,7 +275,7 @@ def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
 
 @lru_cache(maxsize=DAYS_MAX)
 def _days_of(value: str, booked: str) -> tuple[str, str]:
-    """Return value date and booking date; a booking date has no year and takes the nearest."""
+    """Return value date and booking date; the latter is written without its year, the nearest."""
     value_on = _last_of_february(_day(value))
     if not booked:
         return value_on, value_on
