@@ -631,7 +631,7 @@ class QueryLimits:
     calls_per_second: float = 5.0
     in_flight: int = 4
     patience_seconds: float = PATIENCE_SECONDS
-    """How long a batch query, or a silent gateway, is retried; 0: every batch once."""
+    """How long a group of keys, or a silent gateway, is retried; 0: every group once."""
 
 
 class SignatureState(StrEnum):

@@ -611,7 +611,8 @@ def read_payment_reply(
     Args:
         prepared: The request that was sent.
         raw: The reply, whatever it contains.
-        base_url: Where it was sent; if empty, a hosted page may only lead to a relative path.
+        base_url: Where it was sent; if empty, a hosted page may lead to a path or `page_hosts`
+            only.
     """
     try:
         if raw.meaning != "read":

@@ -1,13 +1,13 @@
 """Queries: given many keys, every key is answered exactly once.
 
-`read_group` returns what one reply says about each key of a batch, in the same way for
+`read_group` returns what one reply says about each key of a group, in the same way for
 retrievalTrans (API document 2.8) and retrievalRefund (profile `extended`). Rows are read by column,
 as many cells are equal; an unusable row yields a reason instead of a record, is never repaired and
 makes its key failed, whatever else is known about it.
 
-`QueryClient._ask` handles a batch of keys from start to end: a batch without an answer is retried
+`QueryClient._ask` handles a group of keys from start to end: a group without an answer is retried
 after the others, with full jitter, until the retry deadline; one refused for its size is halved;
-keys missing in a reply are queried again in smaller batches, finally alone. A key that cannot be
+keys missing in a reply are queried again in smaller groups, finally alone. A key that cannot be
 answered is `failed`, never `not_found`. Queries are safe to repeat.
 """
 
@@ -166,7 +166,7 @@ End = tuple[Any, ...] | str | None
 
 @dataclass(slots=True)
 class GroupAnswer:
-    """What a reply says about a batch of keys: each is answered or missing, or all are refused."""
+    """What a reply says about a group of keys: each is answered or missing, or all are refused."""
 
     refusal: QueryRefusal | None = None
     """None if the request was accepted."""
@@ -183,7 +183,7 @@ class GroupAnswer:
 def read_group(
     keys: Sequence[str], *, raw: RawReply, sent: PreparedCall, kind: KeyKind
 ) -> GroupAnswer:
-    """Return what a reply says about each key of a batch; never raises on any reply."""
+    """Return what a reply says about each key of a group; never raises on any reply."""
     try:
         reply = json_object(sent.account.without_key(raw.body))
     except UnreadableReplyError as error:
@@ -458,7 +458,7 @@ WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
 """Limits of the wait after the first unanswered call, and after many."""
 DOUBLINGS_MAX = 16
 FAILURES_IN_A_ROW_MAX = 6
-"""After this many batches in a row without a usable answer, the rest is not queried."""
+"""After this many groups in a row without a usable answer, the rest is not queried."""
 ALONE_FROM = 4
 """Up to this many missing keys are queried one by one, more of them in halves."""
 
@@ -618,9 +618,9 @@ class QueryClient:
                 query.waiting.task_done()
 
     async def _ask(self, query: "_Query", group: "_Group", read: Read) -> None:
-        """Query a batch until each of its keys has a result, or put it back behind the others.
+        """Query a group until each of its keys has a result, or put it back behind the others.
 
-        Smaller batches that result from it are queried here one after another, so that a refusal
+        Smaller groups that result from it are queried here one after another, so that a refusal
         that halving cannot fix is found after few calls.
         """
         keys, pace = group.keys, self._pace
@@ -629,7 +629,7 @@ class QueryClient:
         if query.refused >= FAILURES_IN_A_ROW_MAX or pace.closed_because or is_silent:
             query.abandon(group, why=pace.closed_because)
             return
-        if len(keys) > query.group_max:  # lowered since the batch was made
+        if len(keys) > query.group_max:  # lowered since the group was made
             await self._ask_each(query, _halves(keys), read)
             return
         try:
@@ -702,7 +702,7 @@ class QueryClient:
         return answer
 
     async def _put_back(self, query: "_Query", group: "_Group", *, reason: str) -> None:
-        """Queue a batch without an answer again behind the others, or fail its keys."""
+        """Queue a group without an answer again behind the others, or fail its keys."""
         pace = self._pace
         pace.missed()
         query.misses += 1
@@ -738,7 +738,7 @@ class _Group(NamedTuple):
 
 
 class _Query:
-    """A query in progress: the waiting batches, and the results so far."""
+    """A query in progress: the waiting groups, and the results so far."""
 
     def __init__(
         self,
@@ -760,7 +760,7 @@ class _Query:
         """The Date of each reply that answered some key."""
         self.calls = 0
         self.misses = self.refused = 0
-        """Consecutive calls without an answer, and consecutive refused batches."""
+        """Consecutive calls without an answer, and consecutive refused groups."""
         self.last_failure = ""
         self._keys, self.is_silence_absence = keys, is_silence_absence
         self._ended: dict[str, End] = {}
@@ -777,7 +777,7 @@ class _Query:
             self.waiting.put_nowait(_Group(group))
 
     def call(self, keys: Sequence[str]) -> PreparedCall:
-        """Build the request for a batch."""
+        """Build the request for a group."""
         return PreparedCall.of(
             {self._described.keys[self.kind]: ",".join(keys)},
             described=self._described,
@@ -796,7 +796,7 @@ class _Query:
         self._ended |= dict.fromkeys(keys, reason)
 
     def abandon(self, group: _Group, *, why: str = "") -> None:
-        """Fail a batch that is not queried again, or was not queried at all."""
+        """Fail a group that is not queried again, or was not queried at all."""
         if group.since is None:
             self.fail(group.keys, f"not asked any more: {why or self.last_failure}")
             return
@@ -835,7 +835,7 @@ def _answer_of_status(raw: RawReply) -> GroupAnswer | None:
 
 
 def grouped(keys: Sequence[str], *, rows_max: int, characters_max: int) -> list[tuple[str, ...]]:
-    """Split keys into batches by number and by length when comma-joined (0: any length)."""
+    """Split keys into groups by number and by length when comma-joined (0: any length)."""
     groups: list[tuple[str, ...]] = []
     group: list[str] = []
     characters = 0

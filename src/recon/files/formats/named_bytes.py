@@ -41,7 +41,7 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> FileBytes:
             _refuse(path, f"is not a regular file but {kind}")
         if size > bytes_max:
             _refuse(path, f"has {size} bytes; at most {bytes_max} are read: split it")
-        content = os.read(descriptor, size + 1)  # one byte more, to notice growth; a single read, so in memory once
+        content = os.read(descriptor, size + 1)  # one more, to see growth; one read, one copy
         if _marks(before) != _marks(os.fstat(descriptor)) or len(content) != size:
             _refuse(path, CHANGED)
     except OSError as error:

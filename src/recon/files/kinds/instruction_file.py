@@ -1,8 +1,8 @@
 """Instruction files of an inbox (`instructions-*`): payments, subscriptions and payouts.
 
 Every row carries its own request id. The process that reads a file has no encryption key: payouts
-leave it as `ReadPayout`, whose repr is empty, and `sealed` encrypts them where the key is. The
-reject of a payout names the column and the problem, never the value.
+leave it as `ReadPayout`, whose repr shows only the masked payee, and `sealed` encrypts them where
+the key is. The reject of a payout names the column and the problem, never the value.
 
 Payout columns are named after the fields of the API document (2.9), with dots for nested objects:
 `beneficiary.bank_details.iban`. A payee has at most one document, in
