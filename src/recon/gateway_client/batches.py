@@ -611,7 +611,7 @@ def _unknown(
 def differing_fields(
     sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest
 ) -> list[str]:
-    """Return the fields of a reply's row that differ from what was sent, or are missing."""
+    """Return the fields of a reply's row that differ from what was sent or lack a required echo."""
     interface, operation = prepared.account.interface, prepared.operation
     described = interface.batch(operation)
 

@@ -484,7 +484,7 @@ def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str,
 
 
 def _refuse_gaps(interface: GatewayInterface) -> None:
-    """Refuse tables in which an operation lacks its template, reply rule or statuses."""
+    """Refuse gaps: without template, reply rule or statuses an outcome would be guessed."""
     moving = set(interface.profile.batch)
     queries = {name for name, described in interface.profile.query if described is not None}
     signed = moving | queries | {"authorise_card", "authorise_apm"}

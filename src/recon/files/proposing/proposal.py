@@ -502,7 +502,7 @@ def _decide_turned(draft: Draft) -> None:
             doubted[kind] = line
     proven = _proven_by_batches(_settled(draft, turned_rows=turned), [*doubted])
     for kind, line in sorted(doubted.items(), key=lambda each: each[1]):
-        # The same rows reversed; a fee that is always 0 is left out.
+        # The same rows reversed; a fee that is always 0 keeps its sign.
         has_fee = bool((rows["fee"][rows["kind"] == kind] != 0).any())
         names = {"gross", *(["fee"] * has_fee), *(["net"] * has_net)} ^ set(turned[kind])
         whole = tuple(name for name in _OF_ROW if name in names)
