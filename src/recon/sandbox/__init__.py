@@ -1,7 +1,7 @@
-"""The gateway, played: stateful, signed, faulty on demand, over real HTTP.
+"""A simulated payment gateway: stateful, signed, with faults on demand, over real HTTP.
 
-For the command line, the demo and tests only. What it does where the gateway's document is silent
-is its own choice, written in `sandbox.toml`.
+For the command line, the demo and tests only. Where the gateway's document is silent, its behaviour
+is our own choice, written in `sandbox.toml`.
 """
 
 from recon.sandbox.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions

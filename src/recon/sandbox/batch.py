@@ -1,8 +1,8 @@
-"""Capture, cancel, review and refund: one shape, judged row by row in order.
+"""Capture, cancel, review and refund: batches of one shape, evaluated row by row in order.
 
-A row is refused by the short name of its reason or takes effect; an earlier row of the same batch
-counts for the later ones. The whole batch is one transaction of the book. What happens behind a
-client's back is judged likewise: actions in the gateway's portal; and successes may flip.
+A row either takes effect or is refused by the short name of a reason; rows see the effects of
+earlier rows of the batch. A batch is one database transaction. Actions in the gateway's portal
+follow the same rules. A fault can later turn a success into a failure.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,33 +33,33 @@ REFUND_SEQUENCE_MAX = 99
 AMOUNT = f"amount{OF_PARAMETER}amount"
 AMOUNT_OF_REFUND = f"amount{OF_PARAMETER}refund_amount"
 FLAG_LENGTH_MAX = 50
-"""Of review_flag."""
+"""Most characters of review_flag."""
 
 Judgement = Effect | str
-"""What a row comes to: its effect, or the short name of why it is refused."""
+"""Result of a row: its effect, or the short name of why it is refused."""
 
 _REFUNDABLE = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
 
 
 @dataclass(frozen=True, slots=True)
 class BatchKind:
-    """What distinguishes one batch operation from another; the fields of a row in its reply."""
+    """Properties in which the batch operations differ, such as field names of a reply row."""
 
     operation: str
     rows_max: int
     evaluate: Callable[[Sandbox, Call, Payment, Fields], Judgement]
     message_key: str = "error_message"
     echoed: tuple[str, ...] = ()
-    """What a row of the reply repeats beside ids, currency and amount."""
+    """Fields that a reply row repeats in addition to ids, currency and amount."""
 
     def unfit(self, _sandbox: Sandbox, call: Call) -> str:
-        """Why the whole batch is refused although it is signed rightly, else ""."""
+        """Reason to refuse the whole batch although its signature is right, else ""."""
         rows_key = f"{self.operation}_orders"
         rows = call.rows(rows_key) or []
         return "group_size" if len(rows) > self.rows_max else wrong("" if rows else rows_key)
 
     def answer(self, sandbox: Sandbox, call: Call, reason: str = "") -> OperationReply:
-        """The reply, after its rows took effect or were refused one by one, or all of them."""
+        """Reply after each row took effect or was refused; a `reason` refuses the whole batch."""
         rows_key, status_key = f"{self.operation}_orders", f"{self.operation}_status"
         given = () if reason else enumerate(call.rows(rows_key) or ())
         rows = [self._row(sandbox, call, row) for index, row in given if index not in call.skipped]
@@ -70,7 +70,7 @@ class BatchKind:
         return replace(reply, row_replies=row_replies)
 
     def _row(self, sandbox: Sandbox, call: Call, row: Fields) -> dict[str, Any]:
-        """One row of the reply, after it took effect."""
+        """Evaluate one row and return its row of the reply."""
         payment, judgement = _payment_of(sandbox, call, row)
         if payment:
             judgement = self.evaluate(sandbox, call, payment, row)
@@ -95,7 +95,7 @@ class BatchKind:
 
 
 def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | None, Judgement]:
-    """The payment a row speaks of and "", or None and the reason."""
+    """The payment that a row names and "", or None and the reason."""
     names = ("transaction_id", "order_no")
     missing = next((name for name in names if not text_of(row.get(name))), "")
     malformed = missing or too_long(row, profile=sandbox.options.profile)
@@ -112,7 +112,7 @@ def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | No
 
 
 def _amount_in(row: Mapping[str, Any], name: str, payment: Payment) -> int | None:
-    """An amount of a row in minor units, None when it is not text in the currency's form."""
+    """An amount of a row in minor units, None when it is not text in the currency's format."""
     return wire_minor_units(row.get(name), currency=payment.currency)
 
 
@@ -239,9 +239,9 @@ REASON = "by hand in the portal"
 
 
 def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None = None) -> str:
-    """Capture, cancel or refund a payment (transaction_id or order_no) as a person would.
+    """Capture, cancel or refund a payment (transaction_id or order_no) as a person in the portal.
 
-    Returns "", or the short name of why the gateway refuses it. The caller holds the transaction.
+    Return "", or the short name of why the gateway refuses it. The caller holds the transaction.
     """
     book = sandbox.book
     found = book.payment(key)
@@ -267,7 +267,7 @@ _REFUNDED = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
 
 
 def plan_flips(sandbox: Sandbox, call: Call, *, reply: OperationReply, fault: Fault) -> None:
-    """Remember that successes of this reply turn into failures later."""
+    """Schedule the successes of this reply that a fault will turn into failures."""
     hit = fault.hits((row.transaction_id, row.order_no) for row in reply.row_replies)
     for index, row in enumerate(reply.row_replies):
         if row.status == STATUS_DONE and index in hit:
@@ -283,7 +283,7 @@ def plan_flips(sandbox: Sandbox, call: Call, *, reply: OperationReply, fault: Fa
 def take_back(
     sandbox: Sandbox, *, operation: str, transaction_id: str, request_log_id: str
 ) -> None:
-    """Turn one success into a failure, unless more was built on it; the ledger keeps both."""
+    """Turn a success into a failure unless a later change depends on it; the ledger keeps both."""
     book, now = sandbox.book, sandbox.clock.now()
     rows = book.select(
         "SELECT amount, committed_at, refund_reference_id, refund_reason, refund_reference"

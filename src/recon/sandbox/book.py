@@ -1,9 +1,9 @@
 """The sandbox's SQLite database: one connection, one writer, one transaction per request.
 
-Everything a request changes is committed before its reply leaves, or not at all. Payments, effects
-and the log of requests are values; instants are whole seconds since 1970 on the virtual clock,
-amounts int minor units. The truth is the ledger of effects; what must hold over it are the
-invariants.
+Everything a request changes is committed before its reply is sent, or not at all. Payments, effects
+and logged requests are immutable values; instants are whole seconds since 1970 on the virtual
+clock, amounts are int minor units. The ledger of effects is the ground truth; the invariants are
+computed from it.
 """
 
 import json
@@ -22,29 +22,29 @@ from recon.model.terms import GatewayState
 from recon.sandbox.options import iso
 
 APPLICATION_ID = 0x52534258
-"""Marks an SQLite file as a sandbox's state."""
+"""SQLite application_id that identifies a file as a sandbox's state."""
 
 BUSY_MILLISECONDS = 5_000
 EFFECTS_PER_READ = 1_000
 
 Origin = Literal["seed", "api", "portal", "gateway"]
-"""Where an effect came from: the population, a client, somebody by hand, the gateway itself."""
+"""Origin of an effect: the population, a client, a person in the portal, the gateway itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How a payment was asked for, and what its shopper still has to do."""
+    """How a payment was requested, and what its shopper still has to do."""
 
     method: Literal["", "apm", "hosted"] = ""
-    """"" is by card."""
+    """Empty for a card payment."""
     stage: Literal["", "challenge", "issuer", "hosted"] = ""
-    """What a shopper still has to do, "" when nothing."""
+    """Step that the shopper still has to complete, "" when none."""
     info: str = ""
-    """What was last said of it, `<code>:<text>`."""
+    """Latest result as `<code>:<text>`."""
     tries: int = 0
-    """Wrong one-time codes so far."""
+    """Number of wrong one-time codes so far."""
     base_url: str = ""
-    """Where this gateway was reached, without the version."""
+    """Base URL at which this gateway was called, without the version."""
     return_url: str = ""
     cancel_url: str = ""
     notify_url: str = ""
@@ -55,14 +55,14 @@ class Detail:
     card: str = ""
     """First six and last four digits."""
     expires: str = ""
-    """`2030-05`, of a card that may be saved."""
+    """Expiry month such as `2030-05`."""
     wants_token: bool = False
     token_id: str = ""
     threeds_result: str = ""
     risk_score: int = 0
     risk_action: str = ""
     subscription: dict[str, Any] = field(default_factory=dict)
-    """As asked for."""
+    """As requested."""
     contract_name: str = ""
     recurring_id: str = ""
     recurring_deduction_period: str = ""
@@ -70,7 +70,7 @@ class Detail:
 
 
 NO_DETAIL = Detail()
-"""Of payments of the population."""
+"""Detail of payments of the population."""
 sqlite3.register_adapter(
     Detail,
     lambda detail: json.dumps(
@@ -94,30 +94,30 @@ class Payment:
     captured: int = 0
     refunded: int = 0
     refunds: int = 0
-    """How many refund sequence numbers are used."""
+    """Number of refund sequence numbers used."""
     captured_at: int = 0
     previous_state: str = ""
-    """The state before the last change, for answers that lag."""
+    """The state before the last change, used by replies that lag."""
     review_flag: str = ""
     reference_no: str = ""
     page_key: str = ""
-    """The part of its page's address that cannot be guessed, "" without a page."""
+    """Unguessable part of the address of its page, "" without a page."""
     detail: Detail = NO_DETAIL
 
     @property
     def page_url(self) -> str:
-        """Where its shopper goes on."""
+        """Address of the page on which its shopper continues."""
         return f"{self.detail.base_url}/v1/pay/{self.page_key}"
 
     @property
     def amount(self) -> str:
-        """The authorised amount as it stands on the wire, in every state."""
+        """The authorised amount as written on the wire, whatever the state."""
         return on_wire(self.authorised, currency=self.currency)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that truly happened, in the append-only ledger."""
+    """One committed effect in the append-only ledger."""
 
     operation: str
     origin: Origin
@@ -134,22 +134,22 @@ class Effect:
     request_log_id: str = ""
     committed_at: int = 0
     position: int | None = None
-    """In the ledger, once it is written."""
+    """Position in the ledger, None until it is written."""
 
     def table(self) -> dict[str, str]:
-        """It as plain text, every key present."""
+        """The effect as text by field name, every key present."""
         values = {name: getattr(self, name) for name in EFFECT_KEYS}
         amount = "" if self.amount is None else on_wire(self.amount, currency=self.currency)
         return values | {"amount": amount, "committed_at": iso(self.committed_at)}
 
 
 EFFECT_KEYS = tuple(field.name for field in fields(Effect) if field.name != "position")
-"""Keys of one line of the truth, in order."""
+"""Keys of one line of `/_sandbox/effects`, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowReply:
-    """What a client was told of one row of a request."""
+    """What the client was answered about one row of a request."""
 
     transaction_id: str
     order_no: str
@@ -159,7 +159,7 @@ class RowReply:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request as the sandbox's own log keeps it: no body, so no card data."""
+    """One request in the sandbox's log: without its body, so without card data."""
 
     request_log_id: str
     received_at: int
@@ -169,16 +169,16 @@ class LoggedRequest:
     outcome: str
     """return_status or order_status, or the HTTP status."""
     fault: str
-    """Kinds of the faults that were played, joined by a space."""
+    """Kinds of the faults applied, joined by a space."""
 
 
 def on_wire(minor_units: int, *, currency: str) -> str:
-    """An amount as the gateway writes it."""
+    """Format an amount as the gateway writes it."""
     return str(wire_amount(minor_units, currency=currency))
 
 
 def ids_of(source: object) -> dict[str, Any]:
-    """What payments, their effects and the rows of files name alike."""
+    """The identifying fields that payments, effects and rows of files have in common."""
     names = ("merchant_id", "account_id", "transaction_id", "order_no", "currency")
     return {name: getattr(source, name) for name in names}
 
@@ -186,18 +186,18 @@ def ids_of(source: object) -> dict[str, Any]:
 def effect_of(
     payment: Payment, operation: str, *, origin: Origin, amount: int | None, at: int, **more: str
 ) -> Effect:
-    """An effect on a payment; `more` are fields of it."""
+    """Build an effect on a payment; `more` are further fields of the effect."""
     ids = ids_of(payment) | more
     return Effect(operation, origin, **ids, amount=amount, committed_at=at)
 
 
 def columns_of(kind: type[Any]) -> str:
-    """The columns of a table whose rows are such values, as SQL lists them."""
+    """Column list, as SQL, of a table whose rows are values of `kind`."""
     return ", ".join(field.name for field in fields(kind))
 
 
 def marks_of(values: Sized) -> str:
-    """So many placeholders."""
+    """As many SQL placeholders as there are values."""
     return ", ".join("?" * len(values))
 
 
@@ -212,7 +212,7 @@ class Book:
         """
         self.name = str(state) if state else "memory"
         self.after_commit: Callable[[], None] = lambda: None
-        """Called when a transaction was committed; the dispatcher of notifications wakes by it."""
+        """Called after each commit; wakes the dispatcher of notifications."""
         try:
             self._connection = _open(state)
         except sqlite3.Error as error:
@@ -220,12 +220,12 @@ class Book:
             raise ConfigurationError(msg) from error
 
     def close(self) -> None:
-        """Let the database go."""
+        """Close the database."""
         self._connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing, with the write lock held from the start."""
+        """Run the block in one transaction that holds the write lock from the start."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -236,40 +236,40 @@ class Book:
         self.after_commit()
 
     def clear(self) -> None:
-        """Forget everything; the one way in which effects may leave the ledger."""
-        self.write_note("resetting", value="yes")  # which is forgotten last
+        """Delete everything; the only way in which effects may leave the ledger."""
+        self.write_note("resetting", value="yes")  # deleted last
         tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         for (table,) in self.select(f"{tables} ORDER BY name = 'note'"):
             self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
     def note(self, name: str) -> str:
-        """A small fact about the state, "" when it was never written."""
+        """A named value of the state, "" when it was never written."""
         row = self._connection.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
         return str(row[0]) if row else ""
 
     def write_note(self, name: str, *, value: str) -> None:
-        """Remember a small fact."""
+        """Store a named value of the state."""
         self._connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
 
     def next_number(self, name: str) -> int:
-        """The next of a row of numbers, from 1."""
+        """Next number of a named sequence, from 1."""
         number = int(self.note(name) or 0) + 1
         self.write_note(name, value=str(number))
         return number
 
     def next_request(self) -> str:
-        """The name of the next request in the log."""
+        """Id of the next request in the log."""
         return f"RL{self.next_number('requests'):08d}"
 
     def plan(self, kind: str, *, at: float, on_real_clock: bool = False, **what: str) -> None:
-        """Write into the agenda what is to happen at an instant, virtual unless it says so."""
+        """Schedule an action in the agenda at an instant, on the virtual clock by default."""
         values = (at, on_real_clock, kind, json.dumps(what))
         self.execute(
             "INSERT INTO agenda (due_at, on_real_clock, kind, what) VALUES (?, ?, ?, ?)", values
         )
 
     def due(self, *, now: int, real: float) -> list[Any]:
-        """What of the agenda has its time come, in the order of time."""
+        """Agenda entries that are due, ordered by time."""
         return self.select(
             "SELECT number, kind, due_at, on_real_clock, what FROM agenda"
             " WHERE due_at <= CASE on_real_clock WHEN 1 THEN ? ELSE ? END ORDER BY due_at, number",
@@ -277,15 +277,15 @@ class Book:
         )
 
     def select(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        """Rows of a query written in this package."""
+        """Fetch the rows of a query written in this package."""
         return self._connection.execute(statement, parameters).fetchall()
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        """A change written in this package."""
+        """Execute a statement written in this package."""
         self._connection.execute(statement, parameters)
 
     def payment(self, transaction_id: str) -> Payment | None:
-        """One payment by its transaction."""
+        """The payment with a transaction_id, or None."""
         payments = self.payments("transaction_id", keys=(transaction_id,))
         return payments[0] if payments else None
 
@@ -308,7 +308,7 @@ class Book:
             yield payment
 
     def write(self, table: str, values: Iterable[Any], *, kind: type[Any]) -> None:
-        """Write values of one kind into their table; one whose key is there replaces it."""
+        """Insert values of one kind into their table, replacing rows with the same key."""
         columns = columns_of(kind)
         self._connection.executemany(
             f"INSERT OR REPLACE INTO {table} ({columns})"  # noqa: S608 - our own names
@@ -317,15 +317,15 @@ class Book:
         )
 
     def write_payments(self, payments: Iterable[Payment]) -> None:
-        """Add payments, or replace those already there."""
+        """Insert payments, or replace existing ones."""
         self.write("payment", payments, kind=Payment)
 
     def append_effects(self, effects: Iterable[Effect]) -> None:
-        """Add to the truth."""
+        """Append effects to the ledger."""
         self.write("effect", effects, kind=Effect)
 
     def every_effect(self, after: int = 0) -> Iterator[Effect]:
-        """Effects in commit order, those behind a position, a thousand at a time."""
+        """Iterate over the effects after a position in commit order, a thousand per read."""
         statement = f"SELECT {columns_of(Effect)} FROM effect WHERE position > ?"  # noqa: S608
         ordered = f"{statement} ORDER BY position LIMIT {EFFECTS_PER_READ}"
         while rows := self.select(ordered, (after,)):
@@ -333,7 +333,7 @@ class Book:
             after = rows[-1][-1]
 
     def write_request(self, logged: LoggedRequest, *, rows: Iterable[RowReply]) -> None:
-        """Log a request and what its rows were told."""
+        """Log a request and the replies to its rows."""
         self.write("request", [logged], kind=LoggedRequest)
         self._connection.executemany(
             "INSERT OR REPLACE INTO request_row VALUES (?, ?, ?, ?, ?, ?)",
@@ -344,7 +344,7 @@ class Book:
         )
 
     def invariants(self) -> dict[str, int]:
-        """What must be 0, counted over the ledger alone, never over the payments' states."""
+        """Count of violations by invariant, from the ledger alone, never the payments' states."""
         return dict(self.select("SELECT name, broken FROM invariant"))
 
 

@@ -1,8 +1,8 @@
-"""One request on its way through an operation, and the reply it gets.
+"""One request as an operation receives it, and the reply it returns.
 
-Operations are functions from a `Call` to a reply; they change the book inside the transaction that
-the exchange holds open, and never see HTTP. What is checked before any of them, and in which order,
-is the same for all.
+Operations are functions from a `Call` to a reply. They change the database inside the transaction
+that the exchange holds open, and never see HTTP. The checks before them, and their order, are the
+same for all operations.
 """
 
 import hmac
@@ -20,12 +20,12 @@ HTTP_OK = 200
 HTTP_BAD_REQUEST = 400
 STATUS_DONE, STATUS_FAILED = "1", "0"
 RowKey = tuple[str, str]
-"""transaction_id and order_no of a row, "" where the request does not say."""
+"""transaction_id and order_no of a row, "" where the request does not name one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Everything one running sandbox consists of, besides HTTP."""
+    """All parts of a running sandbox except HTTP."""
 
     options: SandboxOptions
     terms: SandboxTerms
@@ -35,7 +35,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request after its body was read."""
+    """One request with its parsed body."""
 
     operation: str
     fields: Fields
@@ -43,12 +43,12 @@ class Call:
     request_log_id: str
     now: int
     skipped: frozenset[int] = frozenset()
-    """Indexes of rows that a fault loses before they take effect."""
+    """Indexes of rows that a fault drops before they take effect."""
     base_url: str = ""
-    """Where this gateway was reached, without the version."""
+    """Base URL at which this gateway was called, without the version."""
 
     def text(self, name: str) -> str:
-        """A field as text; absent is empty."""
+        """A field as text, "" when it is absent."""
         return text_of(self.fields.get(name))
 
     def texts(self, *names: str) -> dict[str, Any]:
@@ -60,14 +60,14 @@ class Call:
         return next((name for name in names if not self.text(name)), "")
 
     def amount(self, name: str, *, currency: str) -> int:
-        """Minor units of an amount on the wire, 0 when it or its currency is malformed."""
+        """Minor units of an amount on the wire, 0 when the amount or its currency is malformed."""
         return wire_minor_units(self.fields.get(name), currency=currency) or 0
 
     def rows(self, key: str) -> list[Fields] | None:
-        """The rows of a batch, None when they are not a list of objects; one object is one row."""
+        """The rows of a batch, None unless a list of objects; a single object is one row."""
         given = self.fields.get(key)
         if isinstance(given, str) and given[:1] in {"{", "["}:
-            # A form carries objects and lists as JSON text.
+            # A form transmits objects and lists as JSON text.
             try:
                 given = json.loads(given)
             except (ValueError, RecursionError):
@@ -78,12 +78,12 @@ class Call:
         return rows
 
     def table(self, key: str) -> Fields:
-        """An object of the request, the first where it is a list of them; absent is empty."""
+        """An object of the request, the first one of a list; empty when absent."""
         rows = self.rows(key)
         return rows[0] if rows else {}
 
     def logged(self, outcome: str, *, fault: str = "") -> LoggedRequest:
-        """What the log keeps of it."""
+        """The entry of this request for the log."""
         return LoggedRequest(
             request_log_id=self.request_log_id,
             received_at=self.now,
@@ -97,18 +97,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class OperationReply:
-    """What an operation answers."""
+    """The reply of an operation, before it is turned into HTTP."""
 
     content: Mapping[str, Any]
     form: Literal["json", "xml", "checkout", "pay", "see_other"] = "json"
-    """A page is named by its template."""
+    """For a page, the name of its template."""
     http_status: int = HTTP_OK
     rows_key: str = ""
-    """Under which key of the content the rows stand, "" when there are none."""
+    """Key of the content that holds the rows, "" when there are none."""
     row_replies: tuple[RowReply, ...] = ()
     outcome: str = ""
     address: str = ""
-    """Where a redirect or the form of a page leads."""
+    """Target of a redirect, or of the form of a page."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ class OperationReply:
 def json_refusal(
     sandbox: Sandbox, call: Call, reason: str, *, http_status: int = HTTP_BAD_REQUEST
 ) -> OperationReply:
-    """The refusal of an operation that has no record to refuse by."""
+    """A JSON refusal, for operations whose record has no field for one."""
     code, text = sandbox.terms.refusal(reason).split(":", 1)
     content = {"code": code, "source": call.operation, "message": text}
     return OperationReply(content, http_status=http_status, outcome=str(http_status))
@@ -134,7 +134,7 @@ def list_reply(
     reason: str = "",
     rows: Iterable[dict[str, Any]] = (),
 ) -> OperationReply:
-    """The reply of an operation that answers with rows, or refuses them all."""
+    """The reply of an operation that answers with rows, or refuses all of them."""
     content = {
         **call.texts("merchant_id", "account_id"),
         "return_status": status,
@@ -146,45 +146,45 @@ def list_reply(
 
 
 def echoed_signature(call: Call, *, reason: str = "") -> str:
-    """A reply repeats the request's signature, except where that very signature was refused."""
+    """The request's signature as the reply repeats it, "" where that signature was refused."""
     return "" if reason == "signature" else call.text("encryption_data")
 
 
 def wrong(parameter: str) -> str:
-    """`parameters` with the name of the one that is missing or malformed; "" for none."""
+    """Reason `parameters` with the name of the missing or malformed parameter; "" for none."""
     return f"parameters{OF_PARAMETER}{parameter}" if parameter else ""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxOperation:
-    """One operation of the gateway: what is checked, how it refuses, and how it answers.
+    """One operation of the gateway: its checks, its refusals and its answer.
 
-    A reason for a refusal is a short name of sandbox.toml, with the parameter that it is about.
+    The reason of a refusal is a short name from sandbox.toml, followed by the parameter concerned.
     """
 
     answer: Callable[[Sandbox, Call], OperationReply]
     refuse: Callable[[Sandbox, Call, str], OperationReply] = json_refusal
     unfit: Callable[[Sandbox, Call], str] = lambda _sandbox, _call: ""
-    """Why it is refused although merchant, account and signature are right, else ""."""
+    """Reason to refuse it although merchant, account and signature are right, else ""."""
     template: str = ""
-    """Of its signature, where this is not its own name."""
+    """Name of its signature template, where this differs from the operation's."""
     rows_key: str = ""
-    """The list of rows in its request, "" when the request is its own row."""
+    """Key of the list of rows in its request, "" when the request is a single row."""
     needs_registered_ip: bool = False
     instead: Callable[[Sandbox, Call], OperationReply | None] = lambda _sandbox, _call: None
-    """What is answered without any of these checks, None to go on."""
+    """Reply that is returned without any of these checks, None to continue."""
     keys: Callable[[Call], list[RowKey]] | None = None
-    """What a request is about that has no list of rows and is more than one row."""
+    """Keys of a request that has no list of rows but concerns several."""
 
     def played(self, sandbox: Sandbox, call: Call) -> OperationReply:
-        """The reply to a call, after it took effect or was refused."""
+        """Run the operation on a call; return its reply or refusal."""
         if reply := self.instead(sandbox, call):
             return reply
         reason = self._refusal(sandbox, call)
         return self.refuse(sandbox, call, reason) if reason else self.answer(sandbox, call)
 
     def row_keys(self, call: Call) -> list[RowKey]:
-        """The transactions and orders a request is about."""
+        """The transactions and orders that a request is about."""
         if self.keys:
             return self.keys(call)
         if not self.rows_key:

@@ -1,7 +1,7 @@
-"""`/_sandbox/*`: health, truth, invariants, faults, clock and reset, for tests and operators.
+"""`/_sandbox/*`: health, effects, invariants, faults, clock and reset, for tests and operators.
 
-The pages for people: search, what must be 0, the plan; of one transaction what its client was told
-beside what is true, call by call; and the files of business dates.
+The HTML pages show search, violated invariants and the fault plan; for one transaction, call by
+call, what its client was answered next to what took effect; and the files of business dates.
 """
 
 import json
@@ -44,7 +44,7 @@ MEDIA_TYPES = {
     "xml": "application/xml",
 }
 DAYS_SHOWN = 7
-"""Business dates that the page of downloads offers, back from the clock's own."""
+"""Number of business dates on the page of downloads, back from the clock's own."""
 _DAY = "/_sandbox/files/{account}/{day}/"
 
 
@@ -75,7 +75,7 @@ def control_routes(
 
 
 class ByHand(BaseModel):
-    """What somebody does in the portal."""
+    """An action of a person in the portal."""
 
     model_config = ConfigDict(extra="forbid")
     action: Literal["capture", "cancel", "refund"]
@@ -85,7 +85,7 @@ class ByHand(BaseModel):
 
 
 class _Control:
-    """The endpoints over one sandbox, which lives as long as the application."""
+    """The endpoints of one sandbox, which lives as long as the application."""
 
     def __init__(
         self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None], dispatcher: Dispatcher
@@ -120,12 +120,12 @@ class _Control:
         )
 
     async def effects(self, _request: Request) -> Response:
-        """The truth, in commit order; what was due late is part of it."""
+        """The ledger of effects in commit order, including late effects that are due."""
         run_what_is_due(self.sandbox)
         return _lines(effect.table() for effect in self.sandbox.book.every_effect())
 
     async def payments(self, _request: Request) -> Response:
-        """Every payment as a query would show it; also those without an effect."""
+        """Every payment as a query would show it, including those without an effect."""
         now = self.sandbox.clock.now()
         return _lines(
             row_of(self.sandbox, payment, now=now)
@@ -139,7 +139,7 @@ class _Control:
         return JSONResponse(self.sandbox.book.invariants())
 
     async def notifications(self, _request: Request) -> Response:
-        """What was told to merchants; what is due is delivered first."""
+        """All notifications; those that are due are delivered first."""
         run_what_is_due(self.sandbox)
         await self.dispatcher.settle()
         return _lines(notification_tables(self.sandbox.book))
@@ -151,7 +151,7 @@ class _Control:
         )
 
     async def install_faults(self, request: Request) -> Response:
-        """Replace the plan, or add to it with `"append": true` or `?append=1`."""
+        """Replace the plan, or extend it with `"append": true` or `?append=1`."""
         try:
             tables = await request.json()
             append = request.query_params.get("append", "") in {"1", "true"}
@@ -165,7 +165,7 @@ class _Control:
         return JSONResponse({"rules": count})
 
     async def portal(self, request: Request) -> Response:
-        """Capture, cancel or refund by hand, as a clerk would: `{"action", "key", "amount"}`."""
+        """Capture, cancel or refund as a person in the portal: `{"action", "key", "amount"}`."""
         try:
             by_hand = ByHand.model_validate_json(await request.body())
         except ValidationError as error:
@@ -181,7 +181,7 @@ class _Control:
         return JSONResponse({"now": iso(self.sandbox.clock.now())})
 
     async def move_clock(self, request: Request) -> Response:
-        """Move the virtual clock forward by `seconds`; what was due takes effect and is told."""
+        """Move the virtual clock forward by `seconds`; apply and notify what was due."""
         sandbox = self.sandbox
         try:
             seconds: Any = json.loads(await request.body())["seconds"]
@@ -190,7 +190,7 @@ class _Control:
         known = type(seconds) is int and seconds >= 0
         if not known or sandbox.clock.moved + seconds > MOVE_SECONDS_MAX:
             return _refused(f'send {{"seconds": n}}, n from 0 to {MOVE_SECONDS_MAX} in all')
-        await self.dispatcher.settle()  # what is due now is not told later
+        await self.dispatcher.settle()  # what is due now is sent at its own time
         with sandbox.book.transaction():
             sandbox.clock.moved += seconds
             sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
@@ -224,7 +224,7 @@ class _Control:
         return Response(text, headers=headers, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
 
     async def hand_out(self, request: Request) -> Response:
-        """All files of a date, by name, as it follows those that were handed out before."""
+        """All files of a date by name, as the continuation of the dates exported before."""
         texts = self._asked_for(self.downloads.hand_out, request)
         return _no_file() if texts is None else JSONResponse(texts)
 
@@ -242,7 +242,7 @@ class _Control:
 
 
 def _lines(tables: Iterable[dict[str, Any]]) -> Response:
-    """JSON lines, read on the thread that writes."""
+    """JSON lines, read on the thread that writes to the database."""
     left = iter(tables)
 
     async def written() -> AsyncIterator[bytes]:
@@ -273,7 +273,7 @@ SEARCH_LENGTH_MAX = 100
 STATUSES_DONE = frozenset({"1", "COMPLETED"})
 MOVES_NOTHING = frozenset({"retrievalTrans", "retrievalRefund"})
 COMPANIONS = frozenset({("authorise", "capture"), ("pay", "capture"), ("review", "authorise")})
-"""Operations with the effect that they have beside their own: one answer tells of both."""
+"""Operations with the effect that accompanies their own: one answer covers both."""
 
 _SEARCH = (
     "SELECT transaction_id FROM payment WHERE order_no LIKE ? ESCAPE '!'"
@@ -292,7 +292,7 @@ _CALLS = (
 
 
 def overview(sandbox: Sandbox, *, searched: str) -> str:
-    """The first page; `searched` is a part of an order, a transaction or a payout's request_id."""
+    """The first page; `searched` is part of an order, a transaction or a payout's request_id."""
     book, now = sandbox.book, sandbox.clock.now()
     text = searched[:SEARCH_LENGTH_MAX]
     pattern = "%" + text.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
@@ -307,7 +307,7 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
         searched=text,
         length_max=SEARCH_LENGTH_MAX,
         payments_max=PAYMENTS_SHOWN,
-        # Payouts, and what subscriptions came to, belong to no payment.
+        # Effects of payouts and subscriptions belong to no payment.
         found=[(payment, state_of(sandbox, payment, now=now)) for payment in reversed(payments)],
         others=book.select(_WITHOUT_PAYMENT, asked),
         planned=[
@@ -321,11 +321,11 @@ def overview(sandbox: Sandbox, *, searched: str) -> str:
 
 @dataclass(slots=True)
 class _Moment:
-    """One call, or one thing that happened without a call."""
+    """One call, or one effect without a call."""
 
     at: int
     behind: str
-    """The call it is, or the last one that took effect before it: instants may be the same."""
+    """Id of the call itself, or of the last call before the effect, since instants may be equal."""
     what: tuple[str, ...]
     operation: str = ""
     fault: str = ""
@@ -333,16 +333,16 @@ class _Moment:
     told: list[str] = field(default_factory=list)
     true: list[str] = field(default_factory=list)
     companions: int = 0
-    """Effects that came with another one of the same row."""
+    """Number of effects that accompany another one of the same row."""
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether it is a query; answers to one are kept only where a fault made them lie."""
+        """Whether it is a query; its answers are logged only where a fault falsified them."""
         return self.operation in MOVES_NOTHING
 
     @property
     def differs(self) -> bool:
-        """Whether the client was left with another belief than the truth."""
+        """Whether the client's answers differ from what took effect."""
         if not self.operation or self.moves_nothing:
             return self.moves_nothing
         done = sum(status in STATUSES_DONE for status in self.statuses)
@@ -350,7 +350,7 @@ class _Moment:
 
 
 def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
-    """The story of one transaction; None when nothing is known of it."""
+    """The history page of one transaction; None when it is unknown."""
     payment = sandbox.book.payment(transaction_id)
     moments = _moments(sandbox, transaction_id)
     if payment is None and not moments:
@@ -366,7 +366,7 @@ def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
 
 
 def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
-    """Calls and effects in order of time; an effect stands beside the call that caused it."""
+    """Calls and effects in order of time; an effect is attached to the call that caused it."""
     states = sandbox.terms.payment_status
     calls: dict[str, _Moment] = {}
     select, of = sandbox.book.select, (transaction_id,)

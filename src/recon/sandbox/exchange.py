@@ -1,8 +1,8 @@
-"""One request from its bytes to its reply: faults drawn, operation run, log written, one commit.
+"""Process one request from bytes to reply: draw faults, run the operation, log, commit once.
 
-Faults inside a reply: rows that are missing, repeated, foreign or false, signatures that lie. One
-makes of the row it hits no row, one, or two. The last reply of each operation is kept only while a
-fault needs one to replay; beside it stands what a client was truly told.
+Content faults drop, repeat, add or falsify rows, or replace signatures. A fault turns each row it
+hits into no row, one row or two. The last reply of each operation is stored only while a fault
+needs it for replay; what the client was actually answered is logged with it.
 """
 
 import json
@@ -55,17 +55,17 @@ OPERATIONS: Mapping[str, SandboxOperation] = {
     "payout": PAYOUT,
     "retrievalRefund": REFUND_SEARCH,
 }
-"""The gateway's operations by the last part of their path."""
+"""The gateway's operations by the last segment of their path."""
 NEVER_LATE = frozenset({"authorise", "checkout"})
-"""Operations whose request is never kept: it carries a card."""
+"""Operations whose request is never stored, because it contains card data."""
 EXTENDED_ONLY = frozenset({"retrievalRefund"})
-"""Operations that only the profile `extended` has: the document names it and no more."""
+"""Operations only in the profile `extended`: the document names them without describing them."""
 NO_REPLY = OperationReply({}, outcome="none")
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What becomes of one request: a reply, and the fault that the wire plays on it."""
+    """Outcome of one request: the reply, and the fault applied to its connection."""
 
     reply: OperationReply
     wire_fault: FaultRule | None = None
@@ -74,14 +74,14 @@ class Exchange:
 def exchange(
     sandbox: Sandbox, *, operation: str, body: bytes, client_ip: str, base_url: str = ""
 ) -> Exchange:
-    """Answer one request; everything it changes is committed when this returns."""
+    """Answer one request; all its changes are committed when this returns."""
     run_what_is_due(sandbox)
     fields, why = parse_body(body)
     book, seed = sandbox.book, sandbox.options.seed
     with book.transaction():
         log_id, now = book.next_request(), sandbox.clock.now()
         call = Call(operation, fields or {}, client_ip, log_id, now, base_url=base_url)
-        # No payment can be late: it would be kept with its card.
+        # A payment is never delayed: its card would be stored with it.
         faults = [
             fault
             for fault in draw(
@@ -91,7 +91,7 @@ def exchange(
         ]
         wire = next((fault.rule for fault in faults if fault.rule.kind in WIRE_KINDS), None)
         if fields is None:
-            # The one refusal of these that is not HTTP 200: the body is no message at all.
+            # The only one of these refusals that is not HTTP 200: the body is not a message at all.
             unread = replace(call, operation="request")
             reply = json_refusal(sandbox, unread, f"unreadable{OF_PARAMETER}{why}")
             played = Exchange(reply, wire)
@@ -111,7 +111,7 @@ def _played(
     rows = operation.row_keys(call)
 
     def act(when: str) -> None:
-        """What somebody does by hand in the portal, on the payments that the call is about."""
+        """Apply portal actions to the payments that the call is about."""
         for fault in faults:
             rule = fault.rule
             if rule.kind == "portal" and rule.when == when:
@@ -120,7 +120,7 @@ def _played(
                     act_by_hand(sandbox, action=rule.action, key=key, amount=rule.amount)
 
     kinds = {fault.rule.kind for fault in faults}
-    # The call as a gateway sees it that takes a good signature or address for a bad one.
+    # These faults make the gateway see a good signature or address as a bad one.
     if "refuse_signature" in kinds:
         call = replace(call, fields={**call.fields, "encryption_data": "0" * 64})
     if "refuse_caller" in kinds:
@@ -131,7 +131,7 @@ def _played(
     if wire is not None and (wire.kind == "late" or wire.when == "before"):
         row_replies = _row_replies_after(NO_REPLY, NO_REPLY, wire=wire, rows=rows)
         return Exchange(replace(NO_REPLY, row_replies=row_replies), wire)
-    # Rows that are lost before they take effect; of `part` only the first ones do.
+    # Rows dropped before they take effect; for `part` all but the first ones.
     skipped: set[int] = set()
     if wire is not None and wire.kind == "part":
         skipped |= {*range(len(rows) // 2 if wire.rows is None else wire.rows, len(rows))}
@@ -143,7 +143,7 @@ def _played(
     true = operation.played(sandbox, call)
     reply = _reply_after(sandbox, call, true, faults=faults)
     act("after")
-    # With what its client is told by it.
+    # The log records what the client was answered.
     row_replies = _row_replies_after(true, reply, wire=wire, rows=rows)
     return Exchange(replace(reply, row_replies=row_replies), wire)
 
@@ -151,7 +151,7 @@ def _played(
 def _reply_after(
     sandbox: Sandbox, call: Call, true: OperationReply, *, faults: list[Fault]
 ) -> OperationReply:
-    """What is answered instead of a true reply."""
+    """The reply after the content faults of its call were applied."""
     book, reply = sandbox.book, true
     remembered = f"earlier_reply:{call.operation}"
     text = book.note(remembered)
@@ -167,7 +167,7 @@ def _reply_after(
 
 
 def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
-    """Keep a batch so that it takes effect after its client has gone."""
+    """Schedule a request to take effect after its client has disconnected."""
     sandbox.book.plan(
         "late",
         at=(real_seconds() if rule.on_real_clock else call.now) + rule.lasting,
@@ -180,7 +180,7 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
 
 
 def run_what_is_due(sandbox: Sandbox) -> int:
-    """Let charges, late effects and flips happen that are due; returns how many were late."""
+    """Execute due charges, late effects and flips; return the number of effects and flips."""
     charge_what_is_due(sandbox)
     book, now = sandbox.book, sandbox.clock.now()
     due = book.due(now=now, real=real_seconds())
@@ -208,9 +208,9 @@ Content = Mapping[str, Any]
 def _altered(
     sandbox: Sandbox, reply: OperationReply, *, fault: Fault, earlier: Content | None
 ) -> OperationReply:
-    """The reply as a content fault leaves it; kinds that concern the wire change nothing.
+    """Apply a content fault to a reply; kinds that concern the wire change nothing.
 
-    `earlier` is the content of the last reply of this operation, None before there was one.
+    `earlier` is the content of the last reply of this operation, None before the first.
     """
     kind = fault.rule.kind
     if kind in _WHOLE:
@@ -224,7 +224,7 @@ def _altered(
     if change is None:
         return reply
     if not reply.rows_key:
-        # A reply without rows is its own row, which can be neither lost nor doubled.
+        # A reply without rows counts as one row, which cannot be dropped or doubled.
         changed = change(dict(reply.content), fault.rule)
         return replace(reply, content=changed[0]) if len(changed) == 1 else reply
     hit = fault.hits(map(_key_of, reply.rows))
@@ -258,11 +258,11 @@ _WHOLE: Mapping[str, Callable[[OperationReply, Content], Content]] = {
     "stale_signature": lambda reply, earlier: _signed(reply, earlier.get(SIGNATURE, "")),
     "replayed_reply": lambda _, earlier: earlier,
 }
-"""What becomes of a whole reply, given the one before it."""
+"""Changes to a whole reply, given the one before it."""
 
 
 def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
-    """The row of a payment that exists and that this call did not name."""
+    """A row of an existing payment that this call did not name."""
     asked = {_key_of(row)[0] for row in reply.rows}
     shape = reply.rows[0] if reply.rows else {}
     for payment in sandbox.book.every_payment():
@@ -274,13 +274,13 @@ def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
 
 
 def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row | None:
-    """The row with the state before its payment's last change; None: there was no such refund."""
+    """The row with its payment's state before the last change, None for a refund not yet there."""
     payment = sandbox.book.payment(_key_of(row)[0])
     wanted = {key for picked in fault.picked for key in picked if key}
     if payment is None or not payment.previous_state or (wanted and not wanted & set(_key_of(row))):
         return row
     if fault.rule.seconds is not None:
-        # Only while its last effect is not older than so many seconds of the virtual clock.
+        # Only while its last effect is younger than this many seconds of the virtual clock.
         statement = "SELECT coalesce(max(committed_at), 0) FROM effect WHERE transaction_id = ?"
         last = sandbox.book.select(statement, (payment.transaction_id,))[0][0]
         if sandbox.clock.now() - last >= fault.rule.seconds:
@@ -295,17 +295,17 @@ def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row | None:
 
 
 FOREIGN = "99999999999999999999"
-"""The transaction of a row that nobody asked for."""
+"""Transaction id of a row that nobody requested."""
 
 NEW_FIELD = "settlement_hint"
-"""A field that no document names."""
+"""A field that no document describes."""
 
 STATUS_KEYS = (
     *("payment_status", "capture_status", "cancel_status", "review_status"),
     *("refund_status", "order_status", "status"),
 )
 OPPOSITES: Mapping[str, tuple[str, str]] = {"payment_status": ("3000", "5000")}
-"""Codes of a row's status: of a payment paid and cancelled, of others done and failed."""
+"""Pairs of contradicting status codes: paid and cancelled, elsewhere done and failed."""
 AMOUNT_KEYS = ("refund_amount", "amount", "payment_amount")
 
 
@@ -314,7 +314,7 @@ def _key_of(row: Mapping[str, Any]) -> RowKey:
 
 
 def _contradicted(row: Row, _rule: FaultRule) -> list[Row]:
-    """Another row of the same transaction, in a state that it cannot have beside the first."""
+    """The row, and one of the same transaction with a contradicting status."""
     name = next((name for name in STATUS_KEYS if name in row), "")
     if not name:
         return [row]
@@ -340,7 +340,7 @@ _ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
     "duplicate_row": lambda row, _: [row, dict(row)],
     "contradicting_row": _contradicted,
     "wrong_amount": _wrong_amount,
-    # `10.30` as `10.3`: a last digit is missing, whatever it was.
+    # `10.30` as `10.3`: the last digit is missing, whatever it was.
     "short_amount": lambda row, _: [
         row | {name: str(row[name])[:-1] for name in AMOUNT_KEYS if row.get(name)}
     ],
@@ -351,7 +351,7 @@ _ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
     ],
     "unknown_field": lambda row, _: [row | {NEW_FIELD: {"batch": "B-17", "days": 2}}],
 }
-"""No row, one or two in place of the one that is hit."""
+"""Changes to a row: no row, one or two in its place."""
 
 
 MESSAGE_KEYS = ("error_message", "refund_message", "result_info", "failure_reason")
@@ -362,9 +362,9 @@ UNANSWERED = ENDINGS | {"late"}
 def _row_replies_after(
     before: OperationReply, after: OperationReply, *, wire: FaultRule | None, rows: Iterable[RowKey]
 ) -> tuple[RowReply, ...]:
-    """What to log beside the truth, for a reply before and after its faults.
+    """Row replies to log, for a reply before and after its faults.
 
-    A query is logged only where a fault made it lie: it asks for a hundred rows at a time.
+    For a query only rows falsified by a fault are logged: it asks for a hundred rows at a time.
     """
     if wire is not None and wire.kind in UNANSWERED:
         code = f"HTTP {wire.status}" if wire.kind == "status" else wire.kind
@@ -385,7 +385,7 @@ def _row_replies_after(
 def _no_row_replies(
     reply: OperationReply, *, why: str, rows: Iterable[RowKey]
 ) -> tuple[RowReply, ...]:
-    """Every row with nothing beside it but the reason."""
+    """A reply for every row that states nothing but the reason."""
     keys = [(row.transaction_id, row.order_no) for row in reply.row_replies] or list(rows)
     return tuple(RowReply(*key, "", why) for key in keys)
 

@@ -1,8 +1,8 @@
-"""Faults on demand: the plan, rules as data that say which call goes wrong, how, and on which side.
+"""Fault injection: rules that say which call fails, how, and before or after its commit.
 
-A rule counts the calls it is about (its operation and patterns) from the moment it was installed.
-Chance is drawn from a hash of seed, operation, row and attempt, so that the order in which
-parallel calls arrive changes nothing. The kinds stand in `faults.toml`.
+A rule counts the calls that match its operation and patterns, from the moment it was installed.
+Chance is derived from a hash of seed, operation, row and attempt, so that the order in which
+parallel calls arrive changes nothing. `faults.toml` lists the kinds.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ PAUSE_SECONDS_MAX = 60
 PIECE_BYTES_MAX = 65_536
 ANY_OPERATION = "*"
 SECONDS_OTHERWISE = 30.0
-"""How long silence, delay, a late effect or a flip last when the rule does not say."""
+"""Duration of a silence, delay, late effect or flip when the rule does not give one."""
 
 LOG_NORMAL_SPREAD = 0.5
 """Standard deviation of the logarithm of a drawn latency."""
 
 
 class KindTerms(NamedTuple):
-    """What a kind of fault allows: the columns of `faults.toml`."""
+    """Properties of a kind of fault: the columns of `faults.toml`."""
 
     where: Literal["wire", "request", "reply", "world", "notification"]
     fields: Collection[str] = ()
@@ -66,68 +66,67 @@ COMMON_FIELDS = frozenset(
         *("transaction_id", "order_no"),
     }
 )
-"""What every rule may say."""
+"""Fields allowed in every rule."""
 WIRE_KINDS = frozenset(name for name, terms in KINDS.items() if terms.where == "wire")
-"""Kinds that decide what the whole connection sees."""
+"""Kinds that affect the whole connection."""
 NOTIFY_KINDS = frozenset(name for name, terms in KINDS.items() if terms.where == "notification")
-"""Kinds that are drawn for each notification, and never for a call."""
+"""Kinds drawn for each notification, never for a call."""
 ENDINGS = frozenset(name for name, terms in KINDS.items() if terms.ends)
-"""How a call may end after only a part of its rows took effect."""
+"""Kinds that may end a call after only a part of its rows took effect."""
 
 
 class FaultRule(BaseModel):
-    """One way in which calls go wrong."""
+    """One rule of a fault plan: which calls fail, and how."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     operation: str = ANY_OPERATION
     """The last part of the path, such as `capture`; `*` is every operation."""
     kind: str
     when: Literal["before", "after"] = "after"
-    """Before the commit: nothing takes effect."""
+    """`before`: nothing takes effect."""
     nth: int | None = Field(default=None, ge=1)
-    """The one call, counted from 1, that goes wrong."""
+    """Number of the one call that fails, counted from 1."""
     every: int | None = Field(default=None, ge=1)
-    """Each k-th call goes wrong."""
+    """Every k-th call fails."""
     probability: float | None = Field(default=None, ge=0, le=1)
     times: int | None = Field(default=None, ge=1)
-    """At most so many calls."""
+    """Most calls that fail."""
     transaction_id: str | None = None
-    """Only calls with such a row; `*` and `?` stand for anything."""
+    """Only calls with a matching row; `*` and `?` are wildcards."""
     order_no: str | None = None
     row: int | None = None
-    """Index of the row that is hit; 0 when nothing else picks one."""
+    """Index of the affected row; 0 when nothing else selects one."""
     key: str | None = None
-    """transaction_id or order_no of the row that is hit."""
+    """transaction_id or order_no of the affected row."""
     seconds: float | None = Field(default=None, ge=-SECONDS_MAX, le=SECONDS_MAX)
-    """How long silence, delay and lag last; when a late effect or a flip comes; by how much the
-    clock is wrong."""
+    """Duration of silence, delay and lag; time until a late effect or flip; error of the clock."""
     seconds_max: float | None = Field(default=None, ge=0, le=SECONDS_MAX)
-    """A delay is drawn between `seconds` and this."""
+    """When given, a delay is drawn between `seconds` and this."""
     spread: Literal["uniform", "log_normal"] = "uniform"
-    """How a delay is drawn; `seconds` is the median of the second."""
+    """Distribution of a delay; `seconds` is the median of the log-normal one."""
     on_real_clock: bool = False
     """A late effect counts real seconds instead of virtual ones."""
     calls: int = Field(default=1, ge=1)
-    """For so many calls a query lags behind."""
+    """Number of calls for which a query lags."""
     status: int = Field(default=500, ge=300, le=599)
     retry_after: str | None = None
     location: str | None = None
-    """Where a redirect points."""
+    """Target of a redirect."""
     code: str = "9999"
-    """The status that no map knows."""
+    """A status that no code map contains."""
     without_length: bool = False
-    """A truncated reply that names no length ends like a whole one."""
+    """A truncated reply without a length looks complete."""
     pause_seconds: float = Field(default=0.2, ge=0, le=PAUSE_SECONDS_MAX)
-    """Between the pieces of a reply that drips."""
+    """Pause between the pieces of a reply that drips."""
     piece_bytes: int = Field(default=8, ge=1, le=PIECE_BYTES_MAX)
     rows: int | None = Field(default=None, ge=0)
-    """How many rows take effect before the call ends; half of them when not given."""
+    """Number of rows that take effect before the call ends; half of them by default."""
     then: str = "status"
     """How a call ends after a part of its rows."""
     action: Literal["capture", "cancel", "refund"] = "refund"
-    """What somebody does by hand in the gateway's portal."""
+    """What a person does in the gateway's portal."""
     amount: str | None = None
-    """Of a capture or refund by hand; what is left when not given."""
+    """Amount of a capture or refund in the portal; by default what is left."""
 
     @field_validator("kind")
     @classmethod
@@ -139,7 +138,7 @@ class FaultRule(BaseModel):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
-        """What a kind does not use would be silently without effect: it is refused instead."""
+        """Refuse fields that the kind does not use: they would silently have no effect."""
         terms = KINDS[self.kind]
         unused = self.model_fields_set - COMMON_FIELDS - {*terms.fields}
         problem = ""
@@ -157,27 +156,27 @@ class FaultRule(BaseModel):
 
     @property
     def name(self) -> str:
-        """The kind, with its side where it has a choice."""
+        """The kind, with `before` or `after` where it allows both."""
         return f"{self.kind}-{self.when}" if len(KINDS[self.kind].sides) > 1 else self.kind
 
     @property
     def lasting(self) -> float:
-        """The seconds of the rule, or as many as go without saying."""
+        """Duration in seconds, with the default where the rule gives none."""
         return SECONDS_OTHERWISE if self.seconds is None else self.seconds
 
     @property
     def calls_max(self) -> int | None:
-        """At most so many calls go wrong, None without a bound."""
+        """Most calls that fail, None without a limit."""
         counted = self.kind == "lag" and self.times is None and self.seconds is None
         return self.calls if counted else self.times
 
     @property
     def has_pattern(self) -> bool:
-        """Whether the rule looks at rows to choose its calls."""
+        """Whether the rule selects calls by their rows."""
         return self.transaction_id is not None or self.order_no is not None
 
     def is_about(self, row: RowKey) -> bool:
-        """Whether a row fits the patterns."""
+        """Whether a row matches the patterns."""
         patterns = (self.transaction_id, self.order_no)
         return all(
             pattern is None or (bool(value) and fnmatchcase(value, pattern))
@@ -185,7 +184,7 @@ class FaultRule(BaseModel):
         )
 
     def drawn_seconds(self, chance: float) -> float:
-        """How long a delay lasts for a chance from 0 to below 1."""
+        """Duration of a delay for a chance in [0, 1)."""
         least, most = self.lasting, self.seconds_max
         if most is None:
             return least
@@ -197,13 +196,13 @@ class FaultRule(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that plays for one call, and the rows that chance or a pattern picked."""
+    """A rule that applies to one call, and the rows that chance or a pattern selected."""
 
     rule: FaultRule
     picked: tuple[RowKey, ...]
 
     def hits(self, rows: Iterable[RowKey]) -> frozenset[int]:
-        """Indexes of the rows that the fault hits."""
+        """Indexes of the rows that the fault affects."""
         keys = list(rows)
         if self.rule.key is not None:
             return frozenset(index for index, row in enumerate(keys) if self.rule.key in row)
@@ -216,7 +215,7 @@ class Fault:
 
 
 class PlannedFault(BaseModel):
-    """A rule and how often it was looked at and played."""
+    """A rule with the number of calls it matched and the number it affected."""
 
     rule: FaultRule
     seen: int = 0
@@ -224,10 +223,10 @@ class PlannedFault(BaseModel):
 
 
 def read_plan(path: Path, *, operations: Collection[str] = ()) -> list[FaultRule]:
-    """The rules of a JSON or TOML file (`rules = [...]` or a bare JSON list).
+    """Read the rules of a JSON or TOML file (`rules = [...]` or a bare JSON list).
 
     Raises:
-        ConfigurationError: naming the rule and field that are wrong.
+        ConfigurationError: names the rule and field that are wrong.
     """
     try:
         text = path.read_bytes()[: PLAN_BYTES_MAX + 1].decode()
@@ -239,12 +238,12 @@ def read_plan(path: Path, *, operations: Collection[str] = ()) -> list[FaultRule
 
 
 def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> list[FaultRule]:
-    """Rules from parsed data: a list of rules, `{"rules": [...]}`, or one rule.
+    """Validate rules from parsed data: a list of rules, `{"rules": [...]}`, or one rule.
 
-    With `operations`, a rule about another operation is refused: it would never play.
+    With `operations`, a rule about any other operation is refused: it would never apply.
 
     Raises:
-        ConfigurationError: naming the rule and field that are wrong.
+        ConfigurationError: names the rule and field that are wrong.
     """
     given = tables.get("rules", [tables]) if isinstance(tables, dict) else tables
     if not isinstance(given, list) or len(given) > RULES_MAX:
@@ -270,7 +269,7 @@ def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> l
 
 
 def install(book: Book, rules: Iterable[FaultRule], *, append: bool) -> int:
-    """Put rules into force, replacing or joining those there; returns how many stand then."""
+    """Install rules, replacing or extending the plan; return how many the plan then has."""
     planned = planned_faults(book) if append else []
     planned += [PlannedFault(rule=rule) for rule in rules]
     _remember(book, planned)
@@ -278,7 +277,7 @@ def install(book: Book, rules: Iterable[FaultRule], *, append: bool) -> int:
 
 
 def planned_faults(book: Book) -> list[PlannedFault]:
-    """The plan in force."""
+    """The installed plan."""
     text = book.note("fault_plan")
     return [PlannedFault.model_validate(entry) for entry in json.loads(text)] if text else []
 
@@ -291,7 +290,7 @@ def draw(
     seed: int,
     notifications: bool = False,
 ) -> list[Fault]:
-    """The faults that play for one call, or for one of its notifications; the plan counts it."""
+    """Draw the faults of one call, or of one of its notifications, and count it in the plan."""
     planned = planned_faults(book)
     asked = [
         (number, entry)
@@ -318,16 +317,16 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class _Chance:
-    """Draws of one call, which depend on nothing but seed, operation, row, attempt and rule."""
+    """Draws of one call, a function of seed, operation, row, attempt and rule only."""
 
     seed: int
     operation: str
     number: int
-    """Of the rule in its plan."""
+    """Number of the rule in its plan."""
     attempts: Mapping[RowKey, int]
 
     def of(self, row: RowKey, about: str) -> float:
-        """A number from 0 to below 1."""
+        """A number in [0, 1)."""
         key = row[0] or row[1]
         given = (self.seed, self.operation, key, self.attempts[row], self.number, about)
         digest = hashlib.sha256("\x1f".join(map(str, given)).encode()).digest()
@@ -358,7 +357,7 @@ def _played(entry: PlannedFault, *, rows: Sequence[RowKey], chance: _Chance) -> 
 
 
 def _attempt(book: Book, operation: str, *, row: RowKey) -> int:
-    """How often this row was asked for in this operation, this time included."""
+    """Count a request for this row by this operation; return the count."""
     key = row[0] or row[1]
     book.execute(
         "INSERT INTO draw VALUES (?, ?, 1)"

@@ -1,12 +1,12 @@
-"""What the gateway tells by itself: of payments, reviews, refunds and payouts, signed as assumed.
+"""Notifications of payments, reviews, refunds and payouts that the gateway sends by itself.
 
-The document names notify_url and not what is sent there; types and retries are those of public
-documentation of the same interface, names and signature are assumption A-13. A notification is
-planned inside the transaction of the effect it tells of; the dispatcher sends it after the commit
-to the notify_url of the request, else to that of the sandbox, and only to this machine, one at a
-time, in the order in which they are due, so that a run can be replayed. A merchant's 2xx
-acknowledges; every other answer and none lead to the next repetition. Faults of notifications:
-lost, doubled, late, out of order, cut, forged, contradicted.
+The document names notify_url but not what is sent there; types and retries follow public
+documentation of the same interface, field names and signature are assumption A-13. A notification
+is scheduled in the transaction of the effect it reports. After the commit the dispatcher sends it
+to the notify_url of the request, else to that of the sandbox, to this machine only, one at a time
+and in the order in which they are due, so that a run can be replayed. A 2xx from the merchant
+acknowledges it; any other answer, or none, leads to the next retry. Faults of notifications:
+dropped, doubled, late, out of order, truncated, forged, contradicting.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from recon.sandbox.wire import sign
 PAYMENT = "PAYMENT"
 REVIEW_RESULT = "REVIEW RESULT"
 REFUND_RECEIVED = "REFUND RECIEVED"
-"""Spelt as the gateway spells it."""
+"""Misspelt as the gateway spells it."""
 REFUND_ACCEPTED = "REFUND ACCEPTED"
 REFUND_RESULT = "REFUND RESULT"
 NO_TYPE = ""
-"""A payout's message: no document names a type for it."""
+"""Type of a payout's message: no document names one."""
 TEMPLATE = "payment_reply"
 URL_LENGTH_MAX = 2_000
 ROWS_PER_READ = 1_000
@@ -49,9 +49,9 @@ class Notification:
     """One message to one address; instants are whole seconds on the virtual clock."""
 
     type: str
-    """As the gateway names it; a payout's message names none."""
+    """The gateway's name of the type; "" for a payout."""
     operation: str
-    """Of the gateway, for the fault plan: what the message tells of."""
+    """Operation of the gateway that it reports, matched by the fault plan."""
     merchant_id: str
     account_id: str
     transaction_id: str
@@ -60,14 +60,14 @@ class Notification:
     """refund_reference_id or request_id, "" for a payment."""
     url: str
     body: str
-    """The form, signed."""
+    """The signed form body."""
     fault: str
     created_at: int
     first_at: int
-    """Of the first attempt; repetitions count from here."""
+    """Instant of the first attempt, from which retries are scheduled."""
     due_at: int
     rank: int = 0
-    """Of two that are due at once the lower goes first."""
+    """Of two that are due at once the lower is sent first."""
     retried: int = 1
     """0: sent once, whatever the answer."""
     attempts: int = 0
@@ -78,7 +78,7 @@ _COLUMNS = columns_of(Notification)
 
 
 def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dict[str, Any]]:
-    """Notifications with their attempts as plain values, oldest first; all, or of a transaction."""
+    """Notifications with their attempts as plain values, oldest first; all or one transaction's."""
     after = 0
     shown = ("type", "operation", "merchant_id", "account_id", "transaction_id", "order_no")
     while rows := book.select(
@@ -105,9 +105,9 @@ def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dic
 
 
 def notify_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = None) -> None:
-    """Tell that a refund was received and accepted, and, when its time has come, processed.
+    """Schedule the notifications that a refund was received, accepted and, later, processed.
 
-    One that was accepted may be taken back: told in place of what was still to be told of it.
+    An accepted refund may fail at `failed_at`: that replaces the result not yet sent.
     """
     book, about, at = sandbox.book, effect.refund_reference_id, effect.committed_at
     processed = at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
@@ -149,7 +149,7 @@ def notify(
     at: int,
     about: str = "",
 ) -> None:
-    """Plan one message, with the faults of the plan; nothing where there is no address."""
+    """Schedule one message, with the faults of the plan; nothing without an address."""
     options, terms, book = sandbox.options, sandbox.terms.notifications, sandbox.book
     filled = options.notify_url or terms.url
     for name in ("merchant_id", "account_id"):
@@ -183,7 +183,7 @@ def notify(
         book.write("notification", [each], kind=Notification)
     is_held = any(each.rank == HELD_RANK for each in sent)
     if notification.state == "waiting" and at <= now and not is_held:
-        # Those that were held back for the sake of their order follow.
+        # Messages held back by a reordering fault follow this one.
         book.execute(
             "UPDATE notification SET due_at = ?, first_at = ?, rank = 1 WHERE rank = ?"
             " AND state = 'waiting' AND attempts = 0 AND account_id = ?",
@@ -192,7 +192,7 @@ def notify(
 
 
 def _is_own_address(url: str) -> bool:
-    """Whether an address is plain HTTP on this machine; a sandbox talks to nobody else."""
+    """Whether an address is plain HTTP on this machine; a sandbox sends to no other."""
     try:
         parts = urlsplit(url)
         known = parts.scheme == "http" and bool(parts.hostname) and parts.username is None
@@ -204,21 +204,21 @@ def _is_own_address(url: str) -> bool:
 
 FORGED_SIGNATURE = "0" * 64
 MORE_DIGITS = ("refund_amount", "payment_amount", "amount")
-"""The amount of a message, the one it is about first."""
+"""Amount fields of a message, the one it is about first."""
 HELD_RANK = -1
-"""Of a message that waits for the next one."""
+"""Rank of a message held back until the next one."""
 
 
 def _faulty(
     notification: Notification, *, faults: list[Fault], sign_key: str
 ) -> list[Notification]:
-    """What is sent instead of one message."""
+    """The messages sent in place of one, after its faults."""
     sent = replace(notification, fault=" ".join(fault.rule.kind for fault in faults))
     copies: list[Notification] = []
     for fault in faults:
         kind, later = fault.rule.kind, sent.due_at + round(fault.rule.lasting)
         copy = replace(sent, fault=kind)
-        # One digit more in the amount that it is about.
+        # The amount it is about, with one more digit.
         changed = dict(parse_qsl(sent.body, keep_blank_values=True))
         amount = next((name for name in MORE_DIGITS if name in changed), "amount")
         changed[amount] = f"1{changed.get(amount, '')}"
@@ -238,18 +238,18 @@ def _faulty(
 
 
 ATTEMPT_SECONDS_MAX = 3.0
-"""Real seconds that a merchant has for an answer."""
+"""Real seconds within which a merchant must answer."""
 NAP_SECONDS_MAX = 1.0
-"""Between two looks at a clock that runs by itself."""
+"""Interval between two checks of a clock that runs with real time."""
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "User-Agent": "recon-sandbox"}
 
 
 class Dispatcher:
     """Delivers the notifications of one sandbox over real HTTP; lives as long as its application.
 
-    When one that is not acknowledged is sent again: whole seconds on the virtual clock. After 1
-    second, then doubling with jitter; a series is over after 12 hours, and three series are played,
-    36 hours in all. The jitter is drawn from a digest, so that a seed replays it.
+    Retries are scheduled in whole seconds on the virtual clock: after 1 second, then doubling with
+    jitter. A series ends after 12 hours, and three series follow each other, 36 hours in all. The
+    jitter comes from a digest, so that a seed reproduces it.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -258,7 +258,7 @@ class Dispatcher:
         self._work: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Begin to deliver what is due, unless it is being delivered or no server runs."""
+        """Start delivering what is due, unless a delivery is running or there is no event loop."""
         if (self._work and not self._work.done()) or not self._has_work():
             return
         try:
@@ -268,14 +268,14 @@ class Dispatcher:
         self._work = loop.create_task(self._deliver())
 
     async def settle(self) -> int:
-        """Deliver everything that is due by now; returns how many attempts were made."""
+        """Deliver everything that is due by now; return the number of attempts."""
         attempts, book, clock = 0, self._sandbox.book, self._sandbox.clock
         due = (
             f"SELECT notification_id, {_COLUMNS} FROM notification"  # noqa: S608 - our own names
             " WHERE state = 'waiting' AND due_at <= ?"
             " ORDER BY due_at, rank, notification_id LIMIT 1"
         )
-        # It knows no proxy, follows nothing and trusts no certificate: loopback only.
+        # No proxy, no redirects, no trusted certificates: loopback only.
         client = httpx.AsyncClient(
             timeout=ATTEMPT_SECONDS_MAX,
             trust_env=False,
@@ -311,7 +311,7 @@ class Dispatcher:
         elif sent.attempts < len(due):
             state, due_at = "waiting", sent.first_at + due[sent.attempts]
         with book.transaction():
-            # Everything may have been forgotten meanwhile.
+            # The sandbox may have been reset meanwhile.
             if book.select("SELECT 1 FROM notification WHERE notification_id = ?", (number,)):
                 book.execute(
                     "INSERT OR REPLACE INTO notification_attempt VALUES (?, ?, ?, ?)",
@@ -325,8 +325,8 @@ class Dispatcher:
 
 
 async def _post(client: httpx.AsyncClient, sent: Notification) -> tuple[str, bool]:
-    """What the merchant answered, and whether that acknowledges; the body is not read."""
-    # One that is cut arrives whole when it is repeated.
+    """The merchant's answer, and whether it acknowledges; the body is not read."""
+    # A truncated message is complete when it is retried.
     cut = "notify_truncated" in sent.fault.split() and not sent.attempts
     body = sent.body[: len(sent.body) // 2] if cut else sent.body
     try:
@@ -341,7 +341,7 @@ async def _post(client: httpx.AsyncClient, sent: Notification) -> tuple[str, boo
 
 
 def retry_seconds(terms: Notifications, *, about: str) -> list[int]:
-    """When each repetition is due, seconds after the first attempt, rising.
+    """When each retry is due, in ascending seconds after the first attempt.
 
     Waits double until a series is over; its last attempt is at its very end.
     """

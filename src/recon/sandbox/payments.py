@@ -1,24 +1,24 @@
-"""Payments and subscriptions: `authorise`, `checkout`, `cancelsubscription`, and pages to pay on.
+"""Payments and subscriptions: `authorise`, `checkout`, `cancelsubscription` and payment pages.
 
-A payment is by card, or by another method where no card is named. It is declined, waits for its
-shopper, is in review, or in effect; by another method it waits until the payer pays on the issuer's
-page. `checkout` answers with a page that sends the shopper's browser on to the hosted card form: an
-HTML form of hidden inputs that submits itself back to `checkout`, where the input gbc_id leads to
-the form. What the browser carries is shown and not believed: the amount is the one that the
-merchant asked for.
+A payment is by card, or by another method (APM) where no card is named. It is declined, waits for
+its shopper, is in review, or takes effect; by another method it waits until the payer pays on the
+issuer's page. `checkout` answers with a page that forwards the shopper's browser to the hosted card
+form: an HTML form of hidden inputs that submits itself back to `checkout`, where the input gbc_id
+selects the form. Values that the browser sends are displayed but not trusted: the amount is the one
+that the merchant requested.
 
-Everything here happens inside the transaction of the call that caused it; the effects name that
-call. Pages are plain forms that work without a script, framed or not. A page is left by a redirect
-to the merchant's `return_url` (`cancel_url` where the shopper gave up) with the signed result
-behind it, or shows what became of the payment.
+Everything here happens in the transaction of the call that caused it; the effects name that call.
+Pages are plain forms that work without a script, framed or not. A page ends with a redirect to the
+merchant's `return_url` (`cancel_url` where the shopper gave up) with the signed result as query
+parameters, or shows the payment's result.
 
-Nothing of a card but ten of its digits is kept, and nothing of a shopper: a state file can be
-shown. A card number lives in memory while its request is answered; documented test numbers decide
-what becomes of a payment.
+Only ten digits of a card are stored, and nothing of a shopper, so that a state file can be shown. A
+card number is held in memory only while its request is answered; documented test numbers determine
+the outcome of a payment.
 
-A card payment may make a subscription. Each of its periods is a contract that the clock charges at
-its end; the payment that made the subscription is none. One that was ended makes no new contract,
-but the one that is already there is still charged at the end of its period.
+A card payment may create a subscription. Each of its periods is a contract that the clock charges
+at its end; the payment that created it is not one. An ended subscription starts no new contract,
+but the current one is still charged at the end of its period.
 """
 
 import hashlib
@@ -78,14 +78,14 @@ PARTS = (
     *("item_total", "shipping", "handling", "tax_total", "insurance"),
     *("shipping_discount", "discount"),
 )
-"""Amounts beside the total."""
+"""Amounts other than the total."""
 
 
 def _order_refusal(sandbox: Sandbox, call: Call, *, required: Iterable[str]) -> str:
-    """`parameters` and the first field that is missing or malformed, or a reused order, else ""."""
+    """`parameters` with the first missing or malformed field, or a reused order, else ""."""
     if problem := next(_malformed(call, required=required), ""):
         return wrong(problem)
-    # An order may be tried again only while every attempt was declined.
+    # An order may be retried only while every earlier attempt was declined.
     earlier = sandbox.book.payments("order_no", keys=(call.text("order_no"),))
     account_id = call.text("account_id")
     declined = all(
@@ -114,7 +114,7 @@ def _malformed(call: Call, *, required: Iterable[str]) -> Iterator[str]:
 
 
 def _payment(call: Call, *, number: int, method: Literal["", "apm", "hosted"] = "") -> Payment:
-    """A new payment, pending and not yet written."""
+    """A new payment, pending and not yet stored."""
     names = ("return_url", "cancel_url", "notify_url", "note", "installments", "installments_id")
     return Payment(
         transaction_id=transaction_id_of(call.now, number=number),
@@ -134,7 +134,7 @@ def _payment(call: Call, *, number: int, method: Literal["", "apm", "hosted"] = 
 
 
 def _noted(payment: Payment, **changes: Any) -> Payment:
-    """The payment under other circumstances."""
+    """The payment with changes to its detail."""
     return replace(payment, detail=replace(payment.detail, **changes))
 
 
@@ -149,25 +149,25 @@ CHALLENGE = "challenge"
 FAILED = "failed"
 EXTERNAL = "external"
 AUTHENTICATED_ECI = frozenset({"05", "02", "06", "01", "5", "2", "6", "1"})
-"""Electronic commerce indicators of a payment that was authenticated, or at least tried."""
+"""Electronic commerce indicators of an authentication that succeeded or was attempted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is kept in memory of a card, or what a saved one left in the book."""
+    """What is kept in memory of a card, or what the database has of a saved one."""
 
     masked: str
     expires: str
     """`2030-05`."""
     declined: str = ""
-    """`<code>:<text>` of its bank, "" when it pays."""
+    """`<code>:<text>` of its bank's refusal, "" when it pays."""
     threeds: str = FRICTIONLESS
-    """How its bank authenticates its holder."""
+    """How its bank authenticates the cardholder."""
     risk_score: int = 0
 
 
 def _card_of(sandbox: Sandbox, call: Call) -> Card | str:
-    """The card that pays, the one in the request before the saved one, or why it cannot pay."""
+    """The card that pays (one in the request takes precedence), or why it cannot pay."""
     if call.text("card"):
         return _read_card(call, terms=sandbox.terms)
     rows = sandbox.book.select(
@@ -206,7 +206,7 @@ def _masked(card: str) -> str:
 
 
 def _expiry(year: str, *, month: str) -> str:
-    """The last month of a card as `2030-05`, "" when it is none."""
+    """The last valid month of a card as `2030-05`, "" when it is malformed."""
     if re.fullmatch(r"(?:20)?[0-9]{2}", year) is None or re.fullmatch(r"[0-9]{1,2}", month) is None:
         return ""
     if not 1 <= int(month) <= MONTHS_OF_A_YEAR:
@@ -215,14 +215,14 @@ def _expiry(year: str, *, month: str) -> str:
 
 
 def _has_expired(expires: str, *, now: int) -> bool:
-    """A card is good to the end of its month; what is no month is no good."""
+    """Whether a card has expired; it is valid to the end of its month, a malformed month never."""
     return expires < datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
 
 
 def _threeds_result(card: Card, *, open3d: str, mpi_info: object = None) -> str:
-    """How the payer was authenticated: one of the words above, "" without 3-D Secure.
+    """Result of the payer's authentication: a constant from above, "" without 3-D Secure.
 
-    Data of an authentication made elsewhere (`mpi_info`) replaces our own.
+    Data of an external authentication (`mpi_info`) replaces our own.
     """
     elsewhere = mpi_info if isinstance(mpi_info, dict) else {}
     names = ("eci", "cavv", "xid", "dsTransID")
@@ -238,9 +238,9 @@ PAGE_KEY_LENGTH = 32
 
 
 def _by_card(sandbox: Sandbox, call: Call, payment: Payment, *, card: Card) -> Payment:
-    """Let a card pay: its bank, then 3-D Secure, then the risk decide.
+    """Process a card payment: first its bank decides, then 3-D Secure, then the risk score.
 
-    `detail.threeds_result` says how the payer was authenticated, or that this is to come.
+    `detail.threeds_result` holds the payer's authentication, or that a challenge is to follow.
     """
     payment = _noted(payment, card=card.masked, expires=card.expires, risk_score=card.risk_score)
     if card.declined:
@@ -253,7 +253,7 @@ def _by_card(sandbox: Sandbox, call: Call, payment: Payment, *, card: Card) -> P
 
 
 def _opaque(sandbox: Sandbox, payment: Payment, *, name: str) -> str:
-    """A text that says nothing and is the same for the same seed: of a page, of a saved card."""
+    """An opaque token for a page or a saved card, the same for the same seed."""
     plain = f"{sandbox.options.seed}\x1f{payment.transaction_id}\x1f{name}"
     return hashlib.sha256(plain.encode()).hexdigest()[:PAGE_KEY_LENGTH]
 
@@ -261,14 +261,14 @@ def _opaque(sandbox: Sandbox, payment: Payment, *, name: str) -> str:
 def _waiting(
     sandbox: Sandbox, payment: Payment, *, stage: Literal["challenge", "issuer", "hosted"]
 ) -> Payment:
-    """Pending until the shopper has done what the stage says, on a page of its own."""
+    """Make the payment pending until the shopper completes the stage on a page of its own."""
     payment = replace(payment, page_key=_opaque(sandbox, payment, name="page"))
     payment = _noted(payment, stage=stage, info=sandbox.terms.results["waiting"])
     return _moved(sandbox, payment, state=GatewayState.PENDING)
 
 
 def _by_risk(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
-    """Refuse, keep for review, or let it take effect, by the risk score."""
+    """Decline the payment, put it in review or let it take effect, by its risk score."""
     risk, score = sandbox.terms.risk, payment.detail.risk_score
     action = REJECT if score >= risk.reject_from else REVIEW
     action = action if score >= risk.review_from else ACCEPT
@@ -282,12 +282,12 @@ def _by_risk(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
 
 
 def _failed(sandbox: Sandbox, payment: Payment, *, info: str) -> Payment:
-    """The attempt is over and has no effect; its order may be tried again."""
+    """End the attempt without effect; its order may be tried again."""
     return _moved(sandbox, _noted(payment, stage="", info=info), state=GatewayState.FAILED)
 
 
 def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
-    """The money is reserved, or taken at once where nobody captures it later."""
+    """Reserve the money, or capture it at once where no capture is to follow."""
     is_apm, book, detail = payment.detail.method == "apm", sandbox.book, payment.detail
     operations = [APM if is_apm else CARD]
     state, amount = GatewayState.AUTHORISED, payment.authorised
@@ -303,7 +303,7 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
         for operation in operations
     )
     if detail.wants_token and not detail.token_id:
-        # What pays again is kept: never the number.
+        # A token is stored to pay with again, never the card number.
         token_id = _opaque(sandbox, payment, name="token")
         kept = (token_id, payment.account_id, detail.card, detail.expires, detail.risk_score)
         book.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", kept)
@@ -323,7 +323,7 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
 
 
 def after_review(sandbox: Sandbox, call: Call, payment: Payment) -> None:
-    """What the review_flag of a payment in review leads to."""
+    """Apply the review_flag to a payment in review."""
     flags = sandbox.terms.review
     if payment.review_flag == flags.accept:
         decided = _in_effect(sandbox, call, payment)
@@ -349,7 +349,7 @@ RETURNED = (
     *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),
     *("order_status", "result_info", "encryption_data"),
 )
-"""What the shopper's browser carries back to the merchant."""
+"""Fields that the shopper's browser returns to the merchant."""
 _AS_STORED = (
     *("contract_name", "recurring_id", "recurring_deduction_period", "recurring_deduction_time"),
     *("note", "token_id"),
@@ -361,14 +361,14 @@ _NOTIFIED = (
 
 
 def _status_of(payment: Payment) -> str:
-    """The order_status of a payment as its own reply tells it."""
+    """The order_status of a payment in its own reply."""
     if payment.state in {GatewayState.PENDING, GatewayState.IN_REVIEW}:
         return STATUS_PENDING
     return STATUS_FAILED if payment.state is GatewayState.FAILED else STATUS_DONE
 
 
 def _result_of(sandbox: Sandbox, payment: Payment, **echo: str) -> dict[str, Any]:
-    """All elements of a payment's result, in the document's order, signed; `echo` replaces some."""
+    """All elements of a payment's result in the document's order, signed; `echo` replaces some."""
     detail, action = payment.detail, payment.detail.risk_action
     content: dict[str, Any] = {
         "merchant_id": payment.merchant_id,
@@ -403,14 +403,14 @@ def _signed(sandbox: Sandbox, content: dict[str, Any]) -> dict[str, Any]:
 def _payment_reply(
     payment: Payment, content: Mapping[str, Any], form: Literal["xml", "checkout"] = "xml"
 ) -> OperationReply:
-    """The reply to a payment, with what its client is told by it."""
+    """The reply to a payment, with the row reply to log."""
     status, info = _status_of(payment), payment.detail.info
     row_reply = RowReply(payment.transaction_id, payment.order_no, status, info)
     return OperationReply(content, form=form, row_replies=(row_reply,), outcome=status)
 
 
 def _way_back(sandbox: Sandbox, payment: Payment, *, url: str) -> str:
-    """The merchant's address with the result behind it, "" when there is none to go to."""
+    """The merchant's address with the result as its query, "" when there is no usable address."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         return ""
@@ -421,7 +421,7 @@ def _way_back(sandbox: Sandbox, payment: Payment, *, url: str) -> str:
 
 
 def _notify_payment(sandbox: Sandbox, payment: Payment, *, at: int, reviewed: bool = False) -> None:
-    """Tell what a payment has come to; `reviewed` tells of the review that decided it."""
+    """Schedule the notification of a payment's result, or of the review that decided it."""
     result, detail = _result_of(sandbox, payment), payment.detail
     fields = {name: str(result[name]) for name in _NOTIFIED}
     operation, type_ = "checkout" if detail.method == "hosted" else "authorise", PAYMENT
@@ -433,7 +433,7 @@ def _notify_payment(sandbox: Sandbox, payment: Payment, *, at: int, reviewed: bo
 
 
 def _unfit_card(sandbox: Sandbox, call: Call) -> str:
-    """A saved card stands in for the fields of one."""
+    """Reason to refuse a card payment, else ""; a saved card replaces the card fields."""
     if _card_of(sandbox, call) == "unknown_token":
         return wrong("token_id")
     saved = () if call.text("card") else CARD_FIELDS
@@ -442,7 +442,7 @@ def _unfit_card(sandbox: Sandbox, call: Call) -> str:
 
 
 def _refuse_card(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
-    """The XML reply to a card payment that was refused before it became one."""
+    """The XML reply to a card payment that was refused before it was created."""
     info, card = sandbox.terms.refusal(reason), _masked(call.text("card"))
     refused = Payment(
         transaction_id="",
@@ -463,7 +463,7 @@ def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
     card = _card_of(sandbox, call)
     payment = _payment(call, number=sandbox.book.next_number("payments"))
     if isinstance(card, Card):
-        # Data of an authentication that was made elsewhere.
+        # Data of an external authentication.
         mpi_info = call.table("additional_information").get("mpi_info")
         payer = _threeds_result(card, open3d=call.text("open3d"), mpi_info=mpi_info)
         token = "" if call.text("card") else call.text("token_id")
@@ -508,15 +508,15 @@ AUTHORISE = SandboxOperation(
 
 OWN = "gbc_id"
 NEVER_SHOWN = frozenset({*CARD_FIELDS, OWN})
-"""Fields that no hosted payment has; a page would show them."""
+"""Fields that no hosted payment has, because a page would show them."""
 INPUTS: Mapping[str, Any] = tomllib.loads(
     files("recon.sandbox").joinpath("hosted.toml").read_text("utf-8")
 )
-"""The hidden inputs of the checkout page: the gateway's own, the request's, their other names."""
+"""Hidden inputs of the checkout page: the gateway's own, the request's, and their aliases."""
 
 
 def _answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The page of hidden inputs, every one by name, each once."""
+    """Reply with the checkout page, each hidden input once by name."""
     payment = _payment(call, number=sandbox.book.next_number("payments"), method="hosted")
     payment = _waiting(sandbox, payment, stage="hosted")
     given = {name: value for name, value in call.fields.items() if name not in NEVER_SHOWN}
@@ -536,7 +536,7 @@ def _answer_checkout(sandbox: Sandbox, call: Call) -> OperationReply:
 
 
 def _to_card_form(sandbox: Sandbox, call: Call) -> OperationReply | None:
-    """Where the form leads that the page posts back; None where it is no such form."""
+    """The redirect to the card form for the form that the page posts back, None for any other."""
     if not call.text(OWN):
         return None
     if _behind(sandbox, call.text(OWN)) is None:
@@ -546,7 +546,7 @@ def _to_card_form(sandbox: Sandbox, call: Call) -> OperationReply | None:
 
 CHECKOUT = SandboxOperation(
     _answer_checkout,
-    # return_url is signed as empty where it is not given: table 2.1 lists it for other methods.
+    # A missing return_url is signed as empty: table 2.1 lists it for other methods only.
     unfit=lambda sandbox, call: _order_refusal(
         sandbox, call, required=[n for n in signed_fields("checkout") if n != "return_url"]
     ),
@@ -559,13 +559,13 @@ def _see_other(address: str) -> OperationReply:
 
 
 VISIT = "pay"
-"""What a visit that changes something is called in the log of requests."""
+"""Operation under which a state-changing page visit is logged."""
 GIVE_UP = "cancel"
 WRONG_CODE = "The code is wrong. Tries left: {left}."
 
 
 def page_shown(sandbox: Sandbox, page_key: str, *, problem: str = "") -> OperationReply:
-    """The page as it stands: what the shopper has to do, or what the payment has become."""
+    """The page in its current state: the shopper's next step, or the payment's result."""
     payment = _behind(sandbox, page_key)
     if payment is None:
         return OperationReply({"payment": None, "detail": None}, "pay", HTTP_NOT_FOUND)
@@ -583,7 +583,7 @@ def page_shown(sandbox: Sandbox, page_key: str, *, problem: str = "") -> Operati
 def page_submitted(
     sandbox: Sandbox, page_key: str, *, fields: Fields, client_ip: str
 ) -> OperationReply:
-    """What becomes of a form that was sent; sent twice it changes nothing the second time."""
+    """Process a submitted form; submitting it twice changes nothing the second time."""
     with sandbox.book.transaction():
         payment = _behind(sandbox, page_key)
         if payment is None or not payment.detail.stage:
@@ -608,7 +608,7 @@ def _behind(sandbox: Sandbox, page_key: str) -> Payment | None:
 
 
 def _visited(sandbox: Sandbox, call: Call, payment: Payment) -> tuple[Payment, str]:
-    """What the payment has become, and what the shopper has to do better."""
+    """The payment after the submitted form, and the problem to show the shopper."""
     results, threeds, detail = sandbox.terms.results, sandbox.terms.threeds, payment.detail
     if call.text("action") == GIVE_UP:
         return _failed(sandbox, payment, info=results["cancelled"]), ""
@@ -640,23 +640,23 @@ INACTIVE = "Inactived"
 NAME_LENGTH_MAX = 200
 INTERVAL_COUNT_MAX = 365
 CHARGES_MAX = 10_000
-"""Of one subscription in its whole life."""
+"""Most charges of one subscription in its whole life."""
 DIGITS_MAX = 9
 FOREVER = 2**53
-"""The end, in seconds, of a subscription that names none."""
+"""End, in seconds, of a subscription that names none."""
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "year": 12}
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A recurring contract of a shopper."""
+    """A shopper's recurring contract."""
 
     recurring_id: str
     merchant_id: str
     account_id: str
     order_no: str
-    """Of the payment that made it."""
+    """Order of the payment that created it."""
     transaction_id: str
     contract_name: str
     currency: str
@@ -664,25 +664,25 @@ class Subscription:
     interval: str
     interval_count: int
     charges_max: int
-    """Contracts it may have in all."""
+    """Most contracts it may have."""
     starts_at: int
     ends_at: int
-    """No contract is charged later."""
+    """No contract is charged later than this."""
     contracts: int = 0
-    """Contracts that there were, the one that runs included."""
+    """Number of contracts so far, including the current one."""
     due_at: int | None = None
-    """When the contract that runs ends and is charged; None: none runs."""
+    """When the current contract ends and is charged; None without one."""
     state: str = ACTIVE
 
     def renewed(self) -> "Subscription":
-        """With its next contract, unless it is over before the end of that."""
+        """The subscription with its next contract, unless it ends before that contract does."""
         number = self.contracts + 1
         due_at = self.end_of(number)
         is_over = self.state != ACTIVE or number > self.charges_max or due_at > self.ends_at
         return replace(self, contracts=number, due_at=None if is_over else due_at)
 
     def end_of(self, number: int) -> int:
-        """When the contract of a number, counted from 1, ends; a day is never beyond its month."""
+        """End of a contract, counted from 1; the day is capped at the end of its month."""
         count, interval = number * self.interval_count, self.interval
         if interval in _DAYS:
             return self.starts_at + count * _DAYS[interval] * DAY_SECONDS
@@ -697,9 +697,9 @@ COLUMNS = columns_of(Subscription)
 
 
 def _asked_for(payment: Payment, *, now: int) -> Subscription | None:
-    """The subscription that a payment asks for, not yet named; None when it is malformed.
+    """The subscription that a payment requests, without its id; None when it is malformed.
 
-    Amounts that are not given are the payment's, an interval that is not given is a month.
+    The amount defaults to the payment's, the interval to a month.
     """
     given = payment.detail.subscription
     text = {name: str(value).strip() for name, value in given.items() if value is not None}
@@ -731,13 +731,13 @@ def _asked_for(payment: Payment, *, now: int) -> Subscription | None:
 
 
 def _count(text: str, *, most: int) -> int:
-    """A whole number from 1, 0 when it is none or too large."""
+    """A whole number from 1 to `most`, else 0."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
     return number if number <= most else 0
 
 
 def _instant(text: str, *, otherwise: int) -> int:
-    """A date or an instant in ISO 8601, UTC where it says nothing; 0 when it is neither."""
+    """Parse an ISO 8601 date or instant, UTC by default; 0 when malformed."""
     if not text:
         return otherwise
     try:
@@ -748,7 +748,7 @@ def _instant(text: str, *, otherwise: int) -> int:
 
 
 def _answer_end(sandbox: Sandbox, call: Call, refused: str = "") -> OperationReply:
-    """The subscription becomes Inactived; a second time, or under another name, is refused."""
+    """End a subscription (state Inactived); refuse a second time, or another contract name."""
     book, ids = sandbox.book, ("", "")
     message = sandbox.terms.refusal(refused) if refused else ""
     if not refused:
@@ -789,7 +789,7 @@ CANCEL_SUBSCRIPTION = SandboxOperation(_answer_end, refuse=_answer_end)
 
 
 def charge_what_is_due(sandbox: Sandbox) -> None:
-    """Charge every contract whose end has come, in the order of time."""
+    """Charge every contract whose end has come, in chronological order."""
     first_due = (
         f"SELECT {COLUMNS} FROM subscription WHERE due_at <= ?"  # noqa: S608 - our own names
         " ORDER BY due_at, recurring_id LIMIT 1"
@@ -801,9 +801,9 @@ def charge_what_is_due(sandbox: Sandbox) -> None:
 
 
 def _charge(sandbox: Sandbox, subscription: Subscription, *, due_at: int) -> None:
-    """One payment, authorised and captured by the gateway itself; the next contract follows."""
+    """Authorise and capture one payment by the gateway itself, and start the next contract."""
     book, amount = sandbox.book, subscription.amount
-    # Told where its first payment told of itself.
+    # Notified at the address of its first payment.
     first = book.payment(subscription.transaction_id)
     payment = paid_at_once(
         book.next_number("payments"),

@@ -1,15 +1,15 @@
-"""Payouts: money leaves the balance of an account, less or plus a flat fee.
+"""Payouts: money leaves the balance of an account, minus or plus a flat fee.
 
-The balance of each currency opens with the amount of sandbox.toml; what was paid out is counted. A
-payout may be paid from another currency: as much of it as source_amount says, else at a fixed rate.
-The fee is of the source currency on top, or of the payment currency where the payee bears it.
-A payout that the balance does not cover is a record with status FAILED and has no effect. A
-request_id that comes again is paid again: what the real gateway does is not known. Only under the
-profile `extended` is it refused.
+The balance of each currency starts at the amount in sandbox.toml; paid-out amounts are summed
+against it. A payout may be funded from another currency: by source_amount where it is given, else
+at a fixed rate. The fee is added in the source currency, or deducted in the payment currency where
+the payee bears it. A payout that the balance does not cover is recorded with status FAILED and has
+no effect. A repeated request_id is paid again, since it is not known what the real gateway does;
+only the profile `extended` refuses it.
 
-What a request must say before it is a payout has the forms of the API document (2.9): a UUID, days
-as YYYY-MM-DD, two-letter countries, amounts with two decimals. Somebody has to be paid: a
-beneficiary or its id. The first parameter that is wrong is told by its place.
+Requests are validated against the forms of the API document (2.9): a UUID, dates as YYYY-MM-DD,
+two-letter countries, amounts with two decimals. There has to be a payee: a beneficiary or its id. A
+refusal names the path of the first invalid parameter.
 """
 
 import re
@@ -34,7 +34,7 @@ ECHOED = (
     *("reference", "request_id", "source_amount", "source_currency", "swift_charge_option"),
     *("fund_source", "encryption_data"),
 )
-"""Fields of the request that the record repeats: all but notify_url."""
+"""Request fields that the record repeats: all but notify_url."""
 NOTIFIED = (
     *("merchant_id", "account_id", "request_id", "transaction_id", "short_reference_id"),
     *("payment_currency", "payment_amount", "status", "failure_type", "failure_reason"),
@@ -90,7 +90,7 @@ def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
     failure_type, _, failure_reason = failure.partition(":")
     status = FAILED if failure else COMPLETED
     moment = datetime.fromtimestamp(call.now, UTC).strftime("%Y-%m-%dT%H:%M:%S%z")
-    # As numbers, as the document shows those of the record.
+    # Numbers, because the document shows these amounts as numbers in the record.
     content = _echo(call) | {
         "amount_beneficiary_receives": Money.of_minor_units(received, currency=currency).amount,
         "amount_payer_pays": Money.of_minor_units(paid, currency=source).amount,
@@ -139,7 +139,7 @@ def _source_currency(call: Call) -> str:
 
 
 def _leaves(sandbox: Sandbox, call: Call) -> int:
-    """What leaves the balance but for a fee, minor units of the source currency."""
+    """Amount that leaves the balance before any fee, in minor units of the source currency."""
     source, currency, amount = _source_currency(call), call.text("payment_currency"), _amount(call)
     if source == currency:
         return amount
@@ -174,7 +174,7 @@ def _malformed(call: Call) -> Iterator[str]:
     if not is_currency(source):
         yield "source_currency"
     if call.fields.get("source_amount") not in (None, ""):
-        # In the payment's own currency it may only say again what the payment says.
+        # In the payment's own currency it can only repeat the payment amount.
         leaves = call.amount("source_amount", currency=source)
         if not leaves or (source == currency and leaves != _amount(call)):
             yield "source_amount"
@@ -189,7 +189,7 @@ def _malformed(call: Call) -> Iterator[str]:
 
 
 def _in_person(person: Mapping[str, Any], *, path: str, depth: int = 1) -> Iterator[str]:
-    """Days and countries anywhere in a beneficiary or payer; empty ones are not given."""
+    """Yield the paths of malformed dates and countries in a beneficiary or payer."""
     for name, value in person.items():
         at = f"{path}.{name}"
         if isinstance(value, Mapping):

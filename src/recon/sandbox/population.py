@@ -1,7 +1,7 @@
-"""The seeded population: same seed, same bytes, on any machine and port.
+"""The seeded population: the same seed gives the same bytes on any machine and port.
 
-Only integers are drawn from one generator in one order, so that no float and no clock of the
-machine can change a byte.
+Only integers are drawn, from one generator and in a fixed order, so that neither floats nor the
+machine's clock can change a byte.
 """
 
 import random
@@ -19,11 +19,11 @@ SECOND_ACCOUNT = "second_account"
 SECOND_ACCOUNT_STATES = (GatewayState.AUTHORISED, GatewayState.PAID, GatewayState.EXPIRED)
 REFUND_REASONS = ("returned goods", "price correction", "late delivery", "cancelled by shopper")
 DELAY_SECONDS_MIN = 60
-"""Between an authorisation and its capture, cancel or refund."""
+"""Least time between an authorisation and its capture, cancel or refund."""
 
 
 def paid_at_once(number: int, *, amount: int, at: int, **ids: str) -> Payment:
-    """A payment that is captured as it is authorised; `ids` are its other fields."""
+    """A payment captured when it is authorised; `ids` are its other fields."""
     named: dict[str, Any] = {"transaction_id": transaction_id_of(at, number=number), **ids}
     named["reference_no"] = f"R{number:09d}"
     money: dict[str, Any] = {
@@ -38,7 +38,7 @@ def paid_at_once(number: int, *, amount: int, at: int, **ids: str) -> Payment:
 def populate(
     options: SandboxOptions, *, terms: SandboxTerms, now: int
 ) -> tuple[list[Payment], list[Effect]]:
-    """Payments, and their effects in the order in which they happened."""
+    """Generate the payments, and their effects in chronological order."""
     rng, made_of = random.Random(options.seed), terms.population
     kinds = list(_kinds(options.orders, terms=made_of))
     rng.shuffle(kinds)
@@ -47,7 +47,7 @@ def populate(
         second = kind == SECOND_ACCOUNT
         of_second = SECOND_ACCOUNT_STATES[number % len(SECOND_ACCOUNT_STATES)]
         state = of_second if second else GatewayState(kind)
-        # From the authorisation to the start of the clock.
+        # Range of the time from the authorisation to the start of the clock.
         ages = (3 * HOUR_SECONDS, made_of.days * DAY_SECONDS)
         if state in _YOUNG:
             ages = (HOUR_SECONDS, made_of.authorised_hours * HOUR_SECONDS)
@@ -71,12 +71,12 @@ def populate(
 
 
 def transaction_id_of(created_at: int, *, number: int) -> str:
-    """A transaction id: 14 digits of time and a number that never repeats."""
+    """A transaction id: 14 digits of time and a unique number."""
     return f"{fourteen_digits(created_at)}{number:05d}"
 
 
 def _kinds(orders: int, *, terms: PopulationTerms) -> Iterator[str]:
-    """One word per order: a state, or the second account; whatever is left is paid."""
+    """Yield one kind per order: a state, or the second account; the remainder is paid."""
     left = orders
     for kind, share in sorted(terms.per_mille.items()):
         rounded_up = kind == GatewayState.AUTHORISED  # "a quarter" is never less than a quarter
@@ -101,7 +101,7 @@ _NEVER_CAPTURED = frozenset({GatewayState.AUTHORISED, GatewayState.EXPIRED, Gate
 
 
 def _lived(payment: Payment, *, rng: random.Random, now: int) -> tuple[Payment, list[Effect]]:
-    """A payment as it came to its state, and what has happened to it."""
+    """The payment in its final state, and the effects that led to it."""
     state, first, amount = payment.state, payment.created_at, payment.authorised
     effects: list[Effect] = []
 
@@ -119,7 +119,7 @@ def _lived(payment: Payment, *, rng: random.Random, now: int) -> tuple[Payment, 
         if state is GatewayState.CANCELLED:
             happened("cancel", amount=amount, at=between(first, now))
         if state is GatewayState.EXPIRED:
-            # Authorised long ago; that it is expired follows from the clock.
+            # Authorised long ago: the clock makes it expired.
             payment = replace(payment, state=GatewayState.AUTHORISED)
         return payment, effects
     captured_at = between(first, min(now - HOUR_SECONDS, first + DAY_SECONDS))

@@ -1,10 +1,10 @@
-"""Operations that move nothing: `retrievalTrans`, and of the profile extended the refund search.
+"""Read-only operations: `retrievalTrans`, and in the profile `extended` the refund search.
 
-The order query shows of each key what the gateway knows; of a payment's risk the provider, its
-checks, and 3-D Secure. The API document names `retrievalRefund` and no more; its fields
-are those of public documentation of the same interface (A-08). In the refund search a key without a
-refund has no row; `refund_references` and `merchant_refunds` find the merchant's own reference as
-well as the gateway's, since which of them means which is not shown.
+The order query returns what the gateway knows of each key, and of a payment's risk the provider,
+its checks and 3-D Secure. The API document names `retrievalRefund` without describing it; its
+fields follow public documentation of the same interface (A-08). In the refund search a key without
+a refund has no row. Both `refund_references` and `merchant_refunds` find the merchant's own
+reference as well as the gateway's, since it is not documented which of them means which.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 
 KEYS_MAX = 100
 JOINED_LENGTH_MAX = 1_000
-"""Characters of `orders` or `trades` under the extended profile."""
+"""Most characters of `orders` or `trades` in the profile `extended`."""
 
 ROWS_KEY = "orders_list"
 SITE = "sandbox.example"
@@ -37,7 +37,7 @@ ROW = (
     *("amount", "currency", "order_no", "payment_status", "reference_no"),
     *("transaction_date", "transaction_id", "website", "query_result"),
 )
-"""The names of a row of a key that is not known."""
+"""Fields of the row of an unknown key."""
 STATUS_OF = {
     "parameters": "3",
     "group_size": "4",
@@ -46,11 +46,11 @@ STATUS_OF = {
     "signature": "6",
     "caller": "7",
 }
-"""return_status of each refusal of the whole query."""
+"""return_status of each reason to refuse the whole query."""
 
 _COLUMNS = {"orders": "order_no", "trades": "transaction_id"}
 NO_RISK: Mapping[str, Any] = {"antifraud_provider": "", "fraud_check_result": [], "is3ds": ""}
-"""Of a payment that nobody checked."""
+"""Risk fields of a payment that was not checked."""
 YES, NO = "1", "0"
 
 
@@ -62,13 +62,13 @@ def _refuse(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
 
 
 def _named(call: Call, lists: Iterable[str]) -> dict[str, list[str]]:
-    """Which of these lists a request has, and the keys of each, a comma between them."""
+    """Keys by the name of each of these lists that the request has; commas separate keys."""
     given = {name: call.text(name) for name in lists if call.text(name)}
     return {name: [key.strip() for key in text.split(",")] for name, text in given.items()}
 
 
 def _unfit(sandbox: Sandbox, call: Call, lists: Iterable[str]) -> str:
-    """Why the keys cannot be asked about, else "": exactly one list of up to 100 names them."""
+    """Reason to refuse the keys, else "": exactly one list of up to 100 keys is allowed."""
     given = _named(call, lists)
     if len(given) != 1:
         return wrong(" or ".join(given or lists))
@@ -81,10 +81,10 @@ def _unfit(sandbox: Sandbox, call: Call, lists: Iterable[str]) -> str:
 
 
 def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The state of up to 100 orders; a key that is not known gets a row that says so.
+    """Reply with the state of up to 100 orders, and a row of its own for each unknown key.
 
-    What is known of risk stands beside the rows, as the document shows it, and only when the reply
-    is about one payment: a row has the document's nine fields and no more.
+    Risk data is added next to the rows, as the document shows it, and only when the reply is about
+    one payment: a row has exactly the document's nine fields.
     """
     ((name, keys),) = _named(call, _COLUMNS).items()
     column = _COLUMNS[name]
@@ -129,12 +129,12 @@ QUERY = SandboxOperation(
 
 
 def state_of(sandbox: Sandbox, payment: Payment, *, now: int) -> GatewayState:
-    """The state of a payment at an instant; that an authorisation lapsed follows from the clock."""
+    """State of a payment at an instant; the clock decides whether an authorisation has expired."""
     return GatewayState.EXPIRED if is_expired(sandbox, payment, now=now) else payment.state
 
 
 def row_of(sandbox: Sandbox, payment: Payment, *, now: int) -> dict[str, Any]:
-    """One row of the answer."""
+    """One row of the order query's reply."""
     state = state_of(sandbox, payment, now=now)
     return {
         "amount": payment.amount,
@@ -152,7 +152,7 @@ def row_of(sandbox: Sandbox, payment: Payment, *, now: int) -> dict[str, Any]:
 REFUNDS_KEY = "refunds_list"
 BY_ORDER = "refund_orders"
 LISTS = (BY_ORDER, "refund_references", "merchant_refunds")
-"""How refunds are named: exactly one of them, a comma between keys."""
+"""Lists that name refunds: a request has exactly one, its keys separated by commas."""
 
 _REFUND_COLUMNS = (
     "transaction_id, order_no, currency, amount, refund_reason, refund_reference,"
@@ -163,7 +163,7 @@ _REFUND_COLUMNS = (
 
 
 def _answer_search(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The refunds of up to 100 keys, as they stand on the clock."""
+    """Reply with the refunds of up to 100 keys, with their state at the virtual time."""
     ((name, named),) = _named(call, LISTS).items()
     keys = list(dict.fromkeys(named))
     if name == BY_ORDER:
@@ -188,7 +188,7 @@ def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]
 
 
 def _refund_row(sandbox: Sandbox, call: Call, refund: Sequence[Any]) -> dict[str, Any]:
-    """One refund, empty when it is another account's."""
+    """One row of the refund search, empty when the refund is another account's."""
     transaction_id, order_no, currency, amount, reason, own, reference, at, failed = refund
     payment = sandbox.book.payment(transaction_id)
     if payment is None or payment.account_id != call.text("account_id"):

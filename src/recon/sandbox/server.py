@@ -1,9 +1,9 @@
-"""The sandbox served: the operations under `/v1`, the truth under `/_sandbox`, on a socket.
+"""The sandbox's HTTP server: operations under `/v1`, control routes under `/_sandbox`.
 
-Blocking for the command line, in a thread for the demo and tests. A reply leaves whole, or as a
-fault of the connection that the client really sees. A reset is a TCP RST and a FIN a closed
-connection without a byte, so both need the transport under the HTTP server: each request's scope
-has uvicorn's own cycle of request and response, which knows it.
+It blocks for the command line and runs in a thread for the demo and tests. A reply is sent whole,
+or with a fault of the connection that the client really observes. A reset is a TCP RST and an empty
+reply a FIN without a byte; both need the transport below the HTTP server, so each request's scope
+holds uvicorn's request-response cycle, which knows it.
 """
 
 import asyncio
@@ -58,13 +58,13 @@ HTTP_TOO_LARGE = 413
 
 class _App(Starlette):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # uvicorn passes a method of the cycle; what runs without it plays no fault of the wire.
+        # uvicorn passes a bound method of the cycle; other servers cannot apply wire faults.
         scope["cycle"] = getattr(send, "__self__", None)
         await super().__call__(scope, receive, send)
 
 
 def create_app(options: SandboxOptions) -> Starlette:
-    """The application over its state, populated when the state is new.
+    """Create the application on its state, populating a new state.
 
     Raises:
         ConfigurationError: state, fault plan or sandbox.toml cannot be used.
@@ -90,7 +90,7 @@ def create_app(options: SandboxOptions) -> Starlette:
 
 
 def open_sandbox(options: SandboxOptions) -> Sandbox:
-    """The sandbox on its state: what is there is kept, what is not is made from the seed."""
+    """Open the sandbox on its state; a new state is populated from the seed."""
     if not 0 <= options.orders <= ORDERS_MAX:
         msg = f"a population has 0 to {ORDERS_MAX} orders, not {options.orders}"
         raise ConfigurationError(msg)
@@ -110,7 +110,7 @@ def open_sandbox(options: SandboxOptions) -> Sandbox:
     as_populated = replace(options, seed=int(book.note("seed")), orders=int(book.note("orders")))
     moved, runs = int(book.note("clock_moved") or 0), options.real_clock
     if runs:
-        # One that ran by itself is never earlier than the last request.
+        # A clock that runs with real time is never earlier than the last request.
         last = book.select("SELECT coalesce(max(received_at), 0) FROM request")[0][0]
         moved = max(moved, last - VirtualClock().now())
     clock = VirtualClock(moved=moved, real=real_seconds if runs else None)
@@ -118,7 +118,7 @@ def open_sandbox(options: SandboxOptions) -> Sandbox:
 
 
 def fill(book: Book, *, options: SandboxOptions, terms: SandboxTerms) -> None:
-    """Write the population and what must be known of it into an empty book."""
+    """Write the population and its parameters into an empty database."""
     payments, effects = populate(options, terms=terms, now=VirtualClock().now())
     book.write_payments(payments)
     book.append_effects(effects)
@@ -134,7 +134,7 @@ def fill(book: Book, *, options: SandboxOptions, terms: SandboxTerms) -> None:
 
 
 def repopulate(sandbox: Sandbox) -> None:
-    """Forget all that happened and begin again from the seed, with the plan of the start."""
+    """Reset to the seeded population, with the fault plan of the start."""
     with sandbox.book.transaction():
         sandbox.book.clear()
         fill(sandbox.book, options=sandbox.options, terms=sandbox.terms)
@@ -143,7 +143,7 @@ def repopulate(sandbox: Sandbox) -> None:
 
 
 def _install_plan(book: Book, *, options: SandboxOptions) -> None:
-    """Install the plan of the options, unless the state was already started with this very plan."""
+    """Install the plan of the options, unless this state was already started with the same plan."""
     path = options.fault_plan
     if path is None:
         return
@@ -162,7 +162,7 @@ def _endpoint(
         if body is None:
             content = {"code": "I0001", "source": "request", "message": "the body is too large"}
             return response_of(OperationReply(content, http_status=HTTP_TOO_LARGE))
-        # The address on the connection itself: a header could say anything.
+        # The address of the connection itself: a header could be forged.
         host, port = request.scope["server"]
         played = exchange(
             sandbox,
@@ -177,7 +177,7 @@ def _endpoint(
 
 
 def _pay_page(sandbox: Sandbox, *, bodies: Bodies) -> Callable[[Request], Awaitable[Response]]:
-    """The one page, which shows what is left to do."""
+    """Endpoint of the payment page, which shows the step that is left."""
 
     async def answer(request: Request) -> Response:
         key = request.path_params["page_key"]
@@ -195,10 +195,10 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'",
     "Referrer-Policy": "no-referrer",
 }
-"""Nothing is kept and nothing runs; any page may frame it."""
+"""Nothing is cached, no script runs, and any page may frame it."""
 MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
 BACKLOG = 256
-"""Connections that may wait to be accepted."""
+"""Most connections that may wait to be accepted."""
 LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER on with 0 seconds: closing sends RST."""
 
@@ -208,9 +208,9 @@ HTML_PAGE = b"<!DOCTYPE html><html><body><h1>Service temporarily unavailable</h1
 
 
 class Outage:
-    """A gateway that nobody can reach: for a while no connection to its port is accepted.
+    """An unreachable gateway: for a while no connection to its port is accepted.
 
-    Closes the door of one running server and opens it again; lives as long as the server.
+    Closes the listening sockets of one running server and reopens them; lives as long as it.
     """
 
     def __init__(self, server: uvicorn.Server) -> None:
@@ -218,11 +218,11 @@ class Outage:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, seconds: float) -> None:
-        """From now on refuse every connection for so many real seconds; one outage at a time."""
+        """Refuse every connection for this many real seconds; one outage at a time."""
         if self._task is not None and not self._task.done():
             return
         places = [door.getsockname() for server in self.server.servers for door in server.sockets]
-        # Closed before the reply leaves: whoever reads it finds the door shut.
+        # Closed before the reply is sent: a client that has read it can no longer connect.
         for server in self.server.servers:
             server.close()
         self._task = asyncio.get_running_loop().create_task(self._reopen(places, after=seconds))
@@ -241,7 +241,7 @@ class Outage:
             self.server.servers.append(opened)
 
     def _protocol(self) -> asyncio.Protocol:
-        """A connection as uvicorn makes them."""
+        """A connection as uvicorn creates them."""
         server, protocol_class = self.server, cast("Any", self.server.config.http_protocol_class)
         state = server.lifespan.state
         made: asyncio.Protocol = protocol_class(
@@ -251,7 +251,7 @@ class Outage:
 
 
 def delivered(played: Exchange) -> Response:
-    """The response of an exchange, with the fault of its wire."""
+    """The HTTP response of an exchange, with its wire fault applied."""
     rule, reply = played.wire_fault, played.reply
     if rule is None:
         return response_of(reply)
@@ -264,7 +264,7 @@ def delivered(played: Exchange) -> Response:
         return HTMLResponse(HTML_PAGE)
     if rule.kind not in {"empty", "malformed"}:
         return FaultyResponse(response_of(reply) if reply.content else None, rule=rule)
-    # HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing.
+    # HTTP 200 with an empty body, or with a reply that lacks its last closing mark.
     body = b""
     if rule.kind == "malformed":
         body = bytes(response_of(reply).body) if reply.content else HALF_A_REPLY
@@ -273,7 +273,7 @@ def delivered(played: Exchange) -> Response:
 
 
 def response_of(reply: OperationReply) -> Response:
-    """The response of a reply as it is."""
+    """The HTTP response of a reply without faults."""
     if reply.form == "see_other":
         return RedirectResponse(reply.address, reply.http_status, PAGE_HEADERS)
     if reply.form == "pay":
@@ -285,26 +285,26 @@ def response_of(reply: OperationReply) -> Response:
 
 
 class FaultyResponse(Response):
-    """A response that its connection does not survive, or that comes late."""
+    """A response that breaks its connection or is sent late."""
 
     def __init__(self, whole: Response | None, *, rule: FaultRule) -> None:
-        """`whole` is the reply that the fault spoils, None when nothing was answered."""
+        """`whole` is the reply that the fault spoils, None when there is none."""
         super().__init__()
         self.whole = whole
         self.rule = rule
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Play the fault on the connection of this request."""
+        """Apply the fault to the connection of this request."""
         kind = self.rule.kind
         cycle: RequestResponseCycle | None = scope["cycle"]
         if kind in {"silence", "delay"}:
-            with suppress(TimeoutError):  # until the client has gone
+            with suppress(TimeoutError):  # or until the client disconnects
                 await asyncio.wait_for(_disconnected(receive), self.rule.lasting)
         if kind == "drip" and self.whole is not None:
             await self._drip(self.whole, send=send)
             return
         if kind == "clock_skew" and cycle is not None:
-            # The Date of this one reply is that of a gateway whose clock is wrong.
+            # The Date header of this reply alone is that of a wrong clock.
             date = formatdate(real_seconds() + self.rule.lasting, usegmt=True).encode()
             others = [header for header in cycle.default_headers if header[0] != b"date"]
             cycle.default_headers = [*others, (b"date", date)]
@@ -320,7 +320,7 @@ class FaultyResponse(Response):
         await _disconnected(receive)
 
     async def _drip(self, whole: Response, *, send: Send) -> None:
-        """The whole reply, a few bytes at a time: no pause is long, all together are."""
+        """Send the whole reply a few bytes at a time: each pause is short, the total is long."""
         body, size = bytes(whole.body), self.rule.piece_bytes
         start = {"type": "http.response.start", "status": whole.status_code}
         await send(start | {"headers": whole.raw_headers})
@@ -360,50 +360,50 @@ async def _disconnected(receive: Receive) -> None:
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 10
 DRAIN_SECONDS = 1
-"""How long requests still open may go on when the sandbox ends."""
+"""How long open requests may continue when the sandbox stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
-    """A sandbox that accepts connections."""
+    """A sandbox that is accepting connections."""
 
     base_url: str
     port: int
 
 
 class _Server(OrderlyServer):
-    """It says when it accepts connections, and can be forced to end."""
+    """A server that reports when it accepts connections, and can be forced to stop."""
 
     def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept, then say so."""
+        """Start accepting connections, then call `ready`."""
         await super().startup(sockets=sockets)
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End every connection, also one that a fault keeps open: nobody waits out a silence."""
+        """Close every connection, including those that a fault keeps open."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
             transport: asyncio.Transport = connection.transport
             transport.abort()
-        await asyncio.sleep(0)  # the loop tells the connections
+        await asyncio.sleep(0)  # let the loop notify the connections
         if not self.force_exit:
             await super().shutdown(sockets)
 
 
 def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; says on `out` where, once it accepts connections.
+    """Serve until SIGINT or SIGTERM; once it accepts connections, print its address on `out`.
 
     Raises:
         ConfigurationError: the port, state or fault plan cannot be used.
     """
 
     def ready(base_url: str) -> None:
-        """The base URL alone, then the environment of a client."""
+        """Print the base URL on a line of its own, then a client's environment variables."""
         client = {
             "RECON_GATEWAY_BASE_URL": base_url,
             "RECON_SIGN_KEY": options.sign_key,
@@ -419,7 +419,7 @@ def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
 
 @contextmanager
 def serving(options: SandboxOptions) -> Iterator[RunningSandbox]:
-    """A sandbox in a thread of this process, for as long as the context lasts.
+    """Run a sandbox in a thread of this process for the duration of the context.
 
     Raises:
         ConfigurationError: the port, state or fault plan cannot be used.
@@ -448,9 +448,9 @@ def serving(options: SandboxOptions) -> Iterator[RunningSandbox]:
 def _opened(
     options: SandboxOptions, *, ready: Callable[[str], None]
 ) -> Iterator[tuple[_Server, socket.socket]]:
-    """A server and its socket on loopback, with its database, which is closed at the end.
+    """A server, its socket on loopback and its database, which is closed at the end.
 
-    The protocol of the socket is named so that asyncio sets TCP_NODELAY.
+    The socket's protocol is given explicitly so that asyncio sets TCP_NODELAY.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

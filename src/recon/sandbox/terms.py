@@ -1,4 +1,4 @@
-"""The sandbox's own choices (`sandbox.toml`) as one value: codes, windows, refusals, population."""
+"""The sandbox's own choices, loaded from `sandbox.toml`: codes, windows, refusals, population."""
 
 from decimal import Decimal
 from functools import cached_property
@@ -13,10 +13,10 @@ from recon.model.errors import ConfigurationError
 from recon.model.terms import GatewayState
 
 QUERY_RESULT_OTHERWISE = "1"
-"""query_result of a state that `[query_result_of]` does not name."""
+"""query_result of states that `[query_result_of]` does not list."""
 
 OF_PARAMETER = ":"
-"""Between the short name of a refusal and the parameter that it names."""
+"""Separator between the short name of a refusal and the parameter it names."""
 
 QUERY_RESULT_UNKNOWN_KEY = "2"
 
@@ -26,7 +26,7 @@ class _Table(BaseModel):
 
 
 class _Windows(_Table):
-    """How long things stay possible, days on the virtual clock."""
+    """How long operations stay possible, in days on the virtual clock."""
 
     authorisation_days: int = Field(ge=1, le=365)
     refund_days: int = Field(ge=1, le=3660)
@@ -35,19 +35,19 @@ class _Windows(_Table):
 
 class _Fees(_Table):
     payout_flat: Decimal
-    """Major units of the currency of who bears it."""
+    """Major units of the currency of the party that bears it."""
 
 
 class _PayoutTerms(_Table):
     balance: Decimal
-    """Of each account in each currency when it opens, major units."""
+    """Opening balance of each account in each currency, in major units."""
     per_euro: dict[str, Decimal]
     """Units of a currency for one euro."""
 
 
 class _ThreeDs(_Table):
     otp: str
-    """The one-time code that is right."""
+    """The correct one-time code."""
     tries: int = Field(ge=1, le=10)
     cards: dict[str, Literal["frictionless", "challenge", "failed"]]
 
@@ -55,21 +55,21 @@ class _ThreeDs(_Table):
 class _Risk(_Table):
     provider: str
     score: int
-    """Of every card that is not listed."""
+    """Score of cards that are not listed."""
     review_from: int
     reject_from: int
     cards: dict[str, int]
 
 
 class _ReviewFlags(_Table):
-    """What a review_flag does to a payment in review; another flag leaves it there."""
+    """The review_flag values that decide a payment in review; any other leaves it in review."""
 
     accept: str
     reject: str
 
 
 class _RefusalReasons(_Table):
-    """Reasons as `<code>:<text>`, by our own short name."""
+    """Reasons as `<code>:<text>`, by short name."""
 
     request: dict[str, str]
     row: dict[str, str]
@@ -80,7 +80,7 @@ class _RefusalReasons(_Table):
 
 
 class Notifications(_Table):
-    """What is told to merchants, and how often it is repeated until it is acknowledged."""
+    """Which notifications merchants receive, and how often they are repeated until acknowledged."""
 
     url: str
     types: tuple[str, ...]
@@ -91,7 +91,7 @@ class Notifications(_Table):
 
 
 class PopulationTerms(_Table):
-    """What a seeded population is made of."""
+    """Parameters of a seeded population."""
 
     days: int = Field(ge=10, le=150)
     authorised_hours: int = Field(ge=2, le=96)
@@ -102,7 +102,7 @@ class PopulationTerms(_Table):
 
 
 class SandboxTerms(_Table):
-    """All of sandbox.toml."""
+    """The contents of sandbox.toml."""
 
     payment_status: dict[str, GatewayState]
     query_result: dict[str, str]
@@ -115,7 +115,7 @@ class SandboxTerms(_Table):
     risk: _Risk
     review: _ReviewFlags
     results: dict[str, str]
-    """`<code>:<text>` of payments that were neither made nor declined by the shopper's bank."""
+    """`<code>:<text>` of payments that neither succeeded nor were declined by their bank."""
     refusals: _RefusalReasons
     notifications: Notifications
     population: PopulationTerms
@@ -132,19 +132,19 @@ class SandboxTerms(_Table):
     def refusal(
         self, reason: str, of: Literal["request", "row", "refund", "subscription"] = "request"
     ) -> str:
-        """`<code>:<text>` of a reason; the parameter that it names stands behind it."""
+        """`<code>:<text>` of a reason, followed by the parameter it names, if any."""
         texts: dict[str, str] = getattr(self.refusals, of)
         short, _, parameter = reason.partition(OF_PARAMETER)
         return f"{texts[short]} ({parameter})" if parameter else texts[short]
 
 
 def short_name(reason: str) -> str:
-    """A reason without the parameter it names."""
+    """Strip the parameter from a reason."""
     return reason.partition(OF_PARAMETER)[0]
 
 
 def load_terms(*, config_dir: Path | None = None) -> SandboxTerms:
-    """The terms of sandbox.toml.
+    """Load the terms of sandbox.toml.
 
     Raises:
         ConfigurationError: a key is missing, unknown or malformed.

@@ -1,13 +1,13 @@
-"""Messages as the sandbox reads and writes them: bodies, fields, pages, signatures.
+"""Messages as the sandbox parses and renders them: bodies, fields, pages, signatures.
 
-Bodies are JSON, XML or a form, told apart by the first byte; their Content-Type is ignored, as the
-samples of the API document send JSON text under a form's type. Requests are foreign bytes: sizes,
-counts and nesting have limits, XML has no entities. Lengths of fields under the profile extended
+Bodies are JSON, XML or a form, recognised by their first byte; Content-Type is ignored because the
+samples of the API document send JSON text with a form's type. Requests are untrusted input: sizes,
+counts and nesting are limited, XML entities are disabled. Field lengths in the profile `extended`
 are those of the bundled profiles.toml (A-03).
 
-A signature is SHA-256, lower-case hex, over the values of a template's fields in order, without a
-delimiter and without their spaces, a missing field empty, and then the sign key. The templates are
-those of the bundled signature.toml; the sandbox computes on its own, it never shares code with the
+A signature is the lower-case hex SHA-256 of the values of a template's fields in order, without
+delimiters and spaces, a missing field as empty, followed by the sign key. The templates are those
+of the bundled signature.toml; the sandbox has its own implementation and shares no code with the
 client.
 """
 
@@ -34,17 +34,17 @@ Fields = dict[str, Any]
 
 BODY_BYTES_MAX = 2_097_152
 FIELDS_MAX = 2_000
-"""Fields of a form, elements of an XML document."""
+"""Most fields of a form, or elements of an XML document."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def parse_body(body: bytes) -> tuple[Fields | None, str]:
-    """The fields of a request and "", or None and why the body cannot be read."""
+    """Parse a request: its fields and "", or None and why the body cannot be read."""
     try:
         text = body.decode("utf-8-sig").lstrip()
         fields = _parser(text)(text)
-        json.dumps(fields, ensure_ascii=False, default=str).encode()  # lone surrogates are no text
+        json.dumps(fields, ensure_ascii=False, default=str).encode()  # lone surrogates are not text
     except (ValueError, RecursionError, etree.XMLSyntaxError) as error:
         return None, f"{type(error).__name__}: {error}"
     return (fields, "") if isinstance(fields, dict) else (None, "the body is not an object")
@@ -95,7 +95,7 @@ def _parse_xml(text: str) -> Fields:
 
 
 def _xml_value(element: Any) -> Any:
-    """Text, or an object when it has elements; a name that repeats is a list."""
+    """Text, or an object when the element has children; a repeated name becomes a list."""
     children = [child for child in element if isinstance(child.tag, str)]
     if not children:
         return element.text or ""
@@ -111,7 +111,7 @@ def _xml_value(element: Any) -> Any:
 
 
 def render_json(content: Mapping[str, Any]) -> bytes:
-    """A reply as JSON; Decimal values become numbers."""
+    """Render a reply as JSON; Decimal values become numbers."""
     return json.dumps(content, ensure_ascii=False, default=_number).encode()
 
 
@@ -123,7 +123,7 @@ def _number(value: Any) -> float | int:
 
 
 def render_xml(content: Mapping[str, Any]) -> bytes:
-    """A payment reply as XML with the root `respon`; a mapping becomes child elements."""
+    """Render a payment reply as XML with the root `respon`; a mapping becomes child elements."""
     root = etree.Element("respon")
     _fill(root, content)
     return etree.tostring(root, xml_declaration=True, encoding="UTF-8")
@@ -150,7 +150,7 @@ _PAGES.filters["grouped"] = lambda card: " ".join(re.findall(".{1,4}", card))
 
 
 def rendered(name: str, **content: Any) -> str:
-    """A page by the name of its template."""
+    """Render the page template of this name."""
     return _PAGES.get_template(f"{name}.html").render(content)
 
 
@@ -158,9 +158,9 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def wire_minor_units(text: Any, *, currency: str) -> int | None:
-    """Minor units of an amount with a point and exactly the wire's decimals, None for all else.
+    """Minor units of a wire amount with a point and exactly the wire's decimals, else None.
 
-    Two decimals, or the currency's own where these are more; JPY 1000 is `1000.00`.
+    That is two decimals, or the currency's own where it has more; JPY 1000 is `1000.00`.
     """
     if not isinstance(text, str):
         return None
@@ -173,7 +173,7 @@ def wire_minor_units(text: Any, *, currency: str) -> int | None:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text is a UUID in its usual form."""
+    """Whether a text is a UUID in canonical form."""
     try:
         return str(UUID(text)) == text.lower()
     except ValueError:
@@ -181,7 +181,7 @@ def is_uuid(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a day as YYYY-MM-DD."""
+    """Whether a text is a date as YYYY-MM-DD."""
     try:
         return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
     except ValueError:
@@ -194,19 +194,19 @@ def _lengths() -> Mapping[str, int]:
 
 
 def too_long(fields: Mapping[str, Any], *, profile: str) -> str:
-    """The first field that is longer than it may be, "" when none is; `base` knows no lengths."""
+    """The first field longer than allowed, "" when none is; `base` has no length limits."""
     bounds = _lengths() if profile == "extended" else {}
     given = (name for name in fields if name in bounds)
     return next((name for name in given if len(text_of(fields[name])) > bounds[name]), "")
 
 
 ALL_ROWS = "[]"
-"""A field of this suffix is taken from every row of the request, in order."""
+"""A field with this suffix is taken from every row of the request, in order."""
 
 
 @cache
 def signed_fields(template: str) -> tuple[str, ...]:
-    """The names a signature covers, in order, from the bundled signature.toml.
+    """Names of the fields that a signature covers, in order, from the bundled signature.toml.
 
     Raises:
         ConfigurationError: signature.toml has no such template.
@@ -225,7 +225,7 @@ def sign(
     sign_key: str,
     rows: Iterable[Mapping[str, Any]] = (),
 ) -> str:
-    """The signature of a message: 64 lower-case hexadecimal characters."""
+    """Sign a message: 64 lower-case hexadecimal characters."""
     parts: list[str] = []
     for name in signed_fields(template):
         if name.endswith(ALL_ROWS):
@@ -237,7 +237,7 @@ def sign(
 
 
 def text_of(value: Any) -> str:
-    """A field as text: ids may come as numbers, everything that is not text or number is empty."""
+    """A field as text: ids may be numbers, any value but text or an integer is empty."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     return str(value)
