@@ -1,1 +1,1 @@
-"""One sample world over the ledger of effects: what all files say, and what must be found."""
+"""A sample world derived from the ledger of effects: all files, and the expected findings."""

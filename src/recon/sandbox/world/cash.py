@@ -1,14 +1,13 @@
-"""The gateway's money on its way: what it settled and paid out, what banks and books have of it.
+"""Settlements, payouts, bank statements and ledger entries of the sandbox's gateway.
 
-First what truly happened, then what each file says of it, so that every planted discrepancy
-(`scenarios.toml`) is known. The fee is the sandbox's own choice. Earlier batches are true but for
-what is planted: one is paid out less a part that is held back, and of the first batches in some
-currencies a reserve is kept. Each bank books a payout one to three business days later. A payout
-goes to the bank of its currency; without one to the first, which exchanges it. Statements are
-written as banks write them (camt.053, MT940, CSV); MT940 has no field for charges and for what was
-ordered in another currency: what needs one of them is told by the other two only. Every payout, fee
-and reserve of a batch and every arrival is booked, each once and only where the gateway had the
-time to be booked.
+The true movements are generated first, then what each file reports of them, so that every injected
+discrepancy (`stories.toml`) is known. The fee is the sandbox's own choice. Earlier batches are true
+except for what is injected: one is paid out less a held-back amount, and the first large batches in
+some currencies have a reserve withheld. Each bank books a payout one to three business days later.
+A payout goes to the bank with its currency, else to the first one, which exchanges it. Statements
+follow real formats (camt.053, MT940, CSV); MT940 has no field for charges or for the ordered amount
+in another currency, so statements that need one have no MT940 file. Every payout, fee and reserve
+of a batch and every arrival is booked once, as soon as there was time to book it.
 """
 
 from collections import Counter
@@ -43,33 +42,33 @@ from recon.sandbox.world.night import (
 )
 
 PAYER = "Gateway Settlements Ltd"
-"""Whose name stands on what the gateway pays out."""
+"""Name of the party that pays the payouts."""
 STRANGERS = (
     ("Harbour Property Management", "Rent November, contract 77-1204"),
     ("Maria Lindqvist", "Salary, personal"),
     ("Brightside Stationery", "Invoice 20261104-7, thank you"),
     ("City Tax Office", "VAT Q3 reference 88/1204/99"),
 )
-"""Other people on the same accounts; nothing of them but the amount may be kept."""
+"""Counterparties unrelated to the merchant's payments; only their amounts may be stored."""
 LEAST_INJECTED = 1_000
-"""Minor units below which nothing is planted into a payout."""
+"""Minor units below which nothing is injected into a payout."""
 UNKNOWN_AMOUNT = 7_710
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
-"""What the first bank gives for a unit of a currency that no bank here has, in its own."""
+"""Units of the first bank's currency per unit of a currency that no bank here has."""
 DATED_RATES: Mapping[str, Mapping[str, str]] = {
     "JPY": {"2026-11-02": "0.0060", "2026-11-16": "0.0061"}
 }
-"""What the demo's rules say that a unit is worth, from that day on."""
+"""Rates in the demo's rules, by currency and the day from which they apply."""
 BELOW_THE_RATE = 73
-"""Minor units by which an exchange without a word is worse than the rate of its day."""
+"""Minor units by which an exchange without an ordered amount is below the dated rate."""
 EXCHANGED_AFTER = 2
-"""Business days until a payout arrives that the bank exchanges."""
+"""Business days until an exchanged payout arrives."""
 OTHER_RATE = "0.9"
-"""The same of every currency that only people pay in, beside the sandbox's own payments."""
+"""The rate of any other currency, which only payments by hand have."""
 
 
 class SandboxBank(NamedTuple):
-    """One account of the merchant at a bank."""
+    """One of the merchant's bank accounts."""
 
     name: str
     iban: str
@@ -81,17 +80,17 @@ BANKS = (
     SandboxBank("pounds", "GB29NWBK60161331926819", "GBP"),
     SandboxBank("usd", "NL91ABNA0417164300", "USD"),
 )
-"""In the order of their names, as a bank is chosen for a currency that none has."""
+"""In order of their names: a payout in a currency that no bank has goes to the first."""
 
 
 LastStatements = Mapping[str, tuple[int, int]]
-"""Where the next statement of each bank goes on: by its name number and closing of the last one."""
+"""Number and closing balance of each bank's last statement, by name; the next one follows it."""
 BEFORE_THE_FIRST = (200, 2_500_000)
 
 
 @dataclass(frozen=True, slots=True)
 class BankEntry:
-    """One entry as the bank books it; minor units, what came in is positive."""
+    """One entry as the bank books it; minor units, positive for money received."""
 
     day: date
     amount: int
@@ -100,12 +99,12 @@ class BankEntry:
     number: str = ""
     charges: int = 0
     ordered: tuple[str, int] | None = None
-    """Currency and amount that the payer ordered, where the bank exchanged it."""
+    """Currency and amount ordered by the payer, where the bank exchanged it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One business day of one account."""
+    """The statement of one account for one business day."""
 
     number: int
     day: date
@@ -113,12 +112,12 @@ class Statement:
     closing: int
     entries: tuple[BankEntry, ...]
     created: str
-    """When the bank wrote it; a later one corrects."""
+    """When the bank created it; a later one is a correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What arrived of a batch, in the currency in which it was paid out."""
+    """Amount of a batch that arrived at a bank, in the currency of the payout."""
 
     batch_id: str
     currency: str
@@ -128,7 +127,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class OnItsWay:
-    """What a bank books on a later day than its last statement tells of."""
+    """An entry that a bank books after the day of its last statement."""
 
     bank: str
     entry: BankEntry
@@ -137,17 +136,17 @@ class OnItsWay:
 
 @dataclass(slots=True)
 class BankMonth:
-    """What every bank has, and what was planted into payouts: breaks, and matches with a flag."""
+    """The statements of every bank, and what was injected: breaks, and matches with a flag."""
 
     statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
-    """Name of the bank -> its statements, one a business day."""
+    """Name of the bank -> its statements, one per business day."""
     injected: list[Injected] = field(default_factory=list)
     arrived: list[Arrival] = field(default_factory=list)
-    """But for what was exchanged without a word of what was ordered."""
+    """Excludes exchanged payouts whose entry does not name the ordered amount."""
     coming: list[OnItsWay] = field(default_factory=list)
 
     def last_statements(self) -> LastStatements:
-        """Where the next statement of each bank goes on."""
+        """Last statement of each bank, from which the next one continues."""
         newest = {name: each[-1] for name, each in self.statements.items() if each}
         return {name: (last.number, last.closing) for name, last in newest.items()}
 
@@ -161,15 +160,15 @@ def bank_month(
     coming: Sequence[OnItsWay] = (),
     last: LastStatements | None = None,
 ) -> BankMonth:
-    """The statements of every bank up to a business date.
+    """Generate the statements of every bank up to a business date.
 
     Args:
         payouts: the payout rows of all batches, by day and currency.
-        day: the business date; its statements have come.
+        day: the business date; its statements are included.
         seed: of the sandbox.
-        since: the business date of the last statements, from which the next ones go on; without
-            one everything is planted, otherwise all arrives whole and with a word of it.
-        coming: what was on its way then.
+        since: the business date of the last statements, which the new ones continue; all payouts
+            then arrive in full and identifiable. None injects every discrepancy.
+        coming: the entries in transit at `since`.
         last: the last statement of each bank.
     """
     month, calendar = BankMonth(), BusinessCalendar.of()
@@ -189,7 +188,7 @@ def bank_month(
             mine = [line for line in payouts if line.currency == currency and line.net]
             book.play(mine, scenarios=[_Scenario(**scenario) for scenario in scenarios])
         if not since and bank is BANKS[0] and payouts and days:
-            # The gateway pays something that no batch comes to.
+            # A payment by the gateway that belongs to no batch.
             entry = BankEntry(days[-1], UNKNOWN_AMOUNT, PAYER, "Goodwill, see our letter")
             book.entries.append(entry)
             code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
@@ -200,34 +199,34 @@ def bank_month(
 
 
 class _Credit(NamedTuple):
-    """What arrives of a payout, or goes back."""
+    """An entry for a payout that arrives, or is returned."""
 
     after: int = 1
-    """Business days after the batch was settled."""
+    """Business days after the settlement of the batch."""
     sign: int = 1
     less: int = 0
     cells: Mapping[str, Any] = {}
-    """What the entry says otherwise; `{batch}` is filled."""
+    """Other fields of the entry; `{batch}` in the text is replaced."""
 
 
 class _Scenario(NamedTuple):
-    """What a bank does with so many payouts in a row, and what must be found of it."""
+    """What a bank does with the next `takes` payouts, and the expected finding."""
 
     finding: str = ""
     why: str = ""
     credits: Sequence[Mapping[str, Any]] = ({},)
     of_net: int = 0
-    """The effect: so many times the payout, and so much more."""
+    """The expected effect is this multiple of the payout plus `more`."""
     more: int = 0
     days: int = 1
-    """Business days after the last of them by which all of it stands on a statement."""
+    """Business days after the last payout by which all of it is on a statement."""
     takes: int = 1
     explain: str = ""
-    """Instead of the credits."""
+    """Key of `_EXPLAINS` for a method that books the payouts in place of `credits`."""
 
 
 class _BankBook:
-    """One account while its entries are made."""
+    """The entries of one account while they are being generated."""
 
     def __init__(self, bank: SandboxBank, *, days: Sequence[date], month: BankMonth) -> None:
         self.bank = bank
@@ -236,11 +235,11 @@ class _BankBook:
         self.entries: list[BankEntry] = []
 
     def has(self, day: date) -> bool:
-        """Whether a statement tells of this day, or of a later one."""
+        """Whether the statements reach this day."""
         return bool(self.days) and day <= self.days[-1]
 
     def came(self, line: SettlementLine, amount: int, *, after: int = 1, **cells: Any) -> None:
-        """The bank books it; what comes behind the last statement is in transit."""
+        """Book an entry for a payout; it is in transit if its day is after the last statement."""
         words = {"party": PAYER, "text": f"Settlement {line.batch_id}", **cells}
         entry = BankEntry(_later(line, after), amount, **words)
         arrival = None
@@ -250,7 +249,7 @@ class _BankBook:
         self.enter(OnItsWay(self.bank.name, entry, arrival))
 
     def enter(self, each: OnItsWay) -> None:
-        """Onto the statement of its day, or it is on its way still."""
+        """Add an entry to the statement of its day, or to those in transit."""
         if not self.has(each.entry.day):
             self.month.coming.append(each)
             return
@@ -259,7 +258,7 @@ class _BankBook:
             self.month.arrived.append(each.arrival)
 
     def play(self, lines: Sequence[SettlementLine], *, scenarios: Sequence[_Scenario]) -> None:
-        """Each story once, on the first payouts that it fits; the last one to all others."""
+        """Apply each scenario to the first payouts it fits, the last scenario to all others."""
         left, (*once, rest) = list(lines), scenarios
         while left:
             scenario = next((each for each in once if self._fits(each, left[: each.takes])), rest)
@@ -275,7 +274,7 @@ class _BankBook:
                 amount = credit.sign * (mine[0].net - credit.less)
                 self.came(mine[0], amount, after=credit.after, **cells)
             finding, come = finding_of(scenario.finding), self.has(_later(mine[-1], scenario.days))
-            # What matches is told when it has come.
+            # A match is expected only once it is on a statement.
             if isinstance(finding, BreakCode) or (come and isinstance(finding, Flag)):
                 for line in mine:
                     effect = scenario.of_net * line.net + scenario.more
@@ -290,19 +289,19 @@ class _BankBook:
         )
 
     def joined(self, lines: Sequence[SettlementLine]) -> None:
-        """Two payouts in one credit."""
+        """Pay two payouts in one credit."""
         first, last = lines
         text = f"Settlements {first.batch_id} and {last.batch_id}"
         self.came(last, first.net + last.net, text=text)
 
     def exchanged(self, lines: Sequence[SettlementLine]) -> None:
-        """A payout in another currency, and the bank says what was ordered."""
+        """Exchange a payout; the entry names the ordered amount."""
         (line,) = lines
         ordered = (line.currency, line.net)
         self.came(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)
 
     def exchanged_silently(self, lines: Sequence[SettlementLine]) -> None:
-        """The same without a word; for less than by the rate of the day, where there is one."""
+        """Exchange without the ordered amount, and below the dated rate where there is one."""
         (line,) = lines
         day = _later(line, EXCHANGED_AFTER).isoformat()
         rates = DATED_RATES.get(line.currency, {})
@@ -317,7 +316,7 @@ class _BankBook:
         self.month.injected.append(Injected(code, why, *about, effect))
 
     def close(self, chance: Random, *, after: tuple[int, int]) -> None:
-        """A statement for each business day, with other people's entries among ours."""
+        """Create a statement for each business day, adding entries of unrelated parties."""
         statements: list[Statement] = []
         before, balance = after
         for number, day in enumerate(self.days, start=before + 1):
@@ -344,20 +343,20 @@ _EXPLAINS: Mapping[str, Callable[[_BankBook, Sequence[SettlementLine]], None]] =
 
 
 def _later(line: SettlementLine, steps: int) -> date:
-    """So many business days after a batch was settled."""
+    """The day this many business days after a batch was settled."""
     settled = date.fromisoformat(line.settled_on)
     return BusinessCalendar.of().business_day_after(settled, days=steps)
 
 
 def _in_euros(line: SettlementLine, *, rate: str = "") -> int:
-    """What the first bank gives for it, half to even."""
+    """Amount credited by the first bank in its currency, rounded half to even."""
     per_unit = Decimal(rate or RATES.get(line.currency, OTHER_RATE))
     exact = Decimal(line.net).scaleb(-exponent(line.currency)) * per_unit
     return int(exact.scaleb(exponent(BANKS[0].currency)).to_integral_value(ROUND_HALF_EVEN))
 
 
 FIELD_CHARACTERS = 27
-"""Of one field of text in MT940."""
+"""Length of one text field in MT940."""
 CSV_HEADER = (
     *("iban", "statement_no", "from_date", "to_date", "opening", "closing", "entry_no"),
     *("booked_on", "value_on", "currency", "amount", "counterparty", "text", "charges"),
@@ -367,7 +366,7 @@ Statements = Sequence[Statement]
 
 
 def _camt(bank: SandboxBank, statements: Statements) -> str:
-    """One document of camt.053.001.08, a statement for each day."""
+    """Render one camt.053.001.08 document with a statement for each day."""
 
     def plain(amount: int, currency: str) -> str:
         return format_minor_units(abs(amount), currency=currency)
@@ -376,7 +375,7 @@ def _camt(bank: SandboxBank, statements: Statements) -> str:
 
 
 def _mt940(bank: SandboxBank, statements: Statements) -> str:
-    """All days in one file, texts cut into fields."""
+    """Render all days in one MT940 file, texts split into fields."""
 
     def swift(amount: int) -> str:
         return format_minor_units(abs(amount), currency=bank.currency).replace(".", ",")
@@ -390,7 +389,7 @@ def _mt940(bank: SandboxBank, statements: Statements) -> str:
 
 
 def _rows(bank: SandboxBank, statements: Statements) -> Iterator[list[str]]:
-    """One row an entry, the columns of its statement repeated."""
+    """Yield one CSV row per entry, repeating the columns of its statement."""
 
     def text(amount: int, currency: str = bank.currency) -> str:
         return format_minor_units(amount, currency=currency)
@@ -411,7 +410,7 @@ def _rows(bank: SandboxBank, statements: Statements) -> Iterator[list[str]]:
 
 
 def statement_files(month: BankMonth, *, day: date) -> dict[str, str]:
-    """Name -> text of everything that the banks can send of their statements; of none nothing."""
+    """Name -> text of the statement files that the banks can send; none without statements."""
     files: dict[str, str] = {}
     for bank in BANKS:
         statements = month.statements[bank.name]
@@ -429,20 +428,20 @@ def statement_files(month: BankMonth, *, day: date) -> dict[str, str]:
 FEE_BASIS_POINTS = 140
 FEE_FIXED_MINOR_UNITS = 25
 SETTLED = {"capture": 1, "refund": -1, "chargeback": -1, PAYOUT: -1}
-"""What a settlement is made of, and the sign of its gross amount."""
+"""Operations in a settlement, and the sign of their gross amount."""
 HELD_MINOR_UNITS = 2_000
-"""What the first large batch in the currency of HELD_CURRENCY is paid out less."""
+"""Amount held back from the payout of the first large batch in HELD_CURRENCY."""
 HELD_CURRENCY = "EUR"
 RESERVE_MINOR_UNITS = 1_000
-"""What is kept back as a security of one batch in each of RESERVE_CURRENCIES."""
+"""Amount withheld as a security from one batch in each of RESERVE_CURRENCIES."""
 RESERVE_CURRENCIES = ("EUR", "GBP", "USD")
 LEAST_OF_RESERVE = 10 * RESERVE_MINOR_UNITS
-"""What the batch must come to."""
+"""Batch total that must be exceeded for a reserve."""
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedDiscrepancy:
-    """One discrepancy: what was true, and what the file says."""
+    """One discrepancy: the true line, and the line in the file."""
 
     code: BreakCode
     why: str
@@ -452,11 +451,11 @@ class InjectedDiscrepancy:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The lines of the file, its payout rows last, and what was planted into them."""
+    """The lines of a settlement file with its payout rows last, and what was injected into them."""
 
     lines: tuple[SettlementLine, ...]
     true: tuple[SettlementLine, ...]
-    """The same without anything planted."""
+    """The lines without any discrepancy."""
     injected: tuple[InjectedDiscrepancy, ...]
 
 
@@ -465,7 +464,7 @@ def settlement_of(
 ) -> Settlement:
     """The settlement of one business date; the same effects and seed give the same lines.
 
-    `spared` are order numbers about which nothing is planted, because something else is.
+    Nothing is injected for the order numbers in `spared`: they have another discrepancy.
     """
     settled = _settled_between(effects, day, day, account_id=account_id)
     true = [_line(effect, day=day) for effect in settled]
@@ -481,7 +480,7 @@ def settlement_of(
 def _settled_between(
     effects: Iterable[Effect], first: date, last: date, *, account_id: str
 ) -> Iterator[Effect]:
-    """What an account's settlements of these business dates are made of."""
+    """Effects that an account's settlements of these business dates contain."""
     calendar = BusinessCalendar.of()
     opens = calendar.closes_at(first - timedelta(days=1)).timestamp()
     closes = calendar.closes_at(last).timestamp()
@@ -492,7 +491,7 @@ def _settled_between(
 
 
 def _line(effect: Effect, *, day: date) -> SettlementLine:
-    """What a settlement of `day` says of one effect."""
+    """The line of one effect in the settlement of `day`."""
     amount = effect.amount or 0
     gross = SETTLED[effect.operation] * amount
     agreed = amount * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
@@ -511,13 +510,13 @@ def _line(effect: Effect, *, day: date) -> SettlementLine:
 
 
 def of_one_currency(effect: Effect, *, day: date) -> SettlementLine:
-    """The line in a batch of its currency alone: a bank that names it names one payout."""
+    """The line in a batch of its currency alone: its id then identifies one payout at the bank."""
     line = _line(effect, day=day)
     return replace(line, batch_id=f"{line.batch_id}-{line.currency}")
 
 
 def pay_outs_of(lines: Sequence[SettlementLine]) -> list[SettlementLine]:
-    """One row for each currency, in their order: what the lines of a day come to."""
+    """One payout row per currency, in order: the totals of a day's lines."""
     rows: list[SettlementLine] = []
     for currency in sorted({line.currency for line in lines}):
         mine = [line for line in lines if line.currency == currency]
@@ -527,13 +526,13 @@ def pay_outs_of(lines: Sequence[SettlementLine]) -> list[SettlementLine]:
 
 
 def _of_no_payment(line: SettlementLine, kind: str, *, gross: int, fee: int = 0) -> SettlementLine:
-    """A line of the same batch that names no payment."""
+    """A line of the same batch that belongs to no payment."""
     line = replace(line, entry_type=kind, gross=gross, fee=fee, net=gross - fee)
     return replace(line, order_no="", transaction_id="", reference_no="", own_reference="")
 
 
 def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[InjectedDiscrepancy]:
-    """One of each kind, on captures that nothing else happened to that day; fewer without them."""
+    """Inject one discrepancy per kind into captures without other movements that day."""
     times = Counter(line.transaction_id for line in lines)
     captures = [
         line for line in lines if line.entry_type == "capture" and times[line.transaction_id] == 1
@@ -556,7 +555,7 @@ def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[InjectedDis
 
 
 def settlement_key(settlement: Settlement) -> list[dict[str, Any]]:
-    """Every planted discrepancy of a settlement, amounts as text."""
+    """Every injected discrepancy of a settlement, amounts as text."""
 
     def table(line: SettlementLine | None) -> dict[str, str] | None:
         return dict(zip(columns_of(SettlementLine), cells_of(line), strict=True)) if line else None
@@ -575,17 +574,17 @@ def settlement_key(settlement: Settlement) -> list[dict[str, Any]]:
 def paid_batches(
     effects: Iterable[Effect], *, account_id: str, day: date, unmentioned: Collection[str]
 ) -> tuple[list[SettlementLine], list[Injected]]:
-    """The batches of the days before `day`, one a day and currency, and what is held back of them.
+    """The batches of the days before `day`, one per day and currency, and what they hold back.
 
     Args:
-        effects: the truth.
-        account_id: whose batches.
+        effects: the ground truth.
+        account_id: the account of the batches.
         day: the business date; its own batch is that of `settlement_of`.
-        unmentioned: transactions that no batch here has: what was refunded in part, and by how
-            much no query shows, stays as unknown as it was.
+        unmentioned: transactions excluded from every batch: partial refunds, whose amount no query
+            shows and which has to stay unknown.
 
     Returns:
-        Settlement lines, each day's payout rows behind its lines.
+        Settlement lines, each day's payout rows after its lines; and the held-back payouts.
     """
     calendar, first = BusinessCalendar.of(), day - timedelta(days=DAYS_BEFORE)
     mine = [
@@ -609,7 +608,7 @@ def paid_batches(
                 batch.append(kept)
         payouts = pay_outs_of(batch)
         for number, payout in enumerate(payouts):
-            # Long enough ago to be asked for, and large enough.
+            # Settled long enough ago to be due, and large enough.
             late = settled_on <= str(first + timedelta(days=1))
             large = payout.currency == HELD_CURRENCY and payout.net > 2 * HELD_MINOR_UNITS
             if late and large and not held:
@@ -622,13 +621,13 @@ def paid_batches(
 
 
 BOOKED_AT = time(9, tzinfo=UTC)
-"""When the books have a batch, on the day after it was settled."""
+"""Time at which the ledger has a batch, on the day after it was settled."""
 ARRIVAL_BOOKED_AT = time(17, tzinfo=UTC)
-"""When the books have what arrived, on its day."""
+"""Time at which the ledger has an arrival, on its day."""
 NEVER_PAID, NEVER_PAID_MINOR_UNITS = "CHF", 45_000
-"""A payout that only the books have."""
+"""A payout that only the ledger has."""
 UNASSIGNED = "unassigned"
-"""What the books name no batch of."""
+"""In place of a batch id, for fees that name no batch."""
 _FEE, _RESERVE, _BANK = EntryType.FEE.value, EntryType.RESERVE.value, EntryType.BANK.value
 
 
@@ -639,12 +638,12 @@ def books_of(
     charges: Sequence[LedgerLine],
     day: date,
 ) -> tuple[list[LedgerLine], list[Injected]]:
-    """What the books have of batches before a business date, and what is planted into them.
+    """Ledger entries of the batches before a business date, and what is injected into them.
 
     Args:
         lines: the settlement lines of these batches with their payout rows.
         month: what arrived at the banks.
-        charges: entries of fees that name no batch.
+        charges: fee entries that name no batch.
         day: the business date.
     """
     entries = [*_of_batches(lines), *_of_arrivals(month.arrived, lines=lines)]
@@ -653,7 +652,7 @@ def books_of(
         why, currency = "monthly charges were booked that no batch has", charges[0].currency
         key, effect = f"fees:{currency}:{UNASSIGNED}", sum(entry.amount for entry in charges)
         injected.append(Injected(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect))
-    # Batches that arrived whole, once and alone: their break is one of the books only.
+    # Batches that arrived complete, once and alone: their break concerns the ledger only.
     troubled = {
         each.about for each in month.injected if each.is_break or each.finding == Flag.JOINED
     }
@@ -678,13 +677,13 @@ def books_of(
         booked = [] if more is None else [replace(chosen, amount=chosen.amount + more)]
         entries[at : at + 1] = booked
         missing = chosen.amount if more is None else -more
-        # Of the bank what comes in is positive; what the gateway keeps or pays out is below 0.
+        # Bank entries are positive for receipts; what the gateway keeps or pays out is negative.
         effect = missing if kind == _BANK else -missing
         about = (_key(chosen), chosen.currency)
         injected.append(Injected(BreakCode(plant["finding"]), plant["why"], *about, effect))
-    # A payout in a currency that no batch has: in another one it stands with what is young. It is
-    # booked with the newest that is late: what is booked in the first days of a settlement may be
-    # of a batch from before.
+    # A payout in a currency without batches: in any other it would be grouped with recent entries.
+    # It takes the booking time of the newest overdue payout, since an entry of the first days of a
+    # settlement could belong to an earlier batch.
     payouts = (
         _entry(replace(line, batch_id="", currency=NEVER_PAID), PAYOUT, NEVER_PAID_MINOR_UNITS)
         for line in lines
@@ -701,7 +700,7 @@ def books_of(
 
 
 def _key(entry: LedgerLine) -> str:
-    """Of the group in which an entry stands; reserves are one balance."""
+    """Key of the group of an entry; all reserves form one group."""
     if entry.entry_type == _RESERVE:
         return f"reserves:{entry.currency}"
     word = "fees" if entry.entry_type == _FEE else "payout"
@@ -709,7 +708,7 @@ def _key(entry: LedgerLine) -> str:
 
 
 def _is_late(entry: LedgerLine, *, day: date) -> bool:
-    """Whether nobody would wait for it any more; it was to be booked by then."""
+    """Whether the entry's grace ends by the close of the business date."""
     calendar = BusinessCalendar.of()
     return calendar.due_at(entry.booked_at, grace=BOOKING_GRACE) <= calendar.closes_at(day)
 
@@ -720,11 +719,11 @@ def plain_books(
     arrived: Sequence[Arrival],
     paid: Sequence[SettlementLine],
 ) -> Iterator[LedgerLine]:
-    """What the books have of some batches and arrivals, each under a number of its own.
+    """Ledger entries of batches and arrivals without discrepancies, each with a unique id.
 
     Args:
         lines: settlement lines with their payout rows, to be booked now.
-        arrived: what came to the bank, to be booked now.
+        arrived: what arrived at the bank, to be booked now.
         paid: the payout rows of what arrived.
     """
     for entry in (*_of_batches(lines), *_of_arrivals(arrived, lines=paid)):
@@ -733,7 +732,7 @@ def plain_books(
 
 
 def _of_batches(lines: Iterable[SettlementLine]) -> Iterator[LedgerLine]:
-    """An entry for each payout and each reserve, and one for the fees of each batch."""
+    """Yield an entry for each payout and each reserve, and one for the fees of each batch."""
     for line in lines:
         if line.entry_type == _RESERVE:
             yield _entry(line, _RESERVE, -line.gross)
@@ -763,7 +762,7 @@ def _entry(line: SettlementLine, kind: str, amount: int) -> LedgerLine:
 def _of_arrivals(
     arrivals: Iterable[Arrival], *, lines: Sequence[SettlementLine]
 ) -> Iterator[LedgerLine]:
-    """An entry for each arrival of these batches, in the currency of the payout."""
+    """Yield an entry for each arrival of these batches, in the currency of the payout."""
     rows = [line for line in lines if line.entry_type == PAYOUT]
     of_batch = {(line.batch_id, line.currency): line for line in rows}
     for number, arrival in enumerate(arrivals, start=1):

@@ -1,9 +1,9 @@
-"""All files of a business date, with the answer key of everything planted, and dates that follow.
+"""All files of a business date with their answer key, and the files of the dates that follow.
 
-They are written from the ledger of effects: the same seed and truth give the same bytes, on any
-machine. The first date that is handed out of an account has everything that is planted. Each later
-one has what happened since: some sales, effects settled and paid out, statements under the next
-numbers and from the last balances, and the books of all that. Nothing is planted into it.
+They are generated from the ledger of effects: the same seed and effects give the same bytes on any
+machine. The first date exported for an account has every injected discrepancy. Each later date has
+what happened since: some sales, settled and paid-out effects, statements that continue the numbers
+and balances, and the ledger entries of all that, without discrepancies.
 """
 
 import json
@@ -41,41 +41,41 @@ from recon.sandbox.world.night import (
 )
 
 SOLD = "sold on later dates"
-"""Note: how many payments there are beside the population."""
+"""Name of the note that counts the payments added to the population."""
 SALES_A_DAY = 5
 SHOP_OPENS = time(9, tzinfo=UTC)
 SHOP_SECONDS = 10 * 3_600
 AMOUNTS = (2_000, 40_000)
-"""Minor units of a sale: from, and below."""
+"""Range of a sale's amount in minor units, upper bound excluded."""
 CURRENCIES = ("EUR", "EUR", "GBP", "JPY", "USD")
 MOVEMENTS = frozenset({EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK})
-"""Of a payment, that the books have."""
+"""Movements of a payment that the ledger books."""
 ORDER_GRACE = timedelta(hours=24)
-"""How long an order may be away, as in the bundled rules."""
+"""Grace of an order, as in the bundled rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedSoFar:
-    """What was handed out of an account so far, as far as the next date rests on it."""
+    """State of an account's exported files that the next date continues."""
 
     day: date
     position: int
-    """Of the last effect that was settled."""
+    """Position of the last settled effect."""
     last: cash.LastStatements
     coming: Sequence[cash.OnItsWay]
     unbooked: Sequence[SettlementLine]
-    """Lines and payout rows of the last date: the books have them a day later."""
+    """Lines and payout rows of the last date, which the ledger books a day later."""
     paid: Sequence[SettlementLine]
-    """Payout rows of which something may arrive."""
+    """Payout rows that may still arrive."""
     booked: Sequence[tuple[str, str]]
-    """Order and type of what the books had of payments before."""
+    """Order and type of the payments' movements in the ledger so far."""
 
 
 _REPORTED_SO_FAR = TypeAdapter(ReportedSoFar)
 
 
 class Downloads:
-    """The files that were asked for last: all files of a day come from one reading of the truth."""
+    """The files of business dates; the last result is cached, so that all its files agree."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -84,14 +84,14 @@ class Downloads:
         )
 
     def of(self, *, day: date, account_id: str) -> dict[str, str]:
-        """Name -> text of every file of one business date and account, as the truth is now."""
+        """Name -> text of every file of one business date and account, from the current effects."""
         newest = "SELECT coalesce(max(position), 0), count(*) FROM effect"
         return self._made(day, account_id, self.sandbox.book.select(newest)[0])
 
     def hand_out(self, *, day: date, account_id: str) -> dict[str, str] | None:
-        """Name -> text of the files of a date as it follows those that were handed out before.
+        """Name -> text of the files of a date, continuing the dates exported before.
 
-        The same date again gives the same bytes; None before the last date, which told of it.
+        The same date gives the same bytes again; None for a date that files exported later cover.
         """
         book, note = self.sandbox.book, f"handed out {account_id}"
         with book.transaction():
@@ -115,7 +115,7 @@ class Downloads:
 
 @dataclass(frozen=True, slots=True)
 class _Day:
-    """One business date with everything that is planted into it."""
+    """One business date with every injected discrepancy."""
 
     night: night.SampleNight
     payments: Sequence[TruePayment]
@@ -125,11 +125,11 @@ class _Day:
     month: cash.BankMonth
     in_books: Sequence[Injected]
     position: int
-    """Of the last effect."""
+    """Position of the last effect."""
 
     @staticmethod
     def of(sandbox: Sandbox, *, day: date, account_id: str) -> "_Day":
-        """The date as the truth is now."""
+        """Generate the date from the current effects."""
         effects = _effects_by(sandbox, day=day)
         payments = payments_of(effects, now=BusinessCalendar.of().closes_at(day))
         merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
@@ -147,7 +147,7 @@ class _Day:
         paid = [line for line in before if line.entry_type == PAYOUT and line.net]
         paid += [line for line in settled.lines if line.entry_type == PAYOUT]
         month = cash.bank_month(paid, day=day, seed=seed)
-        # Monthly charges from the first settled day on: nothing tells what is older than that.
+        # Monthly charges since the first settled day: nothing covers earlier ones.
         since = min((line.settled_on for line in before), default="")
         charges = [fee for fee in sample.fees if fee.booked_at.date().isoformat() >= since]
         entries, in_books = cash.books_of(before, month=month, charges=charges, day=day)
@@ -172,7 +172,7 @@ class _Day:
         )
 
     def carried_over(self) -> ReportedSoFar:
-        """What the next date rests on."""
+        """The state that the next date continues."""
         lines = (*self.before, *self.settlement.lines)
         return ReportedSoFar(
             day=self.night.business_date,
@@ -185,7 +185,7 @@ class _Day:
         )
 
     def _key(self) -> dict[str, Any]:
-        """The answer key of everything that is planted on that day."""
+        """The answer key of every discrepancy injected into that day."""
         scenarios = (*map(self._as_settled, self.night.scenarios), *self._only_settled())
         key = night.answer_key(replace(self.night, scenarios=scenarios))
         key["settlement"] = cash.settlement_key(self.settlement)
@@ -209,9 +209,9 @@ class _Day:
         return key
 
     def _as_settled(self, scenario: Scenario) -> Scenario:
-        """A story with what is expected since the settlement says how much was refunded.
+        """Adjust a scenario's expectation where the settlement states the refunded amount.
 
-        No query does: it agrees then, or its capture is still to be settled.
+        No query does. The set then matches, or waits for its capture to be settled.
         """
         unknown = Reason.REFUND_AMOUNT_UNKNOWN
         if scenario.expected is None or scenario.expected.finding is not unknown:
@@ -231,7 +231,7 @@ class _Day:
         return expecting(scenario, "pending", why, of=payment)
 
     def _only_settled(self) -> Iterator[Scenario]:
-        """Payments that no file of the merchant has are asked about where the settlement does."""
+        """Yield expectations of payments only in the settlement, and of unsettled captures."""
         known = {line.order_no for scenario in self.night.scenarios for line in scenario.orders}
         known |= {line.order_no for scenario in self.night.scenarios for line in scenario.ledger}
         known |= {each.expected.order_no for each in self.night.scenarios if each.expected}
@@ -266,9 +266,9 @@ def _ids(lines: Sequence[SettlementLine], kind: EntryType) -> set[str]:
 def _next(
     sandbox: Sandbox, delivered: ReportedSoFar, *, day: date, account_id: str
 ) -> tuple[dict[str, str], ReportedSoFar]:
-    """The files of a date after the last one, and what the next one rests on.
+    """The files of a date after the last one, and the state that the next one continues.
 
-    Shoppers buy something on that date. The ledger has what was booked since.
+    Adds some sales on that date. The ledger has what was booked since.
     """
     sales = _sold(sandbox, day) if account_id == sandbox.options.account else []
     effects = _effects_by(sandbox, day=day, after=delivered.position)
@@ -330,14 +330,14 @@ def _next(
 
 
 def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[Effect]:
-    """The effects behind a position that took place by the end of a business date."""
+    """The effects after a position that took place by the end of a business date."""
     closes_at = BusinessCalendar.of().closes_at(day).timestamp()
     every = sandbox.book.every_effect(after)
     return [effect for effect in every if effect.committed_at < closes_at]
 
 
 def _sold(sandbox: Sandbox, day: date) -> list[Payment]:
-    """What shoppers paid on a date, captured as they paid; numbered behind all that there are."""
+    """Sell on a date: payments captured at once, numbered after all existing ones."""
     options, book = sandbox.options, sandbox.book
     before = int(book.note(SOLD) or 0)
     book.write_note(SOLD, value=str(before + SALES_A_DAY))

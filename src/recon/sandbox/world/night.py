@@ -1,10 +1,10 @@
-"""The sample night: the payments, the story each gets, and the merchant's files of it.
+"""The sample run: payments, the scenario of each, and the merchant's files about them.
 
-What is planted stands in `scenarios.toml`: which payments a story fits, the finding, and what is
-changed in files that agree with the gateway. Effects are worked out from what each side holds, not
-by the engine. Order files come from several channels; the ledger is a CSV file and a table behind
-SQL. Field names of rows are the columns of their files, in order; amounts are minor units. Same
-seed, same bytes.
+`stories.toml` lists what is injected: which payments a scenario fits, the finding, and what is
+changed in files that agree with the gateway. Effects are calculated from what each side holds, not
+by the engine. Order files come from several channels; the ledger is a CSV file and an SQL table.
+Field names of rows are the columns of their files, in order; amounts are minor units. The same seed
+gives the same bytes.
 """
 
 import csv
@@ -37,23 +37,23 @@ from recon.model.terms import UnverifiedReason as Reason
 from recon.sandbox.book import Effect, ids_of
 
 BOOKING_GRACE = Grace(2, "bd")
-"""How long the ledger may be without a movement, as in the bundled rules."""
+"""Time the ledger has to book a movement, as in the bundled rules."""
 DAYS_BEFORE = 8
-"""Calendar days before the business date whose batches and statements are told."""
+"""Calendar days before the business date that batches and statements cover."""
 PAYOUT = "payout"
 AUTHORISATION_LIVES = timedelta(days=7)
 """The sandbox's own choice; older authorisations without a capture are expired."""
 STORIES: Mapping[str, Any] = tomllib.loads(
     files("recon.sandbox.world").joinpath("stories.toml").read_text("utf-8")
 )
-"""What is planted."""
+"""The discrepancies to inject."""
 
 Finding = BreakCode | Flag | UnverifiedReason | Literal["pending"]
-"""A break, a match with a flag, a set that cannot be judged, or one still within its grace."""
+"""A break, a match with a flag, an unverified set, or a set still within its grace."""
 
 
 def finding_of(word: str) -> Finding | None:
-    """The finding that a row of the stories names; "" is none."""
+    """The finding that a row of stories.toml names; None for ""."""
     for kind in (BreakCode, Flag, UnverifiedReason):
         if word in {*kind}:
             return kind(word)
@@ -62,7 +62,7 @@ def finding_of(word: str) -> Finding | None:
 
 @dataclass(frozen=True, slots=True)
 class OrderLine:
-    """One row of an order file of the inbox."""
+    """One row of an inbox order file."""
 
     merchant_id: str
     account_id: str
@@ -115,28 +115,28 @@ class SettlementLine:
     fee: int
     net: int
     own_reference: str = ""
-    """What the merchant named a refund or payout by; "" on what the batch comes to."""
+    """The merchant's name of a refund or payout; "" on the payout row of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What must be found of a batch, a payout, or a group of the books."""
+    """Expected finding about a batch, a payout, or a group of ledger entries."""
 
     finding: BreakCode | Flag
-    """A break, or the flag of what matches."""
+    """A break, or the flag of a match."""
     why: str
     about: str
-    """The batch, or the key of the group as rules.md has it."""
+    """The batch, or the key of the group as in rules.md."""
     currency: str
     effect: int
 
     @property
     def is_break(self) -> bool:
-        """Not a match with a flag."""
+        """Whether it is a break and not a match with a flag."""
         return isinstance(self.finding, BreakCode)
 
     def table(self, about: str, effect: str) -> dict[str, str]:
-        """It as the answer key has it, under these names of what it is about and of its effect."""
+        """Format it for the answer key; `about` and `effect` are the names of two of its keys."""
         row = {about: self.about, "currency": self.currency, "why": self.why}
         if not self.is_break:
             return {**row, "flag": self.finding.value}
@@ -154,7 +154,7 @@ def columns_of(kind: type[Line]) -> tuple[str, ...]:
 
 
 def cells_of(line: Line) -> tuple[str, ...]:
-    """A row as the texts of its columns."""
+    """A row as text cells."""
 
     def text(value: str | int | datetime | None) -> str:
         if isinstance(value, datetime):
@@ -167,7 +167,7 @@ def cells_of(line: Line) -> tuple[str, ...]:
 
 
 def csv_text(header: Row, rows: Iterable[Row]) -> str:
-    """A CSV file with a header."""
+    """Render a CSV file with a header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
@@ -176,13 +176,13 @@ def csv_text(header: Row, rows: Iterable[Row]) -> str:
 
 
 def file_text(kind: type[Line], lines: Iterable[Line]) -> str:
-    """A CSV file of such rows."""
+    """Render rows of one kind as a CSV file."""
     return csv_text(columns_of(kind), map(cells_of, lines))
 
 
 @dataclass(frozen=True, slots=True)
 class TruePayment:
-    """One payment of the population as it stands before the night."""
+    """The true state of one payment of the population before the run."""
 
     merchant_id: str
     account_id: str
@@ -193,7 +193,7 @@ class TruePayment:
     authorised: int
     authorised_at: datetime
     last_at: datetime
-    """When the newest effect happened."""
+    """When the latest effect happened."""
     captured: int = 0
     captured_at: datetime | None = None
     refunded: int = 0
@@ -201,14 +201,14 @@ class TruePayment:
 
     @property
     def net(self) -> int:
-        """The money that the gateway holds for the merchant, as its query can show it."""
+        """Money that the gateway holds for the merchant, as its query can show it."""
         if self.state is GatewayState.CHARGEBACK:
             return 0
         return self.captured - self.refunded
 
 
 def payments_of(effects: Iterable[Effect], *, now: datetime) -> tuple[TruePayment, ...]:
-    """The seeded payments that have effects, in the order of their authorisation."""
+    """The seeded payments that have effects, ordered by authorisation."""
     truth: dict[str, TruePayment] = {}
     for effect in effects:
         if effect.origin == "seed":
@@ -222,12 +222,12 @@ def payments_of(effects: Iterable[Effect], *, now: datetime) -> tuple[TruePaymen
 
 
 def instant_of(effect: Effect) -> datetime:
-    """When it took place, UTC."""
+    """When the effect took place, UTC."""
     return datetime.fromtimestamp(effect.committed_at, UTC)
 
 
 def _after(payment: TruePayment | None, effect: Effect) -> TruePayment:
-    """The payment with one more effect; its first one authorises it."""
+    """The payment after one more effect; its first effect authorises it."""
     at, amount = instant_of(effect), effect.amount or 0
     if payment is None:
         ids = (effect.merchant_id, effect.account_id, effect.order_no, effect.transaction_id)
@@ -255,43 +255,43 @@ BOOKING_TIME = timedelta(minutes=25)
 """From a movement to its ledger entry."""
 REFUND_REASONS = ("returned goods", "price correction", "late delivery", "damaged on arrival")
 STEPS = (100, 400)
-"""Minor units by which a planted amount differs; every seeded amount is larger."""
+"""Range in minor units by which an injected amount differs; every seeded amount is larger."""
 OTHER_CURRENCY = {"EUR": "USD", "USD": "GBP", "GBP": "EUR"}
-"""Currencies with the same decimals, so that the same digits are an amount of both."""
+"""Currencies with equal decimals, so that the same digits are a valid amount in both."""
 ROUNDING_CURRENCY = "EUR"
-"""The one currency for which the sample's rules have a tolerance."""
+"""The only currency with a tolerance in the sample's rules."""
 
 DOUBLE_FROM_PAYMENTS = 1_000
-"""From so many payments on, each discrepancy is planted twice."""
+"""From this many payments on, each discrepancy is injected twice."""
 REFUNDED_ELSEWHERE_MAX = 5
-"""Partly refunded payments in the files: the query shows no amount, so each is unverified."""
+"""Most partially refunded payments in the files; the query shows no amount: unverified."""
 QUARANTINED_PAYMENTS_MAX = 3
-"""Unreadable rows of payments that exist; the others speak of orders nobody knows."""
+"""Most unreadable rows of existing payments; the others name unknown orders."""
 UNREADABLE_FIRST_NUMBER = 9_500_001
 INVENTED_FIRST_NUMBER = 9_000_001
-"""Far above every order number of the population."""
+"""Beyond every order number of the population."""
 INVENTED_AMOUNTS = (1_000, 30_000)
 FEES, FEE_MINOR_UNITS = 5, 1_250
 
 ORDER_HEADER = columns_of(OrderLine)
 CHANNELS = ("web", "app", "stores")
 LATE_CHANNEL = "web-corrections"
-"""Comes last: repeats, newer versions, second rows."""
+"""The last file: repeats, newer versions, second rows."""
 SPOILT_CHANNEL = "marketplace"
-"""The partner whose rows cannot all be read."""
+"""The partner whose file has unreadable rows."""
 GOOD_ROWS_BETWEEN = 2
-"""Readable rows between two unreadable ones."""
+"""Number of readable rows between two unreadable ones."""
 LEDGER_TABLE = "ledger_entries"
 LEDGER_QUERY = "select * from ledger_entries"
 NOT_SHOWN: Mapping[BreakCode, str] = {
     BreakCode(code): why for why, codes in STORIES["not_shown"].items() for code in codes
 }
-"""Codes that a sample night cannot show, and why."""
+"""Codes that a sample run cannot show, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of the night, and the merchant's other one."""
+    """The account of the run, and the merchant's other account."""
 
     merchant_id: str
     account_id: str
@@ -299,7 +299,7 @@ class Account:
 
 
 class BreakEffect(NamedTuple):
-    """What a break means in money: on the leg "orders" gateway less order, on "ledger" likewise."""
+    """The money of a break: on leg "orders" gateway less order, on "ledger" gateway less ledger."""
 
     leg: str
     account_id: str
@@ -309,30 +309,30 @@ class BreakEffect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What must be found of one order."""
+    """The expected finding about one order."""
 
     merchant_id: str
     account_id: str
     order_no: str
     transaction_id: str
     why: str
-    """What was done to the files, in words."""
+    """Description of the change made to the files."""
     finding: Finding
     effects: tuple[BreakEffect, ...] = ()
     alone: tuple[tuple[BreakCode, BreakEffect], ...] = ()
-    """What a night of one account alone shows where it takes both accounts to see the truth."""
+    """Findings of a run over one account, where only both accounts show the whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything that the merchant's files say of one order, and the expectation."""
+    """All rows about one order in the merchant's files, and the expectation."""
 
     orders: tuple[OrderLine, ...] = ()
     ledger: tuple[LedgerLine, ...] = ()
     expected: Expectation | None = None
-    """None: it simply matches."""
+    """None: the order matches without a flag."""
     later: tuple[OrderLine, ...] = ()
-    """Lines that another file brings: repeats, newer versions."""
+    """Rows in another file: repeats, newer versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,17 +341,17 @@ class UnreadableRow:
 
     cells: tuple[str, ...]
     column: str
-    """The first bad column; WHOLE_ROW when it has the wrong shape."""
+    """The first invalid column; WHOLE_ROW when the row has the wrong shape."""
     kind: str
     line: OrderLine
-    """What the row was meant to say."""
+    """The intended content of the row."""
     key_readable: bool
-    """Merchant, account and order number can still be read: the order is in quarantine."""
+    """Merchant, account and order number are readable: the order is quarantined."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleNight:
-    """Everything the merchant's files say, and what must be found in them."""
+    """The content of the merchant's files, and the expected findings."""
 
     business_date: date
     account: Account
@@ -359,9 +359,9 @@ class SampleNight:
     scenarios: tuple[Scenario, ...]
     bad_rows: tuple[UnreadableRow, ...]
     fees: tuple[LedgerLine, ...]
-    """Entries of no order."""
+    """Entries without an order."""
     left_out: int
-    """Seeded payments that no file mentions: refunded in part, by an amount no query shows."""
+    """Number of payments in no file: partial refunds, whose amount no query shows."""
 
 
 def expecting(
@@ -372,7 +372,7 @@ def expecting(
     of: TruePayment | OrderLine,
     payment: TruePayment | None = None,
 ) -> Scenario:
-    """The story with its expectation; `payment` is what the gateway has of it."""
+    """The scenario with an expectation; `payment` is the gateway's payment, if any."""
     effects: tuple[BreakEffect, ...] = ()
     if isinstance(finding, BreakCode):
         effects = tuple(_effects(scenario, of=of, payment=payment))
@@ -386,7 +386,7 @@ _SIGNS = {EntryType.CAPTURE.value: 1, EntryType.REFUND.value: -1, EntryType.CHAR
 def _effects(
     scenario: Scenario, *, of: TruePayment | OrderLine, payment: TruePayment | None
 ) -> Iterator[BreakEffect]:
-    """By account and currency what each side holds of the order; those of 0 left out."""
+    """Non-zero differences between gateway and each side, by account and currency."""
     gateway = Counter[tuple[str, str]]()
     held = {leg: Counter[tuple[str, str]]() for leg in ("orders", "ledger")}
     if payment:
@@ -415,12 +415,12 @@ _STATUS_OF: Mapping[GatewayState, OrderStatus] = {
     GatewayState.EXPIRED: OrderStatus.FAILED,
     GatewayState.CHARGEBACK: OrderStatus.PAID,
 }
-"""What the shop thinks of a payment in each state; it never hears of chargebacks."""
+"""The shop's status for a payment in each state; it is not informed of chargebacks."""
 _PREFIX = {"capture": "LC", "refund": "LR", "chargeback": "LB", "write_off": "LW"}
 
 
 def order_of(payment: TruePayment) -> OrderLine:
-    """The order line that agrees with the payment."""
+    """The order row that agrees with the payment."""
     part = payment.state is GatewayState.PARTIALLY_REFUNDED
     return OrderLine(
         **ids_of(payment),
@@ -434,7 +434,7 @@ def order_of(payment: TruePayment) -> OrderLine:
 def _entry(
     payment: TruePayment, kind: str, amount: int, *, at: datetime | None = None
 ) -> LedgerLine:
-    """The ledger entry of one movement of the payment, the newest one's where no time is given."""
+    """The ledger entry of one movement of the payment, by default at its latest effect."""
     return LedgerLine(
         **ids_of(payment),
         entry_id=f"{_PREFIX[kind]}-{payment.order_no}",
@@ -450,7 +450,7 @@ def _capture(payment: TruePayment, *, more: int = 0) -> LedgerLine:
 
 
 def entries_of(payment: TruePayment) -> tuple[LedgerLine, ...]:
-    """Every movement of the payment, booked."""
+    """Ledger entries of every movement of the payment."""
     entries = [_capture(payment)] if payment.captured else []
     if payment.refunded:
         entries.append(_entry(payment, "refund", payment.refunded))
@@ -477,7 +477,7 @@ _CELLS: Mapping[str, Callable[[TruePayment, OrderLine, Random], object]] = {
     "its authorisation": lambda payment, _line, _rng: payment.authorised_at,
     "after its last movement": lambda payment, _line, _rng: payment.last_at + timedelta(seconds=1),
 }
-"""What a cell of an order line says; every other word is the cell itself."""
+"""Values of order cells by their name in stories.toml; other texts are used verbatim."""
 _ENTRIES: Mapping[str, Callable[[TruePayment, OrderLine, Random], LedgerLine]] = {
     "capture": lambda payment, _line, _rng: _capture(payment),
     "capture again": lambda payment, _line, _rng: replace(
@@ -490,24 +490,24 @@ _ENTRIES: Mapping[str, Callable[[TruePayment, OrderLine, Random], LedgerLine]] =
         payment, "write_off", payment.captured - line.amount
     ),
 }
-"""What is booked."""
+"""Ledger entries by their name in stories.toml."""
 
 
 class _Plant(NamedTuple):
-    """One row of the stories of payments."""
+    """One row of the payment scenarios in stories.toml."""
 
     fits: str
     age: Literal["any", "old", "young"] = "any"
     currencies: Collection[str] = ()
-    """Empty: any."""
+    """Empty for any."""
     finding: str = ""
     why: str = ""
     order: Mapping[str, str] = {}
     half: Mapping[str, str] = {}
-    """What every other shop writes beside it."""
+    """Further changes, made to a random half of the orders."""
     ordered: bool = True
     ledger: Sequence[str] | None = None
-    """None: everything that happened."""
+    """None for every movement of the payment."""
     later: Mapping[str, str] | None = None
     per_mille: int = 0
 
@@ -515,7 +515,7 @@ class _Plant(NamedTuple):
 def _scenario(plant: _Plant, payment: TruePayment, *, rng: Random, account: Account) -> Scenario:
 
     def changed(line: OrderLine, cells: Mapping[str, str]) -> OrderLine:
-        # In the order of the cells, which draw; one may look at those before it.
+        # In cell order: cells draw random numbers, and one may depend on earlier ones.
         for name, word in cells.items():
             written: Any = _CELLS[word](payment, line, rng) if word in _CELLS else word
             line = replace(line, **{name: written})
@@ -545,13 +545,13 @@ def _scenario(plant: _Plant, payment: TruePayment, *, rng: Random, account: Acco
 def sample_night(
     payments: Sequence[TruePayment], *, account: Account, business_date: date, seed: int
 ) -> SampleNight:
-    """The night of `account`, written from the payments that there truly are."""
+    """The sample run of `account`, generated from the true payments."""
     calendar = BusinessCalendar.of()
     closes_at = calendar.closes_at(business_date)
     times = 2 if len(payments) >= DOUBLE_FROM_PAYMENTS else 1
     rng = Random(f"sample night {seed}")
     left = list(payments)
-    """Payments that have no story yet."""
+    """Payments without a scenario so far."""
     rng.shuffle(left)
 
     def is_due(at: datetime) -> bool:
@@ -569,7 +569,7 @@ def sample_night(
         )
 
     def taken(plant: _Plant, most: int, account_id: str = account.account_id) -> list[TruePayment]:
-        """Up to so many fitting payments; nobody else gets them."""
+        """Take up to `most` fitting payments out of `left`."""
         chosen = list(islice((each for each in left if fits(plant, each, account_id)), most))
         gone = set(map(id, chosen))
         left[:] = [each for each in left if id(each) not in gone]
@@ -599,7 +599,7 @@ def sample_night(
     scenarios += stories_of(part, taken(part, REFUNDED_ELSEWHERE_MAX, ""))
     plain = [payment for payment in left if not fits(part, payment, "")]
     scenarios += [Scenario((order_of(payment),), entries_of(payment)) for payment in plain]
-    # Monthly charges of the gateway: no order, compared with nothing here.
+    # The gateway's monthly charges: they have no order and are not compared here.
     fees = tuple(
         LedgerLine(
             *(f"LF-{number}", account.merchant_id, account.account_id, "", EntryType.FEE, "EUR"),
@@ -613,15 +613,15 @@ def sample_night(
 
 
 WHOLE_ROW = "(row)"
-"""Column of a reject of the wrong shape: one too short has no key that anybody believes."""
+"""Column of a reject of the wrong shape; the key of a truncated row is not trusted."""
 _MISSHAPEN = 4
-"""Rows that are wrong as a whole."""
+"""Number of rows that are malformed as a whole."""
 
 
 def _unreadable(
     payments: Sequence[TruePayment], *, account: Account, closes_at: datetime
 ) -> list[UnreadableRow]:
-    """A row of each kind, the first of payments that exist, the others of orders nobody knows."""
+    """One row per mistake, first for existing payments, then for unknown orders."""
     mistakes = STORIES["unreadable"]
     lines = [order_of(payment) for payment in payments]
     for number in range(len(mistakes) + _MISSHAPEN - len(payments)):
@@ -638,7 +638,7 @@ def _unreadable(
         UnreadableRow(cells(line, **{column: written}), column, kind, line, column != "order_no")
         for (kind, column, written), line in zip(mistakes, mistaken, strict=True)
     ]
-    # The words of the header read as ids, so this is a row of a merchant who does not exist.
+    # The header's names parse as ids, so this is a row of a merchant that does not exist.
     header = replace(
         repeated, merchant_id="merchant_id", account_id="account_id", order_no="order_no"
     )
@@ -657,7 +657,7 @@ def _unreadable(
 def _invented(
     rng: Random, *, account: Account, closes_at: datetime, times: int
 ) -> Iterator[Scenario]:
-    """Orders that the gateway never saw: one story of each kind, `times` over."""
+    """Orders unknown to the gateway: one scenario of each kind, `times` over."""
     kinds = STORIES["invented"]
     for number in range(times * len(kinds)):
         kind = kinds[number % len(kinds)]
@@ -682,7 +682,7 @@ def _invented(
 
 
 def order_rows(night: SampleNight) -> dict[str, list[tuple[str, ...]]]:
-    """Channel -> the rows of its file, unreadable ones spread among the readable ones."""
+    """Channel -> rows of its file, with unreadable rows spread among readable ones."""
     rng = Random(f"channels {night.seed}")
     lines = [line for scenario in night.scenarios for line in scenario.orders]
     lines.sort(key=lambda line: (line.ordered_at, line.order_no))
@@ -714,16 +714,16 @@ def inbox_texts(night: SampleNight) -> dict[str, str]:
 
 
 def ledger_lines(night: SampleNight) -> list[LedgerLine]:
-    """The ledger, in the order of booking."""
+    """The ledger entries in booking order."""
     lines = [line for scenario in night.scenarios for line in scenario.ledger]
     return sorted([*lines, *night.fees], key=lambda line: (line.booked_at, line.entry_id))
 
 
 def add_to_ledger_table(ledger_csv: str, *, path: Path) -> str:
-    """Add a ledger's entries to the table `ledger_entries` of an SQLite file, each once.
+    """Add ledger entries to the table `ledger_entries` of an SQLite file, each once.
 
     Returns:
-        The whole as CSV, in the order of booking.
+        The whole table as CSV, in booking order.
     """
     header, *rows = csv.reader(io.StringIO(ledger_csv))
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -739,7 +739,7 @@ def add_to_ledger_table(ledger_csv: str, *, path: Path) -> str:
 
 
 def answer_key(night: SampleNight) -> dict[str, Any]:
-    """What a correct reconciliation must find, with the place of each unreadable row.
+    """What a correct reconciliation must find, with the location of each unreadable row.
 
     Amounts are text with the currency's decimals.
     """
@@ -765,7 +765,7 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
         "seed": night.seed,
         "merchant_id": night.account.merchant_id,
         "account_id": night.account.account_id,
-        # Of each kind those that the files carry, repeats counted once.
+        # Instructions of each kind in the files, repeats counted once.
         "instructions": dict(sorted(Counter(action for action, _ in asked).items()))
         | {"of_these_waiting": held},
         "breaks": [_who(each) | _break(each) for each in found[BreakCode]],
