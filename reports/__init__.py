@@ -1,1 +1,1 @@
-"""Workbooks: building them and reading them back."""
+"""Excel workbooks: drawing them and reading them back."""

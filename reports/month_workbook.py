@@ -1,8 +1,7 @@
-"""The workbook of a month (`close_workbook`): its close, then its statement, then the lists.
+"""The workbook of a month's close (`close_workbook`): the close, its statement, then the lists.
 
-The same month gives the same bytes. Of a list of too many rows it has what they come to and the
-first of them: all rows stand in CSV files of the same close, which the sheet names with rows and
-SHA-256.
+The same month gives the same bytes. A list with too many rows is reduced to its sums and its first
+rows; all rows are in CSV files of the same close, whose row counts and SHA-256 the sheet states.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +55,7 @@ from reports.sheets.assurance import added_up
 from reports.sheets.labels import TABLES, as_text, label_of
 
 Files = Mapping[str, str]
-"""Name -> content of the files beside the workbook."""
+"""Name -> content of the files that accompany the workbook."""
 GUIDE_COLUMNS = (
     Column("Word", 28, "word", tone="strong"),
     Column("What it means", 130, "meaning", wrap=True),
@@ -64,9 +63,9 @@ GUIDE_COLUMNS = (
 
 
 def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
-    """The workbook of a close; the same one gives the same bytes.
+    """Render the workbook of a close; the same close gives the same bytes.
 
-    `seen` (`seen_close`): its digest, and its files.
+    `seen` (from `seen_close`) holds the digest of the close, and its files.
     """
     stated, files = close.stated, seen.files
     statement = stated.statement
@@ -94,7 +93,7 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
 
 TITLE = "Statement"
 TROUBLES_MAX = 12
-"""Sentences on the page; all of them are in the files beside the workbook."""
+"""Most sentences on the page; the files that accompany the workbook have all of them."""
 _, BANK, _ = BLOCKS = ("The gateway", "On the way to the bank", "The books")
 _INDENT = "    "
 
@@ -105,7 +104,7 @@ def _tone(row: Row) -> Tone:
 
 
 def statement_sheet(stated: StatedMonth) -> Sheet:
-    """The page that is read first."""
+    """The account statement: verdict, problems, then the blocks of each currency."""
     statement = stated.statement
     which = "/".join(statement.account)
     verdict, tone = (PROVEN, "good") if stated.is_proven else (NOT_PROVEN, "bad")
@@ -148,7 +147,7 @@ def _about(stated: StatedMonth) -> Iterator[str]:
 
 
 def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
-    """The blocks of one currency; each closing is the sum of what stands above it."""
+    """The blocks of one currency; each closing is the sum of the rows above it."""
     statement = stated.statement
     there = (True, statement.transit is not None, statement.books is not None)
     named = [name for name, is_there in zip(BLOCKS, there, strict=True) if is_there]
@@ -168,7 +167,7 @@ def _rows(block: Sequence[StatementRow], *, currency: str, about: str) -> list[d
     moved = sum(row.amount for row in block[:place] if row.kind != "note")
     listed = sum(row.amount for row in block if row.kind == "listed")
     total = block[place].amount
-    # What is on its way to the bank is listed on a sheet of its own.
+    # What is in transit to the bank is listed on a sheet of its own, not in this block.
     holds = moved == total and (about == BANK or listed == total)
     return [
         {
@@ -184,9 +183,9 @@ def _rows(block: Sequence[StatementRow], *, currency: str, about: str) -> list[d
 
 
 WIDTHS = (58, 20, 18, 6, 44)
-"""Together what A4 across holds at its full size: the page is signed on paper, too."""
+"""Sized so that they fill A4 at 100 %: the page is also signed on paper."""
 BLOCKERS_MAX = 1_000
-"""Rows on the page; all of them are in blockers.csv."""
+"""Most rows on the page; blockers.csv has all of them."""
 ESTIMATE = "ESTIMATE: fees of captures that no line has settled; in no sum and no journal"
 CLOSINGS = (
     Column("What it comes to", 58, "label", span=2, wrap=True),
@@ -246,9 +245,9 @@ SUMS = (
 
 
 def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
-    """The page that is read first: the verdict, what to do, what is owed, blocks it, and is open.
+    """The first page: verdict, next steps, closing balances, blockers and open items.
 
-    `digest`: of all that its two people sign.
+    `digest` is that of everything its two signatories sign.
     """
     statement = close.stated.statement
     which = "/".join(statement.account)
@@ -283,7 +282,7 @@ def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
 
 
 def journals_sheet(close: PreparedClose) -> Sheet:
-    """What the books are to be told, and by month and currency that debits are credits."""
+    """The journals to be booked, and a check per currency and month that debits equal credits."""
     lines = close.stated.statement.journals
     sentence = "What the books are to be told: permanent, or accrued and taken back next day."
     months = lines["date"].astype("str").str.slice(0, len("2026-11")).rename("month")
@@ -306,7 +305,7 @@ def journals_sheet(close: PreparedClose) -> Sheet:
 
 
 def open_breaks_sheet(close: PreparedClose) -> Sheet:
-    """What the last night by the close shows as open, with what people answered since."""
+    """Breaks that the last run before the close left open, with the answers given since."""
     rows = [*with_answers(rows_of(close.stated.statement.breaks), close.answers)]
     sentence = "Open at the close, as its last night shows it; owner and comment as answered since."
     blocks = [Listing(BREAK_COLUMNS, rows, is_list=True)]
@@ -314,7 +313,7 @@ def open_breaks_sheet(close: PreparedClose) -> Sheet:
 
 
 def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:
-    """What the reader does next, and what is signed."""
+    """What the reader does next, and the digest to sign."""
     statement = close.stated.statement
     merchant_id, account_id = statement.account
     account = f"{statement.month.name} --merchant {merchant_id} --account {account_id}"
@@ -327,7 +326,7 @@ def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:
 
 
 def _names(close: PreparedClose) -> Iterator[Part]:
-    """Whose names stand under it, and that it was reopened."""
+    """The signatures, and whether the month was reopened."""
     if (reopened := close.state.reopened) is not None:
         yield TextLine(
             f"Reopened on {reopened.at:%Y-%m-%d %H:%M} UTC by {reopened.by}: {reopened.reason}. "
@@ -342,7 +341,7 @@ def _names(close: PreparedClose) -> Iterator[Part]:
 
 
 def _closings(close: PreparedClose) -> Iterator[dict[str, Any]]:
-    """What the statement comes to, by what and currency."""
+    """The closing balances of the statement, by label and currency."""
     statement = close.stated.statement
     closings: dict[str, list[tuple[int, str]]] = {}
     for currency in statement.currencies:
@@ -371,7 +370,7 @@ def _open_items(close: PreparedClose) -> Iterator[dict[str, Any]]:
 
 
 def _estimates(close: PreparedClose) -> Iterator[Part]:
-    """Fees that nobody charged yet, marked as what they are."""
+    """Fees not charged yet, labelled as an estimate."""
     estimates = sorted(close.stated.statement.estimates.items())
     if estimates:
         rows = [{"label": ESTIMATE, "amount": amount, "currency": c} for c, amount in estimates]
@@ -380,7 +379,7 @@ def _estimates(close: PreparedClose) -> Iterator[Part]:
 
 
 LIST_ROWS_MAX, LIST_ROWS_SHOWN = 10_000, 1_000
-"""Of a list of more rows than the first number a workbook has the sums, and so many rows."""
+"""Above this many rows a list is reduced to its sums and its first LIST_ROWS_SHOWN rows."""
 ROWS = "Rows"
 ITEM_COLUMNS = (
     Column("Close", 10, "at"),
@@ -460,22 +459,22 @@ PROOF = (
 
 @dataclass(frozen=True, slots=True)
 class MonthList:
-    """How a list is drawn, and how its rows are added up where they are too many."""
+    """One list of the workbook: how it is drawn, and how it is summed when it is too long."""
 
     title: str
     columns: Sequence[Column]
     frame: pd.DataFrame
     by: Mapping[str, str]
-    """Fields of the frame that its sums are by -> the titles of their columns."""
+    """Fields of the frame to group the sums by -> the titles of their columns."""
     files: Mapping[str, int]
-    """Names of the files that have all rows -> how many of them each has."""
+    """Names of the files that have all rows -> number of rows in each."""
     amounts: Sequence[str] = ("amount",)
-    """Fields of the frame that are added up: minor units."""
+    """Fields of the frame to sum, in minor units."""
     first: tuple[str, str] = ("", "")
-    """Of too many rows those stand first of which this field says this."""
+    """Field and value of the rows that a shortened list shows first."""
 
     def sheet(self, *, files: Files) -> Sheet:
-        """All rows, or their sums and the first ones; `files`: name -> content."""
+        """All rows, or the sums and the first rows; `files`: name -> content."""
         about, blocks, frame = TABLES["lists_of_month"][self.title], list[Part](), self.frame
         if len(frame) > LIST_ROWS_MAX:
             contents = {name: files[name].encode() for name in self.files}
@@ -498,7 +497,7 @@ class MonthList:
         return Sheet(self.title, blocks, heading=self.title, about=about, widths=widths)
 
     def _sums(self) -> Listing:
-        """By what the list is added up: how many rows, and what they come to."""
+        """Row counts and sums of the list by its grouping fields."""
         known = {column.value: column.title for column in self.columns}
         columns = [Column(title, 20, name) for name, title in self.by.items()]
         columns.append(Column(ROWS, 20, ROWS, "count"))
@@ -511,7 +510,7 @@ class MonthList:
 
 
 def open_items(stated: StatedMonth) -> MonthList:
-    """What was open at both closes."""
+    """Items that were open at the opening or the closing of the month."""
     sides = {"closing": stated.statement.closing_items, "opening": stated.statement.opening_items}
     frame = pd.concat([rows.assign(at=at) for at, rows in sides.items()], ignore_index=True)
     return MonthList(
@@ -524,14 +523,14 @@ def open_items(stated: StatedMonth) -> MonthList:
 
 
 def transit(frame: pd.DataFrame) -> MonthList:
-    """What is on the way to the bank."""
+    """Payouts in transit to the bank."""
     by = {"currency": "Ccy", "state": "State", "code": "Break"}
     files = {"in-transit.csv": len(frame)}
     return MonthList("In transit", TRANSIT_COLUMNS, frame, by=by, files=files)
 
 
 def books(frame: pd.DataFrame) -> MonthList:
-    """Where books and gateway differ; of too many rows those that no night shows stand first."""
+    """Differences between ledger and gateway; a shortened list starts with those no run shows."""
     is_open = frame["what"].isin((OPEN, *GROUPS))
     is_alike = frame["amount"].eq(frame["shown"])
     is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
@@ -551,21 +550,21 @@ def books(frame: pd.DataFrame) -> MonthList:
 
 
 def straddling(frame: pd.DataFrame) -> MonthList:
-    """What lies across a close."""
+    """Items whose two dates lie on different sides of a close."""
     named = frame.assign(label=_labels(frame["what"], STRADDLES))
     by, files = {"label": "What", "currency": "Ccy"}, {"straddling.csv": len(frame)}
     return MonthList("Straddling", STRADDLING_COLUMNS, named, by=by, files=files)
 
 
 def prior_periods(stated: StatedMonth) -> MonthList:
-    """What is dated in a closed month and was told after its close: it counts in this one."""
+    """Movements dated in a closed month but reported after its close: they count in this one."""
     frame = _movements(prior_items(stated.statement.facts))
     by, files = {"label": "What", "currency": "Ccy"}, {"facts.csv": len(stated.statement.facts)}
     return MonthList("Prior periods", PRIOR_COLUMNS, frame, by=by, files=files)
 
 
 def movements(facts: pd.DataFrame) -> MonthList:
-    """Every movement of the month."""
+    """All movements of the month."""
     outside = facts["is_outside"].astype(bool) | facts["kind"].eq("reserve")
     yes, blank = (pd.Series(label, facts.index, dtype="str") for label in ("yes", ""))
     return MonthList(
@@ -581,18 +580,18 @@ def movements(facts: pd.DataFrame) -> MonthList:
 
 
 def _movements(facts: pd.DataFrame) -> pd.DataFrame:
-    """Facts with what they are; a list has no truth values."""
+    """The movements with their labels, without boolean columns: a list cannot show them."""
     labels = _labels(facts["kind"], {**MOVEMENTS, "reserve": RESERVE_MOVED})
     return facts.drop(columns=["is_outside", "is_late", "told"]).assign(label=labels)
 
 
 def _labels(names: "pd.Series[str]", labels: Mapping[str, str]) -> "pd.Series[str]":
-    """The words of each; a name without any is a defect."""
+    """The label of each name; a name without one is a defect."""
     return names.map({name: labels[str(name)] for name in names.unique()}).astype("str")
 
 
 def assurance_sheet(stated: StatedMonth) -> Sheet:
-    """The nights of the month, the rules that judged, and both figures of each equation."""
+    """The runs of the month, their rules, and both sides of each equation."""
     names = [str(column.value) for column in NIGHTS]
     nights = [{name: getattr(each, name) for name in names} for each in stated.nights]
     rules = [

@@ -1,6 +1,6 @@
-"""The close of a month as people and programs are shown it: prepared now, or as it was sealed.
+"""The close of a month as shown to people and programs: prepared now, or as it was sealed.
 
-Several accounts of a merchant stand on one page: what their clearing account stands at.
+For a merchant with several accounts one page has their balances and the clearing account's sum.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,12 +46,12 @@ from reports.reading.index_workbook import file_link
 from reports.sheets.labels import as_text
 
 BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
-"""Lines of each on a terminal or a page; the workbook has them all."""
+"""Most lines of each on a terminal or page; the workbook has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountMonth:
-    """A month of one account, as it is stated or as it was sealed."""
+    """A month of one account, as currently stated or as sealed."""
 
     account: tuple[str, str]
     status: str
@@ -63,14 +63,14 @@ class AccountMonth:
 
     @classmethod
     def of_stated(cls, stated: StatedMonth, *, status: str, workbook: Path) -> "AccountMonth":
-        """A month as it is known now."""
+        """Build it from a month as it is known now."""
         statement = stated.statement
         has_books = statement.books is not None
         return cls(statement.account, status, statement.figures, has_books, workbook)
 
     @classmethod
     def of_closed(cls, view: ClosedView, *, workbook: Path) -> "AccountMonth":
-        """A closed month as it was sealed."""
+        """Build it from a closed month as it was sealed."""
         has_books = bool(view.document["statement"]["books_covered"])
         status = CloseVerdict.CLOSED.value
         return cls(view.closed.account, status, view.figures, has_books, workbook)
@@ -78,17 +78,17 @@ class AccountMonth:
 
 @dataclass(frozen=True, slots=True)
 class ShownClose:
-    """A month of one account; its workbook and files lie where `lines` says."""
+    """The close of one account's month; `lines` tells where its workbook and files are."""
 
     lines: Sequence[str]
     blocked: Sequence[str]
-    """What keeps it from being closed."""
+    """Reasons why it cannot be closed."""
     document: Mapping[str, Any]
-    """The same for programs."""
+    """The same content for programs."""
     own: AccountMonth
     exit_code: int
     stated: StatedMonth | None
-    """Its figures; None where a sealed folder cannot be read by this version."""
+    """The statement; None where a sealed folder cannot be read by this version."""
 
 
 def shown_close(
@@ -99,14 +99,14 @@ def shown_close(
     environment: Environment,
     is_compared: bool = True,
 ) -> ShownClose:
-    """A month closed as it was sealed, or prepared; its workbook is written.
+    """Load a close as it was sealed, or prepare it, and write its workbook.
 
     Args:
         month: the month.
         account: merchant and account.
-        folder: of the workbook; else the account's reports.
+        folder: for the workbook; by default the account's reports folder.
         environment: of this process.
-        is_compared: whether to say what of a closed month would be different today.
+        is_compared: whether to report what of a closed month would differ today.
     """
     folder = folder or environment.settings.account(account[0], account_id=account[1]).reports
     view = closed_view(month, account=account, environment=environment, is_compared=is_compared)
@@ -187,7 +187,7 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
 
 
 def blocked(prepared: PreparedClose) -> list[str]:
-    """What keeps a month from being closed, for a terminal or a page."""
+    """Text of the reasons why a month cannot be closed, for a terminal or a page."""
     lines = []
     for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
         owner = f" Owner: {each.owner}." if each.owner else ""
@@ -198,14 +198,14 @@ def blocked(prepared: PreparedClose) -> list[str]:
 
 
 ACCOUNTS_MIN = 2
-"""Fewer need no page over all accounts: their one workbook is it."""
+"""Below this number of accounts a merchant needs no page over all of them."""
 SENTENCE = "The books have one clearing account for these: it stands at the sums, at no line alone."
 STATUS_TONES: Mapping[str, Tone] = {
     "": "",
     **dict.fromkeys((PROVEN, CloseVerdict.CLOSED, CloseVerdict.READY), "good"),
     CloseVerdict.WITH_OPEN_ITEMS: "warn",
 }
-"""Every other one is bad."""
+"""Any other status is bad."""
 MONEY = ("before", "moved", "owed", "booked", "apart")
 COLUMNS = (
     Column("Account", 16, "account"),
@@ -224,9 +224,9 @@ COLUMNS = (
 def index_of_months(
     accounts: Sequence[AccountMonth], *, month: BusinessMonth, out: Path | None, settings: Settings
 ) -> list[str]:
-    """Write the page over the accounts of each merchant that has several; where it lies, said.
+    """Write a page over all accounts for each merchant with several; return lines with its path.
 
-    `out`: where all go; else the reports of each merchant's first account.
+    `out`: folder for all of them; by default the reports folder of a merchant's first account.
 
     Raises:
         OutputError: a folder cannot be written.
@@ -245,13 +245,13 @@ def index_of_months(
 def write_months_index(
     accounts: Sequence[AccountMonth], *, month: BusinessMonth, clearing: str, folder: Path
 ) -> Path:
-    """Write `months-<merchant>-2026-11.xlsx`, or -v2 where another one stands.
+    """Write `months-<merchant>-2026-11.xlsx`, or -v2 where a different one exists.
 
     Args:
         accounts: those of one merchant.
         month: the month.
-        clearing: the books' clearing account as the rules name it, "" where they do not.
-        folder: where it goes; links are relative to it.
+        clearing: the ledger's clearing account as the rules name it, "" where they do not.
+        folder: for the file; its links are relative to it.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -274,12 +274,12 @@ def write_months_index(
 
 
 def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Part]:
-    """The accounts of each currency, and their sum."""
+    """A list of the accounts and their sum for each currency."""
     in_order = sorted(accounts, key=lambda each: each.account)
     every = [row for account in in_order for row in _rows(account, folder=folder)]
     for currency in sorted({row["currency"] for row in every}):
         rows = [row for row in every if row["currency"] == currency]
-        # Where an account's books were not compared nobody knows what the account stands at.
+        # The sum is blank where the ledger of one account was not compared.
         total = {name: _sum([row[name] for row in rows]) for name in MONEY}
         blank = {"standing": "", "check": None, "workbook": ""}
         named = {"account": f"Sum {currency}", "currency": currency}
@@ -292,14 +292,14 @@ def _sum(amounts: Sequence[int | None]) -> int | None:
 
 
 def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
-    """By currency what an account adds, minor units; one in which nothing moved has no row.
+    """One row per currency of an account, minor units; a currency without figures has none.
 
-    By how much the books are apart stands beside; why, the workbook of each account says.
+    It has the difference between ledger and gateway; the account's workbook explains it.
     """
     sums = sums_of(of.figures)
     for currency in sorted({each.currency for each in of.figures}):
         before, moved, owed = (sums[currency, "gateway", at] for at in (OPENING, MOVED, CLOSING))
-        # As a statement derives the books: from the gateway's and what was open between them.
+        # Derived as in a statement: the gateway's figures plus the differences to the ledger.
         booked = before + sums[currency, "books", OPENING] + sums[currency, "books", MOVED]
         yield {
             "account": of.account[1],

@@ -1,8 +1,8 @@
-"""The reconciliation workbook: `write_workbook` draws one night and puts it in its place.
+"""The reconciliation workbook: `write_workbook` draws that of one run and saves it.
 
-The same figures give the same bytes. A workbook that is open or already there with other content is
-never overwritten: the next one is called -v2. Of a list that is too long for its sheet the workbook
-has the sums and names a file of the run.
+The same figures give the same bytes. A workbook that is open, or exists with other content, is
+never overwritten: the new one is called -v2. For a list too long for its sheet the workbook has the
+sums and names a file of the run.
 """
 
 from collections.abc import Iterator
@@ -26,19 +26,19 @@ from reports.sheets.totals import Rows, facts_of, rows_on_sheets, run_sheet
 
 
 def write_workbook(figures: NightFigures, path: Path) -> Path:
-    """Write the workbook of a night; the path that was really written.
+    """Write the workbook of a run; return the path that was actually written.
 
-    An equal file that is already there stays as it is.
+    An existing equal file is left as it is.
 
     Raises:
-        OutputError: too many versions stand there already.
+        OutputError: there are too many versions already.
         OSError: the folder cannot be written.
     """
     return written_in_place(drawn(figures).write, path=path)
 
 
 def drawn(figures: NightFigures) -> Workbook:
-    """All sheets of a night, in their order."""
+    """The workbook with all sheets of a run, in order."""
     rows = rows_on_sheets(figures)
     facts = facts_of(figures, rows=rows)
     return Workbook(
@@ -53,7 +53,7 @@ def drawn(figures: NightFigures) -> Workbook:
 
 
 def _sheets(figures: NightFigures, rows: Rows) -> Iterator[Sheet]:
-    """Of fees only with a contract, of the bank only with statements."""
+    """Yield the sheets: fees only with a contract, the bank only with statements."""
     checks = checks_of(figures, rows)
     yield page_one(figures, rows, checks)
     yield breaks_sheet(figures, rows)

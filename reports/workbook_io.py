@@ -1,8 +1,8 @@
-"""How workbooks are written and read back: handed down to the steps, which never import `reports`.
+"""Functions that write and read workbooks, passed to the steps, which never import `reports`.
 
-What draws is imported when the first workbook is written: most of what can go wrong comes earlier.
-The steps are imported by whoever needs theirs: plain files need no database. Workbooks that came
-back from people are read through the door of foreign files.
+Drawing code is imported when the first workbook is written, because most errors occur earlier. The
+steps are imported where they are needed, because plain files need no database. Workbooks returned
+by people are read in the reader process for foreign files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,40 +24,40 @@ if TYPE_CHECKING:
 
 
 def workbooks() -> "Workbooks":
-    """The writer and the reader of the product's workbook."""
+    """The writer and the reader of the run's workbook."""
     from recon.steps.night.report import Workbooks
 
     return Workbooks(write=write, totals=totals)
 
 
 def write(figures: "NightFigures", path: Path) -> Path:
-    """Write a workbook; gives the path that was written."""
+    """Write a workbook; return the path that was written."""
     from reports.workbook import write_workbook
 
     return write_workbook(figures, path)
 
 
 class Drawn:
-    """The writer of a workbook, which remembers its file: an earlier run's stays under its name."""
+    """A writer that remembers the path it wrote; workbooks of earlier runs keep their names."""
 
     path: Path
     notes: tuple[str, ...] = ()
 
     def write(self, figures: "NightFigures", path: Path) -> Path:
-        """As `write`."""
+        """Like the function `write`, and store the path and the notes of the figures."""
         self.path, self.notes = write(figures, path), figures.notes
         return self.path
 
 
 def totals(path: Path, *, companions: Mapping[str, Path] | None = None) -> "SheetTotals":
-    """What a workbook's sheets come to, as read back; `companions`: files that have no name yet."""
+    """Totals of a workbook's sheets, as read back; `companions`: paths of files not yet renamed."""
     from reports.reading.workbook_check import sheet_totals
 
     return sheet_totals(path, companions=companions)
 
 
 def reading() -> "Reading":
-    """How workbooks are held against the database."""
+    """The functions that compare workbooks with the database."""
     from recon.steps.admin.verify import Reading
     from reports.reading.workbook_check import companion_problems
 
@@ -65,7 +65,7 @@ def reading() -> "Reading":
 
 
 def form() -> "Form":
-    """The reader of workbooks that come back."""
+    """The reader of returned workbooks."""
     from recon.steps.approvals.returned_answers import Form
     from reports.sheets.totals import keys_digest
 
@@ -73,7 +73,7 @@ def form() -> "Form":
 
 
 def drawings() -> "Drawings":
-    """What acts of people read and draw."""
+    """The functions with which people's actions read and write workbooks."""
     from recon.steps.acts import Drawings
     from reports.month_workbook import close_workbook
     from reports.reading import signed_copy as copies
@@ -91,11 +91,11 @@ def drawings() -> "Drawings":
 
 
 def returned_answers(path: Path) -> Returned:
-    """What a returned workbook says.
+    """Read the answers of a returned workbook.
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: not a workbook of ours, or it broke its reader.
+        SourceUnreadableError: not a workbook of ours, or the reader process crashed on it.
     """
     with file_reader().read(path, answers, path=path) as read:
         returned: Returned = read.facts
@@ -103,7 +103,7 @@ def returned_answers(path: Path) -> Returned:
 
 
 def returned_run(path: Path) -> str:
-    """The run that a workbook says it is of; "" when it is not one that can be read."""
+    """The run id stated in a workbook; "" when it is not a readable one of ours."""
     try:
         with file_reader().read(path, run_of, path=path) as read:
             return str(read.facts)
@@ -112,11 +112,11 @@ def returned_run(path: Path) -> str:
 
 
 def returned_differences(night: "NightFigures | Path", path: Path) -> Iterator[str]:
-    """Every cell that does not say what the night says.
+    """Every cell that differs from the workbook that the run gives.
 
     Raises:
         OutputError: the workbook cannot be read.
-        SourceUnreadableError: it broke its reader.
+        SourceUnreadableError: the reader process crashed on it.
     """
     if isinstance(night, Path):
         yield from _reported(night, path)
@@ -136,14 +136,14 @@ def _reported(night: Path, path: Path) -> list[str]:
 
 
 def answers(rows: IO[bytes], *, path: Path) -> Returned:  # noqa: ARG001 - all of it is facts
-    """In the fork: the answers of a workbook."""
+    """Read the answers of a workbook; runs in the reader process."""
     from reports.reading.read_back import read_back
 
     return read_back(path)
 
 
 def run_of(rows: IO[bytes], *, path: Path) -> str:  # noqa: ARG001 - all of it is facts
-    """In the fork: the run of a workbook."""
+    """Read the run of a workbook; runs in the reader process."""
     from reports.reading import workbook_check
 
     return workbook_check.run_of(path)
@@ -155,7 +155,7 @@ def differences(
     night: Path,
     path: Path,
 ) -> list[str]:
-    """In the fork: the cells that differ."""
+    """List the cells that differ; runs in the reader process."""
     from reports.reading import workbook_check
 
     return [*workbook_check.differences(night, path)]

@@ -1,1 +1,1 @@
-"""How sheets are drawn: looks, blocks, files in their place."""
+"""Drawing sheets: cell formats, blocks of rows, and saving the file."""

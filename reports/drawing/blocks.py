@@ -1,8 +1,8 @@
-"""Sheets declared as blocks; XlsxWriter draws them in constant memory, row after row.
+"""Sheets declared as blocks, which XlsxWriter writes row by row in constant memory.
 
 A sheet is a list of blocks: a sentence; a list with title, columns, rows and a total; or two lists
-beside each other. How a cell looks and what it holds stands in `look`; nothing is placed by hand,
-and every cell holds a value: no sheet has a formula.
+side by side. `look` defines how cells look and what they hold; nothing is positioned by hand, and
+every cell holds a value: no sheet has a formula.
 """
 
 import filecmp
@@ -54,7 +54,7 @@ VERSIONS_MAX = 99
 
 
 def put_in_place(content: bytes, *, path: Path) -> Path:
-    """As `written_in_place`, for a file that is in memory already."""
+    """Like `written_in_place`, for content in memory."""
 
     def write(file: BinaryIO) -> None:
         file.write(content)
@@ -63,13 +63,13 @@ def put_in_place(content: bytes, *, path: Path) -> Path:
 
 
 def written_in_place(write: Callable[[BinaryIO], None], *, path: Path) -> Path:
-    """Write a file under the wanted name, or -v2, -v3 ... when that is open or holds other content.
+    """Write a file at `path`, or as -v2, -v3 ... when that is open or has other content.
 
-    It is written under another name first, flushed to the disk, then renamed. An equal file that is
-    already there stays as it is.
+    It is written under a temporary name, flushed to disk, then renamed. An existing equal file is
+    left as it is.
 
     Raises:
-        OutputError: too many versions stand there already.
+        OutputError: there are too many versions already.
         OSError: the folder cannot be written.
     """
     number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
@@ -93,7 +93,7 @@ def written_in_place(write: Callable[[BinaryIO], None], *, path: Path) -> Path:
 
 
 def _free_name(path: Path, *, like: Path) -> Path:
-    """The first version that nobody has open and that is free, or holds the same already."""
+    """The first version not open elsewhere that does not exist, or has the same content."""
     for version in range(1, VERSIONS_MAX + 1):
         target = path if version == 1 else _versioned(path, version=version)
         if _is_open(target):
@@ -108,7 +108,7 @@ def _free_name(path: Path, *, like: Path) -> Path:
 
 
 def _versioned(path: Path, *, version: int) -> Path:
-    """The version stands before the ending; a compressed file has two."""
+    """Insert the version before the suffix; a compressed file has two."""
     ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     return path.with_name(f"{path.name.removesuffix(ending)}-v{version}{ending}")
 
@@ -122,11 +122,11 @@ def _is_open(path: Path) -> bool:
 Row = Mapping[str, Any]
 PAPER_A4 = 9
 PAPER_ROWS_MAX = 40
-"""Of a long list that is read on the screen; on paper its first rows stand."""
+"""Most rows printed of a long list, which is meant to be read on the screen."""
 LINE_POINTS = 13
 LINES_MAX = 8
 ROWS_MAX = 1_048_576
-"""Rows of a sheet."""
+"""Most rows of a sheet."""
 SEAL_CHARACTERS = 12
 FIRST_INPUT_DAY = date(2000, 1, 1)
 _FORMULA_STARTS = ("=", "+", "-", "@")
@@ -138,26 +138,26 @@ class Column:
 
     title: str
     width: int
-    """In characters; of a page whose blocks share a grid it is the grid that counts."""
+    """In characters; blocks that share the widths of a page use those instead."""
     value: str | Callable[[Row], Any]
-    """The name of a field, or what says the cell of a row."""
+    """A field name, or a function from a row to its cell."""
     kind: Kind = "text"
     currency: str = "currency"
-    """The field that names an amount's currency."""
+    """The field with an amount's currency."""
     wrap: bool = False
-    """A sentence: it may take more than one line."""
+    """Wrap the text over several lines."""
     span: int = 1
-    """Columns of the sheet that it takes."""
+    """Number of sheet columns that it occupies."""
     tone: Tone | Callable[[Row], Tone] = ""
     is_hidden: bool = False
-    """Grouped and folded away, at the right end of the sheet."""
+    """Grouped and collapsed, at the right end of the sheet."""
     choices: tuple[str, ...] = ()
     characters_max: int = 0
-    """Of a cell that people fill in: what it takes; neither of both: a day."""
+    """Most characters of an input cell; one without this and without choices takes a date."""
     is_covered: bool = True
-    """Without its source each cell says that it is not covered."""
+    """False: each cell says that its source is not covered."""
     over: str = ""
-    """What stands above it and its neighbours that say the same."""
+    """Heading above it and the adjacent columns with the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,27 +169,27 @@ class Listing:
     title: str | CellLink = ""
     total: Row | None = None
     nothing: str = "None."
-    """What stands there instead of rows."""
+    """Text in place of rows when there are none."""
     is_list: bool = False
-    """The list of its sheet: filtered, its header on each page, its first rows on paper."""
+    """Whether it is the main list of its sheet: filtered, repeated header, shortened in print."""
     name: str = ""
-    """What links of other sheets call the place where it begins."""
+    """Defined name of its first cell, for links from other sheets."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of text; "" is a gap."""
+    """A line of text; "" is a blank line."""
 
     text: str | CellLink | Callable[[int], str] = ""
-    """Called with the number of characters that had to be replaced so far."""
+    """A function gets the number of characters that had to be replaced so far."""
     tone: Tone = ""
     span: int = 1
-    """Columns that its colour takes; over several of them it is broken into lines."""
+    """Number of columns with its colour; a longer text is wrapped over several."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Two lists side by side; the second begins `at` columns from the left."""
+    """Two lists side by side; the second starts `at` columns from the left."""
 
     left: Listing
     right: Listing
@@ -201,7 +201,7 @@ Part = Listing | TextLine | SideBySide
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What stands on one sheet and how it is printed."""
+    """Content of one sheet, and how it is printed."""
 
     title: str
     blocks: Sequence[Part]
@@ -209,13 +209,13 @@ class Sheet:
     about: str = ""
     """One sentence below the heading."""
     widths: Sequence[int] = ()
-    """Of a page whose blocks share columns; else those of the first list."""
+    """Column widths of blocks that share them; by default those of the first list."""
     frozen: tuple[int, int] = (3, 0)
-    """Rows and columns that stay in sight."""
+    """Number of rows and columns that do not scroll."""
     paper_columns: int = 0
-    """On paper the columns up to this one; 0: all."""
+    """Number of columns to print; 0: all."""
     pages: tuple[int, int] = (1, 0)
-    """Wide and high; 0: as many as it takes."""
+    """Pages wide and high; 0: as many as needed."""
     is_upright: bool = False
     is_locked: bool = True
     is_hidden: bool = False
@@ -224,20 +224,20 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Workbook:
-    """Sheets, and what the file says of itself."""
+    """Sheets and the properties of the file."""
 
     title: str
     sheets: Sequence[Sheet]
     written: datetime
     footer: str = ""
-    """On each page of paper; "": the title."""
+    """Footer of each printed page; "": the title."""
     subject: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     timezone: str = "UTC"
 
     def write(self, target: IO[bytes]) -> None:
         """Write the file; the same workbook gives the same bytes."""
-        # By whoever draws: most commands that know of workbooks write none.
+        # Imported here: most commands that import this module write no workbook.
         from xlsxwriter import Workbook as Writer
 
         book = Writer(target, {"constant_memory": True})
@@ -258,7 +258,7 @@ class Workbook:
         book.close()
 
     def content(self) -> bytes:
-        """The file, for small ones."""
+        """The bytes of the file, for small workbooks."""
         target = BytesIO()
         self.write(target)
         return target.getvalue()
@@ -269,12 +269,12 @@ def saved(book: Workbook, *, path: Path, what: str, advice: str) -> Path:
 
     Args:
         book: the workbook.
-        path: its wanted name.
-        what: what the error calls it.
-        advice: how the error ends: what is not lost, and what to do.
+        path: its preferred path.
+        what: what the error message calls it.
+        advice: end of the error message: what is not lost, and what to do.
 
     Raises:
-        OutputError: the folder cannot be written, or too many versions stand there already.
+        OutputError: the folder cannot be written, or there are too many versions already.
     """
     try:
         return put_in_place(book.content(), path=path)
@@ -286,7 +286,7 @@ def saved(book: Workbook, *, path: Path, what: str, advice: str) -> Path:
 def list_sheet(
     title: str, columns: Sequence[Column], rows: Sequence[Row], *, about: str, heading: str = ""
 ) -> Sheet:
-    """A sheet that is one list."""
+    """A sheet that consists of one list."""
     heading = heading or title
     block = Listing(columns, rows)
     return Sheet(title, [block], heading=heading, about=about, frozen=(4, 0))
@@ -310,12 +310,12 @@ def plain(value: Any) -> Any:
         return value.to_pydatetime(warn=False)
     if isinstance(value, date):
         return value
-    # A column that lost its dtype carries NaN for blank; NaN alone differs from itself.
+    # A column that lost its dtype has NaN for blank; only NaN differs from itself.
     return None if value != value else int(value)  # noqa: PLR0124 - the test for NaN
 
 
 def seal_of(cells: Iterable[Any]) -> str:
-    """Twelve digits of the digest of what a row says: the same when written and when read back."""
+    """Twelve hex digits of the digest of a row's cells, the same when written and read back."""
     text = "\x1f".join(map(_canonical, cells))
     return hashlib.sha256(text.encode()).hexdigest()[:SEAL_CHARACTERS]
 
@@ -329,20 +329,20 @@ def _canonical(cell: Any) -> str:
 
 
 def check_of(*, holds: bool) -> str:
-    """What a check says."""
+    """The text of a check."""
     return OK if holds else CHECK
 
 
 @dataclass(slots=True)
 class _Line:
-    """Cells of one row: (column, columns, content, kind, currency, look)."""
+    """Cells of one row: (column, span, content, kind, currency, look)."""
 
     cells: list[tuple[int, int, Any, str, str, Mapping[str, Any]]]
     points: int = 0
 
 
 class _Drawn:
-    """A workbook being drawn: its formats, each made once, and the sheet that is at hand."""
+    """A workbook being drawn, with a cache of its formats."""
 
     def __init__(self, book: Any, *, timezone: str, footer: str) -> None:
         self.book, self.timezone, self.footer = book, timezone, footer
@@ -350,7 +350,7 @@ class _Drawn:
         self._formats: dict[tuple[Any, ...], tuple[Any, Mapping[str, Any]]] = {}
 
     def draw(self, sheet: Sheet) -> None:
-        """One sheet, from its first row to its last."""
+        """Draw one sheet, from the first row to the last."""
         page = self.book.add_worksheet(sheet.title)
         first = next((each for each in sheet.blocks if isinstance(each, Listing)), None)
         grid = sheet.widths or [column.width for column in (first.columns if first else ())]
@@ -360,7 +360,7 @@ class _Drawn:
         row, printed = 0, 0
         head = _head(sheet, listed)
         for number, block in enumerate((*head, *sheet.blocks)):
-            # A gap above each list but what stands first.
+            # Leave a gap above each list, except at the top.
             row += number > len(head) and not isinstance(block, TextLine)
             top = row
             if isinstance(block, Listing) and block.name:
@@ -378,7 +378,7 @@ class _Drawn:
         self._set_up_page(page, sheet, grid=grid, last=min(row, printed) if printed else row)
 
     def _lines(self, block: Part, grid: Sequence[int]) -> Iterator[_Line]:
-        """The rows of a block, its first column at 0."""
+        """The rows of a block, starting at column 0."""
         if isinstance(block, TextLine):
             yield from self._sentence(block, grid)
             return
@@ -420,7 +420,7 @@ class _Drawn:
         yield _Line([(0, sentence.span, content, kind, "", _kept(look))], points)
 
     def _plan(self, column: Column, at: int, grid: Sequence[int]) -> tuple[Any, ...]:
-        """What of a column its rows need."""
+        """What the rows need to know of a column, computed once."""
         value = itemgetter(column.value) if isinstance(column.value, str) else column.value
         room = _room(column, grid, at) if column.wrap and not column.is_hidden else 0
         base = _INPUT if column.kind == "input" else {"text_wrap": column.wrap}
@@ -464,7 +464,7 @@ class _Drawn:
         return line
 
     def _put(self, page: Any, row: int, line: _Line) -> None:
-        """One row, left to right."""
+        """Write one row, left to right."""
         if line.points:
             page.set_row(row, line.points)
         for at, span, content, kind, currency, look in line.cells:
@@ -493,12 +493,12 @@ class _Drawn:
         known = self._formats.get((kind, decimals_of(currency), id(look)))
         if known is None:
             made = self.book.add_format(properties(kind, currency) | dict(look))
-            # The look stays beside its format, so that its id stays its own.
+            # The look is stored with its format, so that its id is not reused.
             known = self._formats[kind, decimals_of(currency), id(look)] = (made, look)
         return known[0]
 
     def _set_up(self, page: Any, block: Listing, *, header: int, last: int) -> None:
-        """Filter, titles on each page, groups, and what the cream cells take."""
+        """Set up filter, repeated header, groups and the validation of input cells."""
         page.autofilter(header, 0, last, sum(column.span for column in block.columns) - 1)
         page.repeat_rows(header)
         if not any(column.kind == "input" for column in block.columns):
@@ -524,11 +524,11 @@ class _Drawn:
         page.set_paper(PAPER_A4)
         page.set_margins(left=0.4, right=0.4, top=0.4, bottom=0.6)
         page.fit_to_pages(*sheet.pages)
-        if not sheet.is_hidden:  # what has a print area is printed, hidden or not
+        if not sheet.is_hidden:  # a sheet with a print area is printed even when hidden
             page.print_area(0, 0, max(last, 1) - 1, (sheet.paper_columns or max(len(grid), 1)) - 1)
         footer = self.footer.replace("&", "&&")
         page.set_footer(f"&L&8{footer}&C&8&A&R&8Page &P of &N")
-        # Long numbers in cells of text are meant: no green triangles.
+        # Long numbers stored as text are intended: suppress the warning triangles.
         page.ignore_errors({"number_stored_as_text": "A1:AZ1048576"})
         if sheet.is_locked:
             free = {"autofilter": True, "sort": True, "format_columns": True, "format_rows": True}
@@ -543,13 +543,13 @@ def _url(link: CellLink) -> Any:
     url = Url(f"{'external' if link.is_file else 'internal'}:{link.target}")
     url.text = link.text
     if link.is_file:
-        # As it is written in links: the library would make a path of Windows of it.
+        # Set verbatim: the library would convert it to a Windows path.
         url._link = url._relationship_link = link.target  # noqa: SLF001 - there is no other way
     return url
 
 
 def _head(sheet: Sheet, listed: Listing | None) -> list[TextLine]:
-    """Rows 1 to 3: what the sheet is, how to read it, and what paper leaves out."""
+    """Rows 1 to 3: heading, description, and what is not printed."""
     if not sheet.heading:
         return []
     count = len(listed.rows) if listed else 0
@@ -567,7 +567,7 @@ _SENTENCE_POINTS = {"title": 22, "heading": 18} | dict.fromkeys(
 )
 _INPUT = {"font_color": INPUT_INK, "locked": False, "text_wrap": True}
 _LOOKS: dict[frozenset[tuple[str, Any]], Mapping[str, Any]] = {}
-"""Equal looks are one, so that a format is found by its look's id."""
+"""Equal looks are one object, so that a format is found by its look's id."""
 
 
 def _kept(look: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -575,7 +575,7 @@ def _kept(look: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _quoted(look: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Editing the cell keeps it text."""
+    """Keep the cell a text when it is edited."""
     return _kept({**look, "quote_prefix": True})
 
 
@@ -591,7 +591,7 @@ def _header_look(column: Column) -> Mapping[str, Any]:
 
 
 def _bands(columns: Sequence[Column], starts: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Cells above the titles, one for all columns that lie side by side below it."""
+    """Cells above the titles, one for adjacent columns with the same heading."""
     both = zip(starts, columns, strict=True)
     for over, group in groupby(both, key=lambda each: each[1].over):
         (first, _), *_ = own = [*group]
@@ -601,12 +601,12 @@ def _bands(columns: Sequence[Column], starts: Sequence[int]) -> Iterator[tuple[A
 
 
 def _room(column: Column, grid: Sequence[int], at: int) -> int:
-    """Characters that a line of a column holds."""
+    """Number of characters in a line of a column."""
     return max(sum(grid[at : at + column.span]) * 11 // 10 - 1, 4)
 
 
 def _lines_in(text: str, room: int) -> int:
-    """Lines that words take in so many characters."""
+    """Number of lines of a text at this width in characters."""
     lines, left = 1, room
     for label in text.split(" "):
         width = text_width(label)
@@ -617,12 +617,12 @@ def _lines_in(text: str, room: int) -> int:
 
 
 def _is_day(column: Column) -> bool:
-    """Whether people answer a column with a day: not from a list, and not in words."""
+    """Whether an input column takes a date: it has neither choices nor a text length."""
     return column.kind == "input" and not column.choices and not column.characters_max
 
 
 def _rule(column: Column) -> dict[str, Any]:
-    """What a cell of the form takes; of one that is not read back: nothing."""
+    """Data validation of a cell; one that is not an input accepts nothing."""
     rule: dict[str, Any] = {"error_title": column.title[:32], "ignore_blank": True}
     if column.kind != "input":
         message = "This cell is not read back: answer in the cream columns."

@@ -1,4 +1,4 @@
-"""How cells look and what they hold: colours, fonts, number formats, exact amounts, inert text."""
+"""How cells look and what they hold: colours, fonts, number formats, exact amounts, safe text."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ WARN = {"bg_color": "FFEB9C", "font_color": "7F6000"}
 BAD = {"bg_color": "FFC7CE", "font_color": "9C0006"}
 BOLD = {"bold": True}
 Tone = str
-"""One of TONES."""
+"""A key of TONES."""
 TONES: Mapping[str, Mapping[str, Any]] = {
     "": {},
     "good": GOOD | BOLD,
@@ -40,19 +40,19 @@ TONES: Mapping[str, Mapping[str, Any]] = {
     "verdict warn": WARN | BOLD | {"font_size": 12},
     "verdict bad": BAD | BOLD | {"font_size": 12},
 }
-"""A colour never says what no word beside it says."""
+"""A colour never carries information that the text next to it does not."""
 HEADER = {"bold": True, "font_color": WHITE, "bg_color": NAVY, "text_wrap": True, "valign": "top"}
 BAND = {"bold": True, "font_color": NAVY, "bg_color": "DDE3EE", "align": "center_across"}
 HEADER_INPUT = HEADER | {"bg_color": WARN["font_color"]}
 RIGHT = frozenset({"money", "count", "days", "share"})
-"""Kinds that stand right."""
+"""Right-aligned kinds."""
 NUMBER_MINOR_UNITS_MAX = 10**15 - 1
 """A spreadsheet keeps 15 digits; a larger amount is written as text, exactly."""
 TEXT_CHARACTERS_MAX = 1_000
 """A cell holds 32,767; nobody reads more than this, and the database has the whole text."""
 NOT_COVERED = "not covered"
 OK, CHECK = "OK", "CHECK"
-"""What a check says in its cell."""
+"""The text of a check."""
 REPLACEMENT = "\ufffd"
 _BREAKS = re.compile(r"\r\n|[\r\n\t\u2028\u2029]")
 # Control characters break the file; bidirectional overrides make text look like other text.
@@ -64,7 +64,7 @@ _ESCAPED = re.compile(r"_x005F_(?=x[0-9A-Fa-f]{4}_)")
 
 @dataclass(frozen=True, slots=True)
 class CellLink:
-    """A text that leads to a cell of this workbook (`'Breaks'!A7`) or to a file beside it."""
+    """A text linked to a cell of this workbook (`'Breaks'!A7`) or to a file next to it."""
 
     text: str
     target: str
@@ -72,7 +72,7 @@ class CellLink:
 
 
 def cell_text(text: str) -> tuple[str, int]:
-    """The text as it may stand in a cell, and how many characters had to be replaced."""
+    """The text made safe for a cell, and the number of characters that had to be replaced."""
     if len(text) <= TEXT_CHARACTERS_MAX and text.isprintable():
         return text, 0
     clean, replaced = _UNWANTED.subn(REPLACEMENT, _BREAKS.sub(" ", text))
@@ -82,13 +82,13 @@ def cell_text(text: str) -> tuple[str, int]:
 
 
 def read_text(value: Any) -> str:
-    """The text of a cell that was read back: the file escapes what looks like an escape."""
+    """The text of a cell that was read back, without the escapes that the file format adds."""
     return "" if value is None else _ESCAPED.sub("_", str(value))
 
 
 @cache
 def decimals_of(currency: str) -> int:
-    """Decimals of a currency; 0 for rows that name none."""
+    """Decimals of a currency; 0 for rows without one."""
     try:
         return exponent(currency)
     except AmountError:
@@ -96,7 +96,7 @@ def decimals_of(currency: str) -> int:
 
 
 def with_currency(minor_units: int, currency: str) -> str:
-    """The amount for people, such as "-1,234.50 EUR"; without a currency the number alone."""
+    """Format an amount for people, such as "-1,234.50 EUR"; the number alone without a currency."""
     return (
         str(Money.of_minor_units(minor_units, currency=currency))
         if currency
@@ -105,26 +105,26 @@ def with_currency(minor_units: int, currency: str) -> str:
 
 
 def grouped_amount(minor_units: int, currency: str) -> str:
-    """Such as "-1,234.50"."""
+    """Format an amount without its currency, such as "-1,234.50"."""
     return with_currency(minor_units, currency).removesuffix(f" {currency}")
 
 
 def amount_cell(minor_units: int, currency: str) -> Decimal | str:
-    """The amount as a sheet holds it: a number where it has at most 15 digits."""
+    """The value of a cell with an amount: a number if it has at most 15 digits, else text."""
     if abs(minor_units) > NUMBER_MINOR_UNITS_MAX:
         return format_minor_units(minor_units, currency=currency) if currency else f"{minor_units}"
     return Decimal(minor_units).scaleb(-decimals_of(currency))
 
 
 def local_instant(value: datetime, *, timezone: str) -> datetime:
-    """An instant in the report's zone, without the zone (Excel has none)."""
+    """An instant in the report's time zone, made naive because Excel has no zones."""
     if value.tzinfo is None:
         return value.replace(microsecond=0)
     return value.astimezone(ZoneInfo(timezone)).replace(tzinfo=None, microsecond=0)
 
 
 def day_of(value: Any) -> date | None:
-    """A date from a date, an instant or ISO text; None when blank or something else."""
+    """A date from a date, an instant or ISO text; None when blank or anything else."""
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):
@@ -136,7 +136,7 @@ def day_of(value: Any) -> date | None:
 
 
 def text_width(text: str) -> int:
-    """Columns that a text takes; East Asian wide characters take two."""
+    """Display width of a text; East Asian wide characters count as two."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -154,7 +154,7 @@ def number_format(kind: str, currency: str) -> str:
 
 
 def properties(kind: str, currency: str) -> dict[str, Any]:
-    """What XlsxWriter makes a format of, before its tone."""
+    """Format properties for XlsxWriter, before the tone is applied."""
     base = {"font_name": "Calibri", "font_size": 10, "font_color": INK, "valign": "vcenter"}
     base |= {"bottom": 1, "bottom_color": LINE, "num_format": number_format(kind, currency)}
     if kind in RIGHT:

@@ -1,1 +1,1 @@
-"""Workbooks read back: what people changed, what is signed, what is compared."""
+"""Reading workbooks back, copies of signed ones, and further workbooks of their own."""

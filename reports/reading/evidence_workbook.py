@@ -1,4 +1,4 @@
-"""The index of a folder of evidence: nights, totals, closes, what was let go, people and words."""
+"""The index of an evidence folder: runs, totals, closes, purged folders, people and statements."""
 
 from dataclasses import asdict
 from datetime import datetime, time
@@ -12,7 +12,7 @@ from reports.drawing.look import CellLink
 from reports.sheets.labels import figure_text
 
 SIDES_OF_T4 = "T4"
-"""The totals that every item and its money is in."""
+"""The control total that covers every item and its money."""
 NIGHTS = (
     Column("Night", 12, "business_date", "date"),
     Column("Merchant", 12, "merchant_id"),
@@ -79,7 +79,7 @@ LABELS = (
 
 
 def evidence_index(index: EvidenceIndex) -> bytes:
-    """The XLSX file; its links are relative, so it moves with the folder."""
+    """Render the XLSX file; its links are relative, so it can be moved with the folder."""
     span = f"{index.span.first} to {index.span.last}"
     about = (
         f"{len(index.nights)} runs, {len(index.faults)} faults. Head "

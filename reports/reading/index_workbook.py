@@ -1,6 +1,6 @@
-"""The index workbook: all accounts of one night on one page, each linked to its own workbook.
+"""The index workbook: all accounts of one business date on one page, linked to their workbooks.
 
-No amounts: accounts have different currencies, and the index says where to look, not what is there.
+It has no amounts: accounts differ in currency, and the index only tells where to look.
 """
 
 import os
@@ -30,9 +30,9 @@ COLUMNS = (
 
 
 def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
-    """Write `nights-<date>.xlsx` into the folder, or -v2 when another one stands there.
+    """Write `nights-<date>.xlsx` into the folder, or -v2 when a different one exists.
 
-    Links are relative to the folder, so that both may be moved together.
+    Links are relative to the folder, so that both can be moved together.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -70,5 +70,5 @@ def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:
 
 
 def file_link(path: Path, *, folder: Path) -> CellLink:
-    """A link to a file, relative to the folder of the workbook that has it."""
+    """A link to a file, relative to the folder of the workbook that contains it."""
     return CellLink(path.name, quote(Path(os.path.relpath(path, folder)).as_posix()), is_file=True)

@@ -1,4 +1,4 @@
-"""A workbook that came back: what people wrote in its cream columns; a workbook of what came in."""
+"""Returned workbooks: reading their input cells, and a workbook with the result of the import."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -50,11 +50,11 @@ NOT_TAKEN = (
     Column("Why it was not taken", 80, "reason", wrap=True),
 )
 WRITTEN = datetime(2000, 1, 1)  # noqa: DTZ001 - the same import gives the same bytes
-"""In place of the moment of writing."""
+"""Fixed creation time of the result workbook."""
 
 
 def write_import(done: Import, *, next_to: Path) -> Path:
-    """Write the result next_to the returned file; the path that was written.
+    """Write the result in the folder of the returned file; return the path that was written.
 
     Raises:
         OSError: the folder cannot be written.
@@ -88,7 +88,7 @@ CHANGED = (
 
 
 def read_back(path: Path) -> Returned:
-    """What a returned workbook says.
+    """Read the answers of a returned workbook.
 
     Raises:
         SourceMissingError: there is no such file.
@@ -121,7 +121,7 @@ def read_back(path: Path) -> Returned:
 def _read_rows(
     rows: Sequence[Sequence[FormCell]], *, name: str
 ) -> Iterator[tuple[str, ReturnedRow | None, list[WorkbookRefusal]]]:
-    """Break key, the row, and the cells because of which it cannot be read."""
+    """Yield the break key, the row, and refusals of cells because of which it cannot be read."""
     titles = ([read_text(cell.value) for cell in cells] for cells in rows)
     top, header = next(((at, each) for at, each in enumerate(titles) if KEY in each), (0, []))
     wanted = [column.title for column in COLUMNS]
@@ -188,7 +188,7 @@ def _answer(
 
 
 def _problem(column: Column, cell: FormCell) -> str:
-    """Why a cream cell cannot be taken; "" when it can."""
+    """Why an input cell cannot be accepted; "" when it can."""
     if cell.is_formula:
         return "a formula; write the text itself"
     text = _text(cell)
@@ -206,5 +206,5 @@ def _problem(column: Column, cell: FormCell) -> str:
 
 
 def _text(cell: FormCell) -> str:
-    """The cell as one line of text; numbers that people type as owner or comment stay readable."""
+    """The cell as one line of text; numbers entered as owner or comment stay readable."""
     return cell_text(read_text(cell.value))[0].strip()

@@ -1,8 +1,8 @@
-"""A copy of a signed workbook: who signed which file, on which answers, on page one and on Breaks.
+"""A copy of a signed workbook with its signatures and answers on page one and on Breaks.
 
-The signed file itself can never name its signatures: a signature binds its SHA-256. The copy is the
-same file, part by part, but for the lines of the sign-off, the cells of the answers, and what page
-one says of them.
+The signed file cannot contain its own signatures, because a signature covers its SHA-256. The copy
+is identical, part by part, except for the sign-off lines, the answer cells, and the text of page
+one about them.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ ENDINGS = {
     ("approver",): "awaits-review",
     ("reviewer", "approver"): "approved",
 }
-"""Roles that signed -> how the copy is called."""
+"""Roles that signed -> suffix of the copy's name."""
 FILLED_IN = [
     (number, column)
     for number, column in enumerate(COLUMNS)
@@ -67,7 +67,7 @@ def write_signed_copy(
     answers: Mapping[str, StoredAnswer],
     timezone: str,
 ) -> Path:
-    """Write the copy beside the workbook, with the answers by break key; its path.
+    """Write the copy next to the workbook, with the answers by break key; return its path.
 
     Raises:
         OutputError: it cannot be written, or the workbook is not the one that was signed.
@@ -89,7 +89,7 @@ def write_signed_copy(
 
 
 def remove_signed_copies(path: Path) -> list[Path]:
-    """Remove what names one person beside a workbook, because they took their name back."""
+    """Remove copies with only one signature next to a workbook, after it was withdrawn."""
     halves = [ending for roles, ending in ENDINGS.items() if len(roles) == 1]
     gone = [
         copy for half in halves for copy in path.parent.glob(f"{path.stem}-{half}*{path.suffix}")
@@ -106,7 +106,7 @@ def signed_bytes(
     answers: Mapping[str, StoredAnswer],
     timezone: str,
 ) -> bytes:
-    """The workbook with its signatures and its answers; all other parts as they are."""
+    """The bytes of the workbook with signatures and answers; its other parts unchanged."""
     with opened(io.BytesIO(content)) as book:
         breaks = [*rows_in(book, BREAKS)]
         texts = {
@@ -125,7 +125,7 @@ def signed_bytes(
 
 
 def _names(book: Any, *, signatures: Sequence[Signature], timezone: str) -> dict[str, str]:
-    """Cell of page one -> what it says in the copy."""
+    """Cell of page one -> its text in the copy, for the sign-off."""
     lines = {
         SIGNED_FILE[0]: "Signed was the file whose SHA-256 is",
         SIGNED_FILE[1]: signatures[0].workbook_sha256,
@@ -154,9 +154,9 @@ def _names(book: Any, *, signatures: Sequence[Signature], timezone: str) -> dict
 def _page_one(
     book: Any, *, breaks: Sequence[Sequence[Any]], answers: Mapping[str, StoredAnswer]
 ) -> dict[str, str]:
-    """Cell of page one -> what it says with these answers: how many there are, and whose they are.
+    """Cell of page one -> its text with these answers: their number, and the owners of breaks.
 
-    Where nobody answered anything it says what it said.
+    Empty when there are no answers.
     """
     if not answers:
         return {}
@@ -183,7 +183,7 @@ def _page_one(
 def _answers(
     breaks: Sequence[Sequence[Any]], *, answers: Mapping[str, StoredAnswer]
 ) -> dict[str, str]:
-    """Cell of Breaks -> what people had answered; cells without an answer are left alone."""
+    """Cell of Breaks -> its answer; cells without an answer are not included."""
     texts = {}
     for number, cells in enumerate(breaks, 1):
         if kept := answers.get(break_of(cells)):
@@ -200,7 +200,7 @@ def _place(column: int, row: int) -> str:
 
 
 def _replaced(page: str, *, texts: Mapping[str, str]) -> str:
-    """The sheet with these cells saying these texts."""
+    """The XML of a sheet with these texts in these cells."""
     left = dict(texts)
 
     def written(cell: re.Match[str]) -> str:

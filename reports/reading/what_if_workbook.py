@@ -1,4 +1,4 @@
-"""The workbook of a what-if: nights under candidate rules, what they judge otherwise, and why."""
+"""The workbook of a what-if: runs under candidate rules, what changes, and why."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -9,7 +9,7 @@ from reports.drawing.blocks import Column, Workbook, list_sheet, saved
 from reports.sheets.labels import label_of
 
 SETS_SHOWN_MAX = 50_000
-"""Rows of one sheet; the digest covers all."""
+"""Most rows of the sheet; the digest covers all."""
 NIGHTS = (
     Column("Night", 12, "business_date", "date"),
     Column("Verdict then", 18, "verdict_then"),
@@ -64,7 +64,7 @@ NOT_PLAYED = "decides what a night reads: its change is not in these figures"
 
 
 def write_what_if(answer: WhatIf, *, path: Path, at: datetime) -> Path:
-    """Write the workbook, or -v2 beside one with other content; gives the path.
+    """Write the workbook, or -v2 if a different one exists; return the path.
 
     Raises:
         OutputError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Workbooks of ours read back: what their sheets say (T13), and which cell says something else."""
+"""Reading our workbooks back: the totals of their sheets (T13), and cells that differ."""
 
 import hashlib
 import re
@@ -54,18 +54,18 @@ MATCHES = "match"
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
 """Result of a row of the sheet Pending -> its section."""
 AMOUNT_TYPE = pa.decimal128(24, 4)
-"""Major units, exactly: no currency has more than four decimals."""
+"""Major units, exact: no currency has more than four decimals."""
 SUMMED = "effect_orders"
 READ_BYTES = 8 * 1024 * 1024
-"""Of a file that are in memory at once when it is read back."""
+"""Bytes of a file that are held in memory while it is read back."""
 UNREADABLE = (BadZipFile, InvalidFileException, KeyError, OSError, SyntaxError, ValueError)
-"""What openpyxl raises of files that are no workbook of ours."""
+"""Exceptions of openpyxl for files that are not workbooks of ours."""
 Cells = Sequence[Any]
 
 
 @contextmanager
 def opened(file: Path | IO[bytes]) -> Iterator[Any]:
-    """A workbook, to be read row by row."""
+    """Open a workbook for reading row by row."""
     book = load_workbook(file, read_only=True)
     try:
         yield book
@@ -74,17 +74,17 @@ def opened(file: Path | IO[bytes]) -> Iterator[Any]:
 
 
 def rows_in(book: Any, title: str) -> Iterator[Cells]:
-    """The values of a sheet from A1 on, "" where nothing stands."""
+    """The values of a sheet from A1 on, "" for empty cells."""
     for cells in book[title].iter_rows(values_only=True):
         yield ["" if c is None else read_text(c) if isinstance(c, str) else c for c in cells]
 
 
 def sheet_totals(path: Path, *, companions: Mapping[str, Path] | None = None) -> SheetTotals:
-    """Rows and sums of each list as they stand in the file.
+    """Row counts and sums of each list as they are in the file.
 
     Args:
         path: The workbook.
-        companions: Where files lie that it names and that have not their names yet.
+        companions: Paths of files that it names and that do not have their final names yet.
 
     Raises:
         OutputError: the file cannot be read, or a list is not where it should be.
@@ -95,7 +95,7 @@ def sheet_totals(path: Path, *, companions: Mapping[str, Path] | None = None) ->
             files = {name: path.with_name(name) for _, _, name in named} | dict(companions or {})
             pending = [*list_rows(book, "Pending", (RESULT, SETS))]
             matched = [*list_rows(book, "Matched", (RULE, MATCHED_ROWS))]
-            # The files that stand in place of rows, each with the rows that the sheet says of it.
+            # Files that replace rows, with the row count that the sheet states for each.
             listed = list_rows(book, ASSURANCE, ("Kind", "Name", "Rows"), optional=True)
             totals = {
                 "break": _summed(list_rows(book, "Breaks", (KEY, CURRENCY))),
@@ -115,7 +115,7 @@ def sheet_totals(path: Path, *, companions: Mapping[str, Path] | None = None) ->
             }
             for _, _, name in named:
                 totals |= _unlike(totals, companions=files[name])
-            # How many checks fail: what page one calls NOT PROVEN.
+            # Number of failing checks, which makes page one NOT PROVEN.
             failing = sum(cell == CHECK for cells in rows_in(book, ASSURANCE) for cell in cells)
             return {**totals, CHECKS: (failing, {})}
     except UNREADABLE as error:
@@ -126,7 +126,7 @@ def sheet_totals(path: Path, *, companions: Mapping[str, Path] | None = None) ->
 def list_rows(
     book: Any, title: str, named: tuple[str, ...], *, optional: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a list: from the line that has these titles to the first row without the key."""
+    """Rows of a list, from the line with these titles to the first row without its first field."""
     places: dict[str, int] = {}
     for cells in rows_in(book, title):
         if not places:
@@ -144,7 +144,7 @@ def list_rows(
 def _summed(
     rows: Iterable[Mapping[str, Any]], *, summed: str = EFFECT
 ) -> tuple[int, Mapping[str, int]]:
-    """What rows come to; of lists that are added up each row says how many it is."""
+    """Row count and sums by currency; a row of an aggregated list states its own count."""
     count, sums = 0, Counter[str]()
     for row in rows:
         count += int(row.get(SETS, row.get(MATCHED_ROWS, 1)))
@@ -153,7 +153,7 @@ def _summed(
 
 
 def _unlike(totals: SheetTotals, *, companions: Path) -> SheetTotals:
-    """What a file of all matches comes to, where that is not what the sheet says."""
+    """Totals of the file with all matches, empty when they are those of the sheet."""
     rows, majors = totals_in(companions)
     minor_units = {
         currency: int(sum_.scaleb(decimals_of(currency))) for currency, sum_ in majors.items()
@@ -162,7 +162,7 @@ def _unlike(totals: SheetTotals, *, companions: Path) -> SheetTotals:
 
 
 def companion_problems(path: Path) -> Iterator[str]:
-    """What is the matter with the files that a workbook names beside itself, in words.
+    """Problems with the files that accompany a workbook, as sentences.
 
     Raises:
         OutputError: the workbook cannot be read.
@@ -183,13 +183,13 @@ def companion_problems(path: Path) -> Iterator[str]:
 
 
 def workbook_facts(book: Any) -> dict[str, str]:
-    """What the hidden sheet says of the run."""
+    """The facts of the run on the hidden sheet."""
     rows = rows_in(book, RUN_TITLE)
     return {str(cells[0]): str(cells[1]) for cells in rows if len(cells) > 1 and cells[0]}
 
 
 def minor_units_of(cell: Any, *, currency: str) -> int:
-    """A cell's amount in minor units; blank is 0. Exact: a sheet's 15 digits are decimal digits.
+    """A cell's amount in minor units, exactly; blank is 0.
 
     Raises:
         OutputError: the cell holds no amount of the currency.
@@ -197,7 +197,7 @@ def minor_units_of(cell: Any, *, currency: str) -> int:
     if cell == "":
         return 0
     try:
-        # repr of the number read is the shortest text that means it: the digits that were written.
+        # repr of the float is the shortest text for it: the digits that were written.
         amount = Decimal(repr(cell) if not isinstance(cell, str) else cell)
     except InvalidOperation:
         msg = f"{cell!r} is not an amount; the workbook was changed: write the report again"
@@ -216,7 +216,7 @@ def sha256_of(path: Path) -> str:
 
 
 def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
-    """Rows of a CSV file, and the sum of SUMMED by currency in major units; read in parts.
+    """Row count of a CSV file, and the sum of SUMMED by currency in major units; read in chunks.
 
     Raises:
         OSError: the file cannot be read.
@@ -249,15 +249,15 @@ def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
 
 
 CELL_CHARACTERS_MAX = 60
-"""Of a cell, in a message."""
+"""Most characters of a cell in a message."""
 NEWER_LATER = frozenset({"history_head", "History"})
-"""Facts of the hidden sheet and of Assurance that go on after the night."""
+"""Facts of the hidden sheet and of Assurance that change after the run."""
 LEFT_OUT = frozenset({*ANSWERS, ANSWERED_BY})
-"""Columns of Breaks that people fill in, or that an import fills in later."""
+"""Columns of Breaks that people, or later an import, fill in."""
 DIFFERENCES_MAX = 100_000
-"""Cells of one workbook that are told; more say no more."""
+"""Most differing cells reported for one workbook."""
 _EQUAL = Decimal("1e-15")
-"""Another program may write the last digit of a quotient otherwise."""
+"""Relative tolerance: another program may write the last digit of a quotient differently."""
 _ANSWERED = frozenset(
     number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
 )
@@ -269,11 +269,11 @@ _AS_SIGNED = re.compile(
     r"|[0-9,]+ of [0-9,]+ high and critical breaks lack an owner or a comment)"
     r"; [0-9,]+ of [0-9,]+ breaks are answered\."
 )
-"""What stands in a signed copy where the night names the next step."""
+"""Text of a signed copy in place of the run's next step."""
 
 
 def run_of(path: Path) -> str:
-    """The run that a workbook says it is of; "" when it is not a workbook of ours."""
+    """The run id stated in a workbook; "" when it is not a workbook of ours."""
     try:
         refuse_unfit_form(path)
         with opened(path) as book:
@@ -283,7 +283,7 @@ def run_of(path: Path) -> str:
 
 
 def differences(night: Path, path: Path) -> Iterator[str]:
-    """Every cell that does not say what the night's own file says, named with its sheet.
+    """Every cell that differs from the run's own file, named with its sheet.
 
     Raises:
         OutputError: the workbook cannot be read.
@@ -316,14 +316,14 @@ def _differing(book: Any, *, true: Any) -> Iterator[str]:
 
 
 def _is_left_out(title: str, expected: Cells) -> bool:
-    """Lines that a signed copy fills in, and facts that go on after the night."""
+    """Whether a signed copy fills in the line, or its fact changes after the run."""
     if title == SUMMARY:
         return not {*SIGN_OFF.values(), *SIGNED_FILE}.isdisjoint(map(str, expected))
     return title in {RUN_TITLE, ASSURANCE} and bool(expected) and expected[0] in NEWER_LATER
 
 
 def _owners(book: Any) -> frozenset[str]:
-    """Who looks after breaks by the sheet Breaks of a workbook, and nobody."""
+    """The owners of breaks on the sheet Breaks of a workbook, and the text for none."""
     rows = rows_in(book, BREAKS) if BREAKS in book.sheetnames else ()
     return frozenset({NO_OWNER, *(str(row[_OWNER_AT]) for row in rows if len(row) > _OWNER_AT)})
 
@@ -331,7 +331,7 @@ def _owners(book: Any) -> frozenset[str]:
 def _as_signed(
     shown: Cells, stored: Cells, *, owners: tuple[frozenset[str], frozenset[str]]
 ) -> Cells:
-    """What page one of a night says in a signed copy: how much is answered, and by whom."""
+    """The cells of page one as expected in a signed copy, with its answers and owners."""
     first, at = str(stored[0]), ATTENTION_AT[-1]
     if first.startswith(NEXT) and _AS_SIGNED.fullmatch(str(shown[0])):
         return (shown[0], *stored[1:])
@@ -344,7 +344,7 @@ def _as_signed(
 
 
 def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:
-    """Breaks by their key: people may sort them."""
+    """Compare breaks by their key, because people may sort them."""
     for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
         yield from _row(BREAKS, number=number, sides=sides)
     stored = {break_of(row): row for row in true[HEADER_ROW:] if break_of(row)}

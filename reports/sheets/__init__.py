@@ -1,1 +1,1 @@
-"""Each sheet of the workbook but the first."""
+"""The sheets of a run's workbook, and the rows, totals and labels they share."""

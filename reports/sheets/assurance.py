@@ -1,8 +1,8 @@
 """The sheet Assurance: why the figures can be relied on.
 
-What explains every difference, which proofs hold, what was read and what of it is compared, how far
-all of it reaches, and what it was judged by. Every check is one of ours over the rows that the
-sheets show, beside the proofs of the engine: page one is never better than any of them (`failing`).
+It shows what explains every difference, which proofs hold, what was read and what of it was
+compared, the scope, and the rules that applied. Besides the engine's proofs there are checks of our
+own over the rows on the sheets; page one is never better than the worst of them (`failing`).
 """
 
 import re
@@ -31,21 +31,21 @@ from reports.sheets.totals import (
 TITLE = "Assurance"
 ASSURANCE_AT = f"'{TITLE}'!A4"
 SOURCES_AT, HOLDS_AT = "sources_say", "gateway_holds"
-"""Names of two lists, for links."""
+"""Defined names of two lists, for links."""
 WIDTH, COLUMNS = 16, 14
-"""Characters of a column of the page, and how many of them it has."""
+"""Characters of a column of the page, and its number of columns."""
 LEGS = ("orders", "ledger")
-"""What the gateway is held against: `orders`, and `ledger`."""
+"""The sides that the gateway is compared with."""
 PARTS = ("breaks", "waiting", "not verified", "matched")
 GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts", "fees", "reserves")}
-"""Leg -> the sources on its gateway side: the books show our payouts too, no order does (T5B)."""
+"""Leg -> the sources on its gateway side: the ledger also has payouts, orders do not (T5B)."""
 DIFFERENCES = "Differences per currency, and what explains them"
 FILES = "Files and answers"
 BRIDGE = "From the rows accepted to the records compared"
 BOOKS = "From the ledger file to the ledger compared, in money"
 ROLL = "Breaks from the night before to tonight"
 Checks = Mapping[str, list[dict[str, Any]]]
-"""Title of a block -> its rows, each with what its `check` says."""
+"""Title of a block -> its rows, each with the result of its `check`."""
 CHECKED = Column("Check", WIDTH, "check", "check")
 CURRENCY = Column("Currency", WIDTH, "currency", tone="strong")
 STATES = {
@@ -62,12 +62,12 @@ KINDS: Mapping[str, str] = {
     "unverified": "not verified",
     "pending": "waiting",
 }
-"""Section -> the word for its file."""
+"""Section -> label of its file."""
 _REFERENCE = re.compile(r"\bT[0-9]+[A-C]?\b")
 
 
 def _amounts(*named: tuple[str, str], currency: str = "currency") -> tuple[Column, ...]:
-    """Columns of money by title and field."""
+    """Amount columns by title and field."""
     return tuple(Column(title, WIDTH, name, "money", currency=currency) for title, name in named)
 
 
@@ -76,10 +76,10 @@ def _counts(*named: tuple[str, str]) -> tuple[Column, ...]:
 
 
 def checks_of(figures: NightFigures, rows: Rows) -> Checks:
-    """What the sheets add up by themselves, and hold against their own rows."""
+    """The checks over the rows of the sheets, by block."""
     return {
         DIFFERENCES: [*_differences(figures, rows)],
-        # Rows read must be accepted, rejected or skipped by a rule that has a name.
+        # Rows read must be accepted, rejected or skipped by a named rule.
         FILES: [
             asdict(each)
             | {"check": check_of(holds=each.rows_read == sum(getattr(each, n) for n in COUNTED))}
@@ -92,7 +92,7 @@ def checks_of(figures: NightFigures, rows: Rows) -> Checks:
 
 
 def failing(checks: Checks) -> dict[str, int]:
-    """Title of a block -> how many of its checks fail."""
+    """Title of a block -> number of its checks that fail."""
     each = {title: sum(row["check"] == CHECK for row in rows) for title, rows in checks.items()}
     return {title: count for title, count in each.items() if count}
 
@@ -192,7 +192,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
 
 
 def _scope(figures: NightFigures) -> Iterator[Part]:
-    """How far the figures reach."""
+    """The scope of assurance of the figures."""
     if not figures.scope_of_assurance:
         return
     scope = (
@@ -210,7 +210,7 @@ def _scope(figures: NightFigures) -> Iterator[Part]:
 
 
 def _differences(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
-    """Each leg of each currency, and that there is none of a ledger that was not given."""
+    """Each leg of each currency, marked as not covered where no ledger was given."""
     everything = (rows.sides, rows.breaks, rows.open.groups, rows.matched.groups, rows.elsewhere)
     names = {row["currency"] for part in everything for row in part}
     for currency in sorted(names - {"", None}):
@@ -267,7 +267,7 @@ def _difference(rows: Rows, *, currency: str, leg: str) -> dict[str, Any]:
 def _questions(
     figures: NightFigures, proofs: Sequence[ControlTotal]
 ) -> Iterator[dict[str, str | int]]:
-    """One line per question, in their order, then what has no question of its own."""
+    """One line per question in their order, then totals without a question of their own."""
     asked: dict[str, list[ControlTotal]] = {}
     for proof in proofs:
         asked.setdefault(proof.id, []).append(proof)
@@ -285,7 +285,7 @@ def _questions(
 
 
 def _why_not(figures: NightFigures, *, reference: str) -> str:
-    """Why a question was not asked, or only in part; "" for those that were."""
+    """Why a question was not answered, or only in part; "" otherwise."""
     if reference == "T7" and figures.opening_breaks is None:
         return "no night before this one"
     reasons = (each for each in figures.not_covered if reference in _REFERENCE.findall(each))
@@ -293,14 +293,14 @@ def _why_not(figures: NightFigures, *, reference: str) -> str:
 
 
 def _proof_order(proof: ControlTotal) -> tuple[bool, int, str, str, str, str]:
-    """What fails first, then T0 to T19."""
+    """Sort key: failing totals first, then T0 to T19."""
     digits = re.search(r"[0-9]+", proof.id)
     number = int(digits.group()) if digits else 0
     return (proof.passed, number, proof.id, proof.account_id, proof.name, proof.currency)
 
 
 def _read(figures: NightFigures, checks: Checks) -> Iterator[Part]:
-    """The files of the night, and those that hold what is too long for a sheet."""
+    """The files of the run, and those with the lists that are too long for a sheet."""
     files = (
         Column("Kind", WIDTH, "kind"),
         Column("Name", WIDTH, "name", span=4),
@@ -330,7 +330,7 @@ def _read(figures: NightFigures, checks: Checks) -> Iterator[Part]:
 
 
 def named_in(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int, str]]:
-    """Section, rows and SHA-256 of each file of a long list, as they stand in rows of the sheet."""
+    """Section, rows and SHA-256 of each file with a long list, from rows of the sheet."""
     sections = {kind: section for section, kind in KINDS.items()}
     for row in rows:
         kind = str(row["Kind"])
@@ -338,7 +338,7 @@ def named_in(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int, str]
 
 
 def added_up(sets: str, *, named: Iterable[ListFile], where: str = f"on {TITLE}") -> str:
-    """The sentence of a sheet that has sums in place of `sets`; `where` their files are told."""
+    """The sentence of a sheet with sums in place of `sets`; `where` their files are listed."""
     files = " and ".join(file.name for file in named) or "the files of the run"
     return f"{sets}, added up; each row stands in {files} (rows and SHA-256 {where})."
 
@@ -384,7 +384,7 @@ ROLL_TITLES = (
 
 
 def _ways(figures: NightFigures, checks: Checks) -> Iterator[Part]:
-    """From what was read to what was compared, and from the night before to tonight."""
+    """From what was read to what was compared, and the roll-forward of breaks."""
     if bridge := checks[BRIDGE]:
         taken = [step for step in STEPS if any(row[step] for row in bridge)]
         columns = (
@@ -419,7 +419,7 @@ def _ways(figures: NightFigures, checks: Checks) -> Iterator[Part]:
 
 
 def _roll_forward(rows: Rows) -> Iterator[dict[str, Any]]:
-    """Open last night, new, open again, ended, open now: by count, then in each currency."""
+    """Breaks open before, new, reopened, ended, open now: by count, then in each currency."""
     counted = {
         label: sum(row["counts_as"] == label for row in rows.movements)
         for label in (*OPENED, STILL_OPEN, *CLOSED)
@@ -446,7 +446,7 @@ def _rolled(about: Row, came: Sequence[int], on_breaks: int) -> dict[str, Any]:
 
 
 def _rolled_money(rows: Rows, *, currency: str) -> list[int]:
-    """Whole amounts of one currency; a break that changed its currency leaves one for another."""
+    """Whole amounts of one currency; a break that changed currency leaves one for another."""
     before = [{**movement, "currency": movement["currency_before"]} for movement in rows.movements]
 
     def was(label: str) -> int:
@@ -462,7 +462,7 @@ def _rolled_money(rows: Rows, *, currency: str) -> list[int]:
 
 
 def _holds(figures: NightFigures) -> Iterator[Part]:
-    """What the gateway holds and the fees it took, per currency."""
+    """Money that the gateway holds and fees that it took, per currency."""
     if figures.gateway_holds is None:
         return
     shown = []
@@ -494,7 +494,7 @@ def _holds(figures: NightFigures) -> Iterator[Part]:
 
 
 def _side_rows(sides: Sequence[Row]) -> list[dict[str, Any]]:
-    """What each source says per account and currency, by result."""
+    """Amounts of each source per account and currency, by result."""
     groups: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in sides:
         key = (str(row["source"]), str(row["account_id"] or ""), str(row["currency"] or ""))
@@ -513,5 +513,5 @@ def _side_rows(sides: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def whole(value: object) -> int | None:
-    """A count as it stands in a mapping of figures; None when it is not given."""
+    """A count from a mapping of figures; None when it is not given."""
     return None if value in {None, ""} else int(str(value))

@@ -1,6 +1,6 @@
-"""The Bank sheet: statements proven line by line, every payout, and what is expected next.
+"""The sheet Bank: statements with their checks, every payout, and what is expected next.
 
-A statement that does not count says so in words.
+Statements that do not count are marked as such.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from reports.drawing.blocks import Column, Listing, Row, Sheet, check_of, rows_o
 from reports.sheets.labels import flag_labels, title_of, worded
 
 TITLE, PAYOUTS_AT = "Bank", "payouts"
-"""`PAYOUTS_AT`: name of the list, for links."""
+"""`PAYOUTS_AT`: defined name of the list, for links."""
 STATES = {
     "MATCHED": "At the bank",
     "PENDING": "In transit",
@@ -55,14 +55,14 @@ PAYOUTS = (
     Column("Beside", 20, worded("flags", flag_labels)),
 )
 BOOKED = Column("Booked", 14, "booked", "money")
-"""Where the books are held against the bank."""
+"""Column shown where the ledger is compared with the bank."""
 EXCHANGED = (
     Column("Came in", 9, "came_in"),
     Column("Came", 14, "came", "money", currency="came_in"),
 )
-"""Where the bank exchanged a payout: what stands on its statement."""
+"""Columns shown where the bank exchanged a payout: the amount on its statement."""
 LEAST_ARRIVED = 5
-"""Payouts of a currency that must have arrived before their days say anything."""
+"""Fewest arrived payouts of a currency for statistics of their days."""
 HALF, MOST = 50, 90
 EXPECTED = (
     Column("Expected on", 14, "due_on", "date"),
@@ -75,7 +75,7 @@ EXPECTED = (
 
 
 def bank_sheet(figures: NightFigures) -> Sheet:
-    """Statements, payouts, what is expected."""
+    """The sheet with statements, payouts and expected payouts."""
     statements, payouts = [*_statements(figures)], payout_rows(figures)
     booked = (BOOKED,) if "banked" in figures.bank else ()
     exchanged = EXCHANGED if any(row["came_in"] for row in payouts) else ()
@@ -102,7 +102,7 @@ def bank_sheet(figures: NightFigures) -> Sheet:
 
 
 def _statements(figures: NightFigures) -> Iterator[dict[str, Any]]:
-    """Each statement with its checks: it adds up, and begins where the one before ended."""
+    """Each statement with its checks: it adds up, and continues the one before."""
     before: dict[str, Any] = {}
     rows = rows_of(figures.bank["counted"])
     for row in sorted(rows, key=lambda row: (row["bank"], row["place"] < 0, row["place"])):
@@ -120,11 +120,11 @@ def _statements(figures: NightFigures) -> Iterator[dict[str, Any]]:
 
 
 def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
-    """Payouts of the account, what is open first, then the newest."""
+    """Payouts of the account, open ones first, then the newest."""
     own = (figures.merchant_id, figures.account_id)
     several = "several" in own or "" in own
     arrived = _arrived(figures)
-    # What the books have at the bank, under the first payout of each group.
+    # The bank amounts in the ledger, on the first payout of each group.
     names = ("merchant_id", "account_id", "key")
     banked = rows_of(figures.bank["banked"]) if "banked" in figures.bank else []
     booked = {tuple(row[name] for name in names): row["booked"] for row in banked}
@@ -135,7 +135,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
             continue
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
         came = row["bank_amount"]
-        # The first payout of a result bears what came of all of them.
+        # The first payout of a result carries the amount that arrived for all of them.
         came_in, amount = arrived.pop(row["result_id"], ("", 0))
         exchanged = came_in not in {"", row["currency"]}
         rows.append(
@@ -155,7 +155,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
 
 
 def _arrived(figures: NightFigures) -> dict[str, tuple[str, int]]:
-    """Result -> currency and sum of its entries: a bank has one currency."""
+    """Result -> currency and sum of its entries: a bank account has one currency."""
     sums: dict[str, tuple[str, int]] = {}
     for row in rows_of(figures.bank["received"]):
         if row["result_id"]:
@@ -165,9 +165,9 @@ def _arrived(figures: NightFigures) -> dict[str, tuple[str, int]]:
 
 
 def on_the_way(payouts: Sequence[Row]) -> tuple[Counter[str], Counter[str]]:
-    """By currency what was paid out and is not at the bank yet, and what will be taken from it.
+    """By currency the amount of payouts in transit, and of negative payouts to be taken.
 
-    The second, of payouts below 0, is below 0.
+    The second amounts are negative.
     """
     in_transit, to_be_taken = Counter[str](), Counter[str]()
     for row in payouts:
@@ -184,7 +184,7 @@ def _days(row: Row) -> int | None:
 
 
 def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
-    """What waits, by the day on which it is due at the latest, and how long its like took."""
+    """Pending payouts by their latest expected day, and how long arrived ones took."""
     payouts = [*payouts]
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for row in payouts:
@@ -208,5 +208,5 @@ def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
 
 
 def _within(days: Sequence[int], *, percent: int) -> int | None:
-    """The days within which so many of them came, or more; None of too few."""
+    """Days within which this share of payouts arrived; None when there are too few."""
     return days[-(-percent * len(days) // 100) - 1] if len(days) >= LEAST_ARRIVED else None

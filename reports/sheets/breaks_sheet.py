@@ -1,8 +1,8 @@
-"""The sheet Breaks: what is wrong and what to do, the answer beside it, all else folded away.
+"""The sheet Breaks: what is wrong, what to do, and cells for the answer; the rest is collapsed.
 
-Sixteen columns: a register that fits a screen is answered, one of thirty is not. Only the cream
-cells are read back, by the key in the last column; a row whose other cells are no longer as they
-were drawn is not taken (`read_back`).
+It has sixteen columns, because a register that fits a screen is answered and one of thirty is not.
+Only the cream input cells are read back, by the key in the last column; a row whose other cells
+were changed is not accepted (`read_back`).
 """
 
 from collections import Counter
@@ -28,9 +28,9 @@ from reports.sheets.totals import Rows
 
 TITLE, KEY = "Breaks", "Key"
 HEADER_ROW = 4
-"""Counted from 1, as people count rows."""
+"""Counted from 1, as in Excel."""
 ANSWERS = ("Resolution", "Owner", "Comment", "Resolved on", "Applies to")
-"""Titles of the cream columns."""
+"""Titles of the input columns."""
 ANSWERED_BY, CODE = "Answered by", "Code, severity, since"
 EFFECT = "Gateway − orders"  # noqa: RUF001 - a minus
 AREAS = {
@@ -40,7 +40,7 @@ AREAS = {
     "books": "Books wrong or incomplete",
     "orders": "Orders and gateway differ",
 }
-"""What a break is about, by codes.toml."""
+"""Areas of breaks in codes.toml."""
 _SIDES = (
     ("orders", "order_amount", "state_orders"),
     ("gateway", "gateway_amount", "state_gateway"),
@@ -50,7 +50,7 @@ _SIDES = (
 
 
 def is_severe(row: Row) -> bool:
-    """Whether a person must answer it before the night is signed."""
+    """Whether a person must answer it before the run is signed."""
     return row["severity"] in SEVERE
 
 
@@ -59,7 +59,7 @@ def _tone(row: Row) -> Tone:
 
 
 def what_is_wrong(row: Row) -> str:
-    """Its title, with how grave it is and how many are alike."""
+    """The title of a break, with its severity if high and the number of similar breaks."""
     marks = [str(row["severity"]).lower()] if is_severe(row) else []
     marks += [f"{row['alike']:,} alike"] if row["alike"] > 1 else []
     title = label_of(row["code"]).title
@@ -91,20 +91,20 @@ def _applies_to(row: Row) -> str | None:
 
 
 def answered_by(kept: StoredAnswer | None) -> str:
-    """Who gave the newest answer to a break."""
+    """The person who gave the latest answer to a break."""
     if kept is None:
         return ""
     return f"{kept.by} (waits for a second person)" if kept.waits else kept.by
 
 
 def _key(row: Row) -> str:
-    """Which break it is, and how many answers the sheet knows of."""
+    """The break id with the number of its answers when the sheet was written."""
     kept: StoredAnswer | None = row["kept"]
     return f"{row['break_id']}.{kept.version if kept else 0}"
 
 
 def _sides(row: Row) -> str:
-    """Both sides and what else is known, in one line."""
+    """The states and amounts of all sides, in one line."""
     currency = row["currency"] or ""
     parts = [f"payment {row['transaction_id']}"] if row["transaction_id"] else []
     for name, amount, state in _SIDES:
@@ -159,7 +159,7 @@ KEY_AT = next(number for number, column in enumerate(COLUMNS) if column.title ==
 
 
 def break_of(row: Sequence[Any]) -> str:
-    """The break of a row as it was read back, without how often it was answered and its seal."""
+    """The break id in the key of a row that was read back."""
     return str(row[KEY_AT]).partition(".")[0] if len(row) > KEY_AT else ""
 
 
@@ -169,7 +169,7 @@ PAPER_COLUMNS = sum(not column.is_hidden for column in COLUMNS)
 def break_rows(
     rows: Rows, *, figures: NightFigures, answers: Mapping[str, StoredAnswer]
 ) -> list[dict[str, Any]]:
-    """The breaks with what the sheet says of them beside what the result has."""
+    """The breaks with further fields for the sheet."""
     alike, zone = Counter(map(alike_by, rows.breaks)), ZoneInfo(figures.timezone)
     return [
         {
@@ -184,7 +184,7 @@ def break_rows(
 
 
 def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """The register of open breaks, the most urgent first."""
+    """The register of open breaks, most urgent first."""
     shown = break_rows(rows, figures=figures, answers=figures.answers)
     severe = sum(map(is_severe, shown))
     about = (
@@ -204,5 +204,5 @@ def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
 
 
 def place_of(number: int) -> str:
-    """Where the break with this number stands."""
+    """The cell of the break with this number."""
     return f"'{TITLE}'!A{HEADER_ROW + 1 + number}"

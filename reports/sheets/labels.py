@@ -1,4 +1,4 @@
-"""What sheets and forms say of reasons, verdicts, states, flags and codes (words.toml)."""
+"""Labels of reasons, verdicts, states, flags and codes for sheets and forms (words.toml)."""
 
 import re
 import tomllib
@@ -15,18 +15,18 @@ from recon.proof.totals_in_sql import BY_RULE
 TABLES: Mapping[str, Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text("utf-8")
 )
-"""The words of words.toml."""
+"""The contents of words.toml."""
 VERDICT_LABELS = {Verdict(verdict): labels for verdict, labels in TABLES["verdicts"].items()}
 UNVERIFIED_LABELS, OWED_LABELS = TABLES["unverified"], TABLES["owed_to"]
 FLAG_LABELS, STATE_LABELS = TABLES["flags"], TABLES["states"]
 QUESTIONS = TABLES["proves"]
 """Reference of a control total -> what it proves."""
 LABELS_STORED_MAX = 1_024
-"""Texts of a column whose words are found once."""
+"""Most distinct texts of a column whose labels are cached."""
 
 
 def label_of(code: str) -> Code:
-    """The words of a break code; an unknown code stands for itself."""
+    """The texts of a break code; an unknown code is its own title."""
     try:
         return CODES[BreakCode(code)]
     except ValueError:
@@ -42,29 +42,29 @@ def title_of(code: str) -> str:
 
 
 def as_text(sentence: str, *, code: str) -> str:
-    """A sentence that names a break by its code, with the words of finance before the code."""
+    """A sentence about a break with its title inserted before its code."""
     if not code:
         return sentence
     return sentence.removeprefix("Break ").replace(code, f"{label_of(code).title} ({code})", 1)
 
 
 def state_label(state: str) -> str:
-    """A state of an order or payment, such as "partly refunded"."""
+    """Label of an order's or payment's state, such as "partly refunded"."""
     return STATE_LABELS.get(state, state.replace("_", " "))
 
 
 def rule_label(rule: str) -> str:
-    """How a match was found."""
+    """Label of the rule by which a match was found."""
     return rule.replace("_", " ")
 
 
 def rule_of(labels: str) -> str:
-    """The rule that `rule_label` says."""
+    """The rule with this label: the inverse of `rule_label`."""
     return labels.replace(" ", "_")
 
 
 def flag_labels(flags: str) -> str:
-    """The flags of a row, in their order: codes of breaks by their titles."""
+    """Labels of the flags of a row, in order; codes of breaks by their titles."""
     return "; ".join(_flag(flag) for flag in flags.split(";") if flag)
 
 
@@ -75,7 +75,7 @@ def _flag(flag: str) -> str:
 
 
 def worded(name: str, labels: Callable[[str], str]) -> Callable[[Mapping[str, Any]], str]:
-    """A column's value in words."""
+    """A column value that is the label of a field, cached."""
     known = lru_cache(LABELS_STORED_MAX)(labels)
 
     def value(row: Mapping[str, Any]) -> str:
@@ -91,7 +91,7 @@ _PATTERNS = tuple((re.compile(pattern), labels) for pattern, labels in TABLES["t
 
 
 def proof_label(name: str) -> str:
-    """What a control total says, for people; a name without words of its own stands as it is."""
+    """Label of a control total for people; a name without one is returned unchanged."""
     if rule := _RULE.fullmatch(name):
         return f"rows of this workbook = database: matched, {rule_label(rule[1])}"
     for pattern, labels in _PATTERNS:
@@ -101,12 +101,12 @@ def proof_label(name: str) -> str:
 
 
 def figure_text(figure: int, *, of: Any) -> str:
-    """A side of a control total: a count as it is, an amount in its currency's units."""
+    """A side of a control total: a plain count, or an amount in major units of its currency."""
     if of.measure == "count" or not of.currency:
         return str(figure)
     return format_minor_units(figure, currency=of.currency)
 
 
 def measure_label(measure: str) -> str:
-    """What a control total counts in."""
+    """Label of a control total's measure."""
     return _MEASURES.get(measure, measure)

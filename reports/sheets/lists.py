@@ -1,8 +1,8 @@
-"""The sheets that list: Pending, Matched, Instructions, Journals, Fees and Guide.
+"""The list sheets: Pending, Matched, Instructions, Journals, Fees and Guide.
 
-A list that grows with the business stands with its sums and the rows that are shown; a file of the
-run has all of them. Nothing here books: what was handed out stands on Journals until the ledger
-shows it, and the movements are the rows that the roll-forward on Assurance adds up.
+A list that grows with the business is shown as sums and some of its rows; a file of the run has all
+of them. Nothing is booked from here: exported journals stay on Journals until the ledger shows
+them, and the movements are the rows that the roll-forward on Assurance adds up.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ PAPER_COLUMNS = 12
 
 
 def amounts(*, covered: bool) -> tuple[Column, ...]:
-    """Both sides and the books, and the two differences."""
+    """Columns of the three sides' amounts, and of the two differences."""
     return (
         Column("Orders", 15, "order_amount", "money"),
         Column("Gateway", 15, "gateway_amount", "money"),
@@ -45,7 +45,7 @@ def amounts(*, covered: bool) -> tuple[Column, ...]:
 
 
 def _why(row: Row) -> str:
-    """Why the rows of a reason are open, without what is known of one of them."""
+    """Why the rows with a reason are open, regardless of the individual row."""
     if row["result"] == NOT_VERIFIED:
         return UNVERIFIED_LABELS.get(row["reason"], str(row["reason"]))
     return f"The {row['expected_side'] or 'other'} side may still come."
@@ -59,7 +59,7 @@ def _why_this(row: Row) -> str:
 
 
 def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """Everything that is neither matched nor a break: its sums by reason, then its rows."""
+    """Everything that is neither matched nor a break: sums by reason, then rows."""
     money = amounts(covered=figures.ledger_covered)
     sums = (
         Column(RESULT, 14, "result"),
@@ -105,7 +105,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
 
 
 def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """What every match comes to, by states, rule and flags, then the first of them."""
+    """Sums of all matches by states, rule and flags, then the first rows."""
     money = amounts(covered=figures.ledger_covered)
     states = (
         Column("Order says", 22, worded("state_orders", state_label)),
@@ -156,7 +156,7 @@ def _sheet(title: str, blocks: Sequence[Part], *, about: str) -> Sheet:
 
 
 REJECTS_MAX = 10_000
-"""More rejected rows than this say one thing: the file is not what it should be."""
+"""Most rejected rows shown; with more, the file as a whole is wrong."""
 REJECTS = (
     Column("Kind", 14, "kind"),
     Column("File", 41, "source", span=2),
@@ -182,7 +182,7 @@ DISMISS = "Have these orders delivered, or decide: `recon file --row ROW --dismi
 
 
 def _unread(figures: NightFigures) -> Iterator[Part]:
-    """Rows rejected tonight, those of earlier nights that still stand for their orders, codes."""
+    """Rows rejected by this run, earlier ones not delivered again, and unmapped codes."""
     count = len(figures.rejects)
     if rows := [asdict(reject) for reject in figures.rejects[:REJECTS_MAX]]:
         yield Listing(REJECTS, rows, title=f"Rejected rows ({count})")
@@ -251,7 +251,7 @@ BATCHES = (
 
 
 def instructions_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """Totals per kind and currency, every batch, every instruction (doubt first)."""
+    """Totals per kind and currency, every batch, every instruction (in doubt first)."""
     blocks: list[Part] = [TextLine(figures.stopped, "bad", 11)] if figures.stopped else []
     blocks += [
         Listing(
@@ -345,7 +345,7 @@ MOVEMENTS = (
 
 
 def journals_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """Totals per currency, the lines of the proposals, then the movements."""
+    """Totals per currency, the proposed journal lines, then the movements of breaks."""
     out = [
         {**asdict(each), "handed_out": f"{each.handed_out_at:%Y-%m-%d}"}
         for each in figures.handed_out
@@ -387,7 +387,7 @@ def _journal_sums(rows: Rows) -> list[dict[str, Any]]:
 
 MONTHS_TITLE = "What months came to"
 DIFFERING_SHOWN_MAX = 50_000
-"""Payments that are listed; the claim file has all that is claimed."""
+"""Most payments that are listed; the claim file has all that are claimed."""
 BY_LINE = (
     Column("Contract", 24, "name"),
     Column("Type", 12, "type"),
@@ -446,7 +446,7 @@ FEE_SUMS = (
 
 
 def fees_sheet(fees: ChargedFees) -> Sheet:
-    """The contract, what it leaves out, the sums, every payment that differs."""
+    """The fee contract, fees outside it, the sums, and every payment that differs."""
     lines = [
         {**row, "difference": row["charged"] - row["expected"]} for row in rows_of(fees.by_line)
     ]
@@ -473,7 +473,7 @@ def fees_sheet(fees: ChargedFees) -> Sheet:
 
 
 def _fee_sums(fees: ChargedFees) -> list[dict[str, Any]]:
-    """By contract + outside = all fees of the settlement, each from a sum of its own."""
+    """Check that fees inside and outside the contract add up to all fees, summed separately."""
     sums = []
     for currency, charged in fees.totals:
         inside, outside = (
@@ -502,7 +502,7 @@ CODES_COLUMNS = (
 
 
 def guide_sheet(figures: NightFigures) -> Sheet:
-    """Rules of reading, verdicts, codes."""
+    """How to read the workbook, the verdicts and the codes."""
     codes = [
         {"name": code.value, "title": each.title, "meaning": each.meaning, "to_do": each.to_do}
         for code, each in CODES.items()
@@ -527,6 +527,6 @@ def guide_sheet(figures: NightFigures) -> Sheet:
 
 
 def pairs(labels: Iterable[tuple[Any, str]], *, title: str = "") -> Listing:
-    """Words and what they mean."""
+    """A list of labels and what they mean."""
     rows = [{"word": str(label), "meaning": meaning} for label, meaning in labels]
     return Listing(RULES, rows, title=title)

@@ -1,8 +1,8 @@
-"""Page one, for whoever signs: the verdict in a sentence, what needs a person, money, names.
+"""Page one, for the signatories: verdict, what needs a person, money by currency, sign-off.
 
-One A4 page: what is due, waits, is broken and lies with gateway and bank, by currency, each amount
-once. Things that say the same are one line, with how many they are and what money they are about: a
-stopped night does not repeat its reason for each order. Proofs stand on Assurance.
+One A4 page with what is due, waiting, broken, and held by gateway and bank, per currency, each
+amount once. Entries with the same text share a line with their number and money: a stopped run does
+not repeat its reason for each order. Proofs are on Assurance.
 """
 
 import re
@@ -37,55 +37,55 @@ from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK,
 
 TITLE = "Summary"
 LAST = 16
-"""Columns of the page, one as wide as the other."""
+"""Number of equally wide columns of the page."""
 WIDTHS_FROM, WIDTHS_TO = 11, 20
-"""Characters: as wide as the longest amount asks for."""
+"""Column width in characters, depending on the longest amount."""
 CURRENCIES_SHOWN, CURRENCIES_ACROSS = 10, 6
-"""One below the other, and one beside the other; the others stand on Assurance."""
+"""Most currencies in rows and in columns; Assurance has the others."""
 ATTENTION_SHOWN, ROUTINE_SHOWN = 5, 1
-"""Things that need a person; of what only waits, however much is urgent."""
+"""Most lines that need a person, and those reserved for routine waiting ones."""
 NIGHTS_MIN, NIGHTS_ACROSS = 5, 14
-"""Fewer nights say nothing of where the open breaks go; so many are shown, tonight with them."""
+"""Fewest runs for a trend of open breaks, and most runs shown, this one included."""
 CAUSES_SHOWN, NOT_COVERED_SHOWN = 3, 3
 PROOFS_SHOWN, RECORDS_SHOWN = 5, 3
 NEXT = "Next: "
 NOT_SENT, NO_OWNER = " not sent", "No owner yet"
 SEVERE_LINE = re.compile(rf"({'|'.join(sorted(SEVERE)).lower()}) break: ")
-"""Of what needs a person: a break, with who looks after it before what to do."""
+"""Matches the line of a break, whose owner precedes what to do."""
 NOTHING = "No break is open, no instruction is in doubt, and none waits for a person."
 VERDICT_TONES = {Verdict.BREAKS_OPEN: "verdict warn", Verdict.RECONCILED: "verdict good"}
 SIGN_OFF = {"reviewer": "Reviewed", "approver": "Approved"}
-"""Role -> its line of the sign-off; a signed copy fills in who and when."""
+"""Role -> its sign-off line; a signed copy fills in name and time."""
 NOT_SIGNED = "not signed"
 SIGNED_FILE = (
     "Two people sign this file, by the form sign-off or `recon sign-off`;",
     "a copy beside it then says who did. Nothing is signed here.",
 )
-"""Two lines under the names, which the signed copy replaces."""
+"""Two lines below the sign-off, which the signed copy replaces."""
 OF_PLAIN_FILES = (
     "Of plain files: no history keeps this workbook, and no command signs it.",
     "Sign it on paper, or file it with its SHA-256.",
 )
-"""The same two where no night stands behind the file."""
+"""The same two lines when the workbook was made from plain files without a run."""
 OF_A_NIGHT: Mapping[str, str] = {
     "again": "Start the night of this date again.",
     "stored": "`recon verify --compare` compares what is stored.",
     "stopped": " (`recon stop-sending`)",
     "written": "This file is not what the database holds: `recon workbook` writes it again.",
 }
-"""What `to_do` of words.toml names in braces -> the command of a night."""
+"""Placeholder in the `to_do` texts of words.toml -> the command for a run."""
 _FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, tell IT."
 WITHOUT_A_NIGHT: Mapping[str, str] = dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN) | {"stopped": ""}
 NOTIFY_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
-"""Of a control total, which nobody but Assurance names."""
+"""Reference of a control total, which only Assurance shows."""
 INSTRUCTIONS_AT, PENDING_AT = "'Instructions'!A4", "'Pending'!A4"
 _NAMES = ("order_no", "transaction_id", "entry_id", "about")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What every block of the page needs."""
+    """Input of every block of the page."""
 
     figures: NightFigures
     rows: Rows
@@ -93,12 +93,12 @@ class Page:
 
     @property
     def is_proven(self) -> bool:
-        """No proof of the engine fails, and no check of the sheets."""
+        """Whether all proofs of the engine and all checks of the sheets hold."""
         return self.verdict is not Verdict.NOT_PROVEN
 
     @property
     def verdict(self) -> Verdict:
-        """What page one says: never better than what the sheets come to."""
+        """The verdict on page one: never better than the checks of the sheets."""
         totals = self.figures.control_totals
         holds = not failing(self.checks) and all(total.passed for total in totals)
         return self.figures.verdict if holds else Verdict.NOT_PROVEN
@@ -167,7 +167,7 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
 
 
 def verdict_sentence(page: Page) -> str:
-    """What the verdict means, how much of what is due is matched, and what needs a person."""
+    """What the verdict means, the matched share of what is due, and what needs a person."""
     labels = VERDICT_LABELS[page.verdict]
     if not page.is_proven:
         return labels
@@ -205,7 +205,7 @@ def _since_yesterday(figures: NightFigures) -> str:
 
 
 def _next_step(page: Page) -> str:
-    """What whoever signs does next; "" where no break is open."""
+    """The signatory's next step; "" where no break is open."""
     breaks = {str(row["break_id"]): str(row["severity"]) for row in page.rows.breaks}
     if not page.is_proven or not breaks:
         return ""
@@ -227,7 +227,7 @@ def _of_gateway(page: Page) -> Iterator[Row]:
 
 
 def _unproven(page: Page) -> Iterator[Part]:
-    """Why the night is not proven: what does not tie, whose it may be, what to do."""
+    """Why the run is not proven: what does not tie, which records to check, what to do."""
     if page.is_proven:
         return
     untied = [total for total in page.figures.control_totals if not total.passed]
@@ -276,12 +276,12 @@ def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
 
 
 def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
-    """Records whose money is exactly the difference: where a person looks first."""
+    """Records whose amount is exactly the difference: where to look first."""
     wanted = abs(proof.difference)
     if proof.measure != "amount" or not wanted:
         return
     named: list[str] = []
-    # What is open, what is not verified, then what matched.
+    # Open ones first, then unverified, pending and matched ones.
     frames = chain((page.figures.unverified, page.figures.pending), page.figures.matches.batches())
     for row in chain(page.rows.breaks, chain.from_iterable(map(rows_of, frames))):
         if row["currency"] != proof.currency or len(named) == RECORDS_SHOWN:
@@ -308,18 +308,18 @@ ATTENTION_AT = tuple(
     for number, column in enumerate(ATTENTION)
     if column.value in {"what", "about", "to_do"}
 )
-"""Where what it is, what it is about and what to do stand, counted from 0."""
+"""Columns of the texts "what", "about" and "to do", counted from 0."""
 
 
 def _attention(page: Page) -> Iterator[Part]:
-    """Doubt and grave breaks first, then what could not be judged, then what waits."""
+    """Lines in doubt and severe breaks first, then unverified sets, then what waits."""
     lines = _lines_of(page.figures)
     of_night = [line for line in lines if line["of_night"]]
     urgent = [line for line in lines if line["urgent"]]
     routine = [line for line in lines if not line["urgent"] and not line["of_night"]]
     unjudged = [*_unjudged(page)]
     if not urgent and any(each["group"] == "in doubt" for each in page.rows.instructions):
-        # A missing list of people does not turn a doubt into good news.
+        # Without an attention list a doubt must still be shown.
         text = "Instructions are in doubt: see the sheet Instructions."
         of_night.insert(0, _line({"what": text, "tone": "bad"}))
     room = ATTENTION_SHOWN - len(of_night) - len(unjudged) - min(ROUTINE_SHOWN, len(routine))
@@ -341,7 +341,7 @@ def _attention(page: Page) -> Iterator[Part]:
 
 
 def _left_out(breaks: Sequence[Row], *, behind: int) -> Iterator[TextLine]:
-    """Breaks that the list has no room for, by severity; `behind`: those on Breaks above them."""
+    """Breaks that do not fit, by severity; `behind`: the number of breaks above them on Breaks."""
     for what, group in groupby(breaks, key=itemgetter("level")):
         own = [*group]
         at = place_of(behind)
@@ -366,7 +366,7 @@ def _line(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lines_of(figures: NightFigures) -> list[dict[str, Any]]:
-    """In the order of the first of each; what lapses stays one line each, it has its own hour."""
+    """Grouped lines in order of their first entry; an entry that lapses has a line of its own."""
     groups: dict[tuple[object, ...], list[Attention]] = {}
     for each in figures.attention:
         own = (each.order_no or each.subject) if each.lapses or each.code else ""
@@ -377,7 +377,7 @@ def _lines_of(figures: NightFigures) -> list[dict[str, Any]]:
 
 
 def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
-    """Things that say the same."""
+    """One line for entries with the same text."""
     money: Counter[str] = Counter()
     for each in alike:
         if each.currency:
@@ -407,7 +407,7 @@ def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
 
 
 def _what(entry: Attention, kinds: Sequence[tuple[str, int]]) -> str:
-    """Several of one kind by their number; such as "395 capture, 21 cancel not sent"."""
+    """Text of a line, with counts if it has several, such as "395 capture, 21 cancel not sent"."""
     if len(kinds) > 1:
         parts = (f"{count:,} {what.removesuffix(NOT_SENT)}" for what, count in kinds)
         return ", ".join(parts) + NOT_SENT
@@ -417,7 +417,7 @@ def _what(entry: Attention, kinds: Sequence[tuple[str, int]]) -> str:
 
 
 def _whose(entry: Attention) -> str:
-    """Who looks after a break, and until when: "Jo Hill, due 23 Nov: "."""
+    """Owner and due date of a break, such as "Jo Hill, due 23 Nov: "."""
     due = f", due {entry.due:%d %b}" if entry.due else ""
     return f"{entry.owner or NO_OWNER}{f', {entry.answered}' if entry.answered else due}: "
 
@@ -428,7 +428,7 @@ def _sums(money: Mapping[str, int]) -> str:
 
 
 def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
-    """Sets that nobody could judge and rows that could not be read: no night is reconciled then."""
+    """A line for unverified sets and rejected rows, either of which prevents RECONCILED."""
     sets, rejected = page.rows.open.count(NOT_VERIFIED), len(page.figures.rejects)
     if not sets and not rejected:
         return
@@ -448,7 +448,7 @@ _ON = {
     CellLink("Assurance", HOLDS_AT): ("owed", "held_back", "reserve"),
     CellLink("Bank", PAYOUTS_AT): ("on_its_way", "overdue", "to_be_taken"),
 }
-"""The sheet on which figures of a currency stand or add up -> those figures."""
+"""The sheet that lists or adds up figures of a currency -> those figures."""
 ADDS_UP = {"currency": "Adds up on", "share": None} | {
     name: link for link, names in _ON.items() for name in names
 }
@@ -458,7 +458,7 @@ ADDS_UP_LABELS = (
     "Ccy, an area by Code, severity, since. Owed: payable less held back. Bank: payouts by state."
 )
 DUE = tuple(state.value for state in (SetState.MATCHED, SetState.BREAK, SetState.UNVERIFIED))
-"""States of payments that no grace covers."""
+"""States of payments that are past their grace."""
 
 
 def _money_columns(figures: NightFigures) -> tuple[Column, ...]:
@@ -509,9 +509,9 @@ def _under(over: str, *columns: Column) -> Iterator[Column]:
 
 
 def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
-    """What is due, waits, is broken and lies with gateway and bank, in minor units.
+    """Per currency what is due, waiting, broken, and held by gateway and bank, in minor units.
 
-    What the gateway owes is without what it held back, which stands beside it.
+    What the gateway owes excludes what it holds back, which has a column of its own.
     """
     figures, breaks = page.figures, page.rows.breaks
     holds = figures.gateway_holds.by_currency() if figures.gateway_holds else {}
@@ -539,7 +539,7 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
             "currency": currency,
             "due": due,
             "matched": matched,
-            # Rounded down; amounts of both signs may make no share.
+            # Rounded down; amounts of both signs may have no share.
             "share": Decimal(matched * 10_000 // due).scaleb(-4) if due >= matched > 0 else None,
             "not_verified": not_verified[currency],
             "waiting": of[currency, SetState.PENDING.value],
@@ -557,7 +557,7 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
 
 
 def _at_risk(breaks: Sequence[Row]) -> Counter[str]:
-    """Currency -> what the breaks put at risk, minor units."""
+    """Currency -> money at risk of its breaks, minor units."""
     money: Counter[str] = Counter()
     for row in breaks:
         if row["currency"]:
@@ -566,12 +566,12 @@ def _at_risk(breaks: Sequence[Row]) -> Counter[str]:
 
 
 def _oldest(breaks: Sequence[Row]) -> int | None:
-    """Business days; None of no break."""
+    """Age of the oldest break in business days; None without breaks."""
     return max((row["age_days"] or 0 for row in breaks), default=None)
 
 
 def _late_from(figures: NightFigures) -> dict[str, date]:
-    """Currency -> the day on which something that waits is late."""
+    """Currency -> the first day on which a pending set becomes late."""
     days: dict[str, date] = {}
     if figures.pending.empty:
         return days
@@ -583,7 +583,7 @@ def _late_from(figures: NightFigures) -> dict[str, date]:
 
 
 def _areas(breaks: Sequence[Row]) -> Listing:
-    """The breaks by what they are about, with their money; each area leads to its first break."""
+    """The breaks by area, with their money; each area links to its first break."""
     counts = Counter(str(row["currency"]) for row in breaks if row["currency"])
     shown = sorted(currency for currency, _ in counts.most_common(CURRENCIES_ACROSS))
     areas: list[str] = [label_of(str(row["code"])).area for row in breaks]
@@ -618,7 +618,7 @@ def _area(
 
 
 def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
-    """The causes that most breaks share; each leads to its first one."""
+    """The most frequent causes of breaks, each linked to its first break."""
     causes = [str(row["cause"] or "") for row in breaks]
     for cause, count in Counter(filter(None, causes)).most_common(CAUSES_SHOWN):
         first = place_of(causes.index(cause))
@@ -626,7 +626,7 @@ def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
 
 
 def _trend(figures: NightFigures) -> Iterator[Part]:
-    """Open breaks of the last nights, tonight last."""
+    """Open breaks of the last runs, this run last."""
     points = [(point.business_date, point.open_breaks) for point in figures.trend]
     points = [*points[1 - NIGHTS_ACROSS :], (figures.business_date, len(figures.breaks))]
     if len(points) >= NIGHTS_MIN:
@@ -636,7 +636,7 @@ def _trend(figures: NightFigures) -> Iterator[Part]:
 
 
 def _moved(rows: Rows) -> str:
-    """What became of tonight's instructions, by kind: "Captures: 395 confirmed · Refunds: …"."""
+    """Results of the run's instructions, by kind: "Captures: 395 confirmed · Refunds: …"."""
     parts = []
     for kind in kinds_of(rows.instructions):
         groups = Counter(row["group"] for row in rows.instructions if row["kind"] == kind)
@@ -646,7 +646,7 @@ def _moved(rows: Rows) -> str:
 
 
 def _sign_off(figures: NightFigures) -> Listing:
-    """Who prepared, reviewed and approved; a signed copy of the file names the last two."""
+    """Who prepared, reviewed and approved; a signed copy fills in the last two."""
     prepared = local_instant(figures.generated_at, timezone=figures.timezone)
     rows = [{"role": "Prepared", "name": "recon (automatic)", "at": f"{prepared:%-d %b %Y}"}]
     rows += [{"role": role, "name": NOT_SIGNED, "at": ""} for role in SIGN_OFF.values()]

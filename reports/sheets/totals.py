@@ -1,7 +1,7 @@
-"""The rows of a night as its sheets show them, and their totals: integers, never over currencies.
+"""The rows of a run as its sheets show them, and their totals in integer minor units per currency.
 
-Of the lists that grow with the business (matched, waiting, not verified) there are the sums by
-group of all rows, and the rows that a sheet shows.
+Of the lists that grow with the business (matched, waiting, not verified) there are sums of all rows
+by group, and the rows that a sheet shows.
 """
 
 import hashlib
@@ -26,11 +26,10 @@ from recon.model.terms import InstructionKind, InstructionState
 from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 
 Place = tuple[str, str]
-"""Account, "" where it could not be read, and order number."""
+"""Account ("" where it could not be read) and order number."""
 WAITING, NOT_VERIFIED = "Waiting", "Not verified"
 RISK = "risk"
-"""What a set may cost, minor units: of one that waits the effect that shows, else all of it; all of
-one that nobody could judge."""
+"""Money at risk of a set, minor units: the effect of a waiting one if known, else its amount."""
 MATCHED_BY = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
 OPEN_BY = ("result", "reason", "expected_side", "account_id", "currency")
 AMOUNT_NAMES = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
@@ -46,37 +45,37 @@ _WAITS_FOR: Mapping[str, str] = {
     InstructionState.APPROVED: "to be sent",
 }
 _HALF = 10**9
-"""Amounts are added up in two halves: each half's sum fits in 64 bits for any batch."""
+"""Amounts are split into two halves, so that each half's sum of any batch fits in 64 bits."""
 Formatter = Callable[[Mapping[str, Any]], str | None]
-"""What is known of a row beside its codes, in words."""
+"""Returns further information on a row as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """Rows of a list that grows with the business: the sums of all of them, and those shown."""
+    """A list that grows with the business: sums of all rows, and the rows shown."""
 
     groups: list[dict[str, Any]]
     """`rows`, and the sum of each amount (minor units) by group, in order."""
     shown: list[dict[str, Any]]
 
     def count(self, *results: str) -> int:
-        """How many sets came to these results; without one: how many there are."""
+        """Number of sets with these results; without any result, of all sets."""
         chosen = (each for each in self.groups if not results or each["result"] in results)
         return sum(group["rows"] for group in chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of the night as plain values, in the order in which the sheets show them."""
+    """The rows of the run as plain values, in the order of the sheets."""
 
     breaks: list[dict[str, Any]]
     open: Summed
-    """Pending and unverified; `result` says which."""
+    """Pending and unverified sets, by `result`."""
     matched: Summed
     instructions: list[dict[str, Any]]
     batches: list[dict[str, Any]]
     movements: list[dict[str, Any]]
-    """`counts_as` says in which column of the roll-forward."""
+    """`counts_as` is their column of the roll-forward."""
     journals: list[dict[str, Any]]
     sides: list[dict[str, Any]]
     elsewhere: list[dict[str, Any]]
@@ -95,15 +94,15 @@ GROUPS: Mapping[str, str] = {
     "approved": "waiting",
     "withdrawn": "withdrawn",
 }
-"""Instruction state -> what it counts as."""
+"""Instruction state -> the group it counts in."""
 GROUP_ORDER = ("in doubt", "rejected", "waiting", "confirmed", "withdrawn")
 
 
 OPENED = (moves.NEW, AGAIN := "again")
-"""Where breaks come from; `again`: it had closed, or it was out of sight for some nights."""
+"""How breaks open; `again`: it had closed, or had not been seen for some runs."""
 STILL_OPEN = "still open"
 CLOSED = (*moves.FOR_GOOD, ELSEWHERE := "other")
-"""How breaks end; `other`: it waits again, cannot be judged, is said elsewhere or was not seen."""
+"""How breaks close; `other`: pending again, unverified, explained elsewhere or not seen."""
 COUNTS_AS: Mapping[str, str] = {
     moves.NEW: moves.NEW,
     **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),
@@ -111,11 +110,11 @@ COUNTS_AS: Mapping[str, str] = {
     **{label: label for label in moves.FOR_GOOD},
     **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NOT_SEEN), ELSEWHERE),
 }
-"""Movement of the engine -> the column of the roll-forward that it stands in, for every word."""
+"""Every movement of the engine -> its column of the roll-forward."""
 
 
 def rows_on_sheets(figures: NightFigures) -> Rows:
-    """All rows, sorted: what is urgent first, then by order number."""
+    """All rows, sorted by urgency, then by order number."""
     breaks = rows_of(figures.breaks)
     instructions = [
         {**row, "group": GROUPS.get(row["state"], "in doubt")}
@@ -146,7 +145,7 @@ def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> in
 def _effects_elsewhere(
     breaks: list[dict[str, Any]], *, effects: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Effects minus what the rows show: second currencies and second accounts."""
+    """Effects minus those in the rows: second currencies and second accounts."""
     left: Counter[tuple[str, str, str, str]] = Counter()
     for row in effects:
         left[row["break_id"], row["account_id"], row["leg"], row["currency"]] += row["amount"] or 0
@@ -170,7 +169,7 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
-    """The sentence of each order with a row that could not be read; the newest row counts."""
+    """A sentence for each order with an unreadable row; the last such row is used."""
     unread: list[tuple[Any, str]] = [(each, "") for each in figures.rejects]
     unread += [(each, f" Row {each.reject_id} of `recon file`.") for each in figures.quarantined]
     return {
@@ -182,7 +181,7 @@ def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
 
 
 def _matched(figures: NightFigures) -> Summed:
-    """One pass over all matches for their sums, then the rows that the sheet shows."""
+    """Sum all matches in one pass, then take the rows that the sheet shows."""
     matched = figures.matches
     sums: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for batch in on_the_way(matched.batches(), "matches added up", of=matched.count):
@@ -205,9 +204,9 @@ def _grouped(
 
 
 def _orders_first(matches: MatchedRows) -> Iterator[pd.DataFrame]:
-    """All rows: those of orders and payments, then those of bank and books without one.
+    """All rows: those of orders and payments first, then bank and ledger rows without one.
 
-    The file begins with the latter, of which a reader would see neither a number nor an amount.
+    The file starts with the latter, which would show a reader neither a number nor an amount.
     """
     left = 0
     for batch in matches.batches():
@@ -224,9 +223,9 @@ def _names_a_payment(batch: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def _open(figures: NightFigures) -> Summed:
-    """What is not verified, then what waits; of too many those with most at risk of each currency.
+    """Unverified sets, then pending ones; a shortened list has the most at risk in each currency.
 
-    Amounts of two currencies are never compared.
+    Amounts in different currencies are never compared.
     """
     frames = {NOT_VERIFIED: figures.unverified, WAITING: figures.pending}
     unread, ours = unread_rows(figures), _waiting(figures.instructions)
@@ -264,7 +263,7 @@ def _open(figures: NightFigures) -> Summed:
 
 
 def _waiting(instructions: pd.DataFrame) -> dict[str, str]:
-    """Order -> what of ours waits to be sent, and whether a person is to approve it first."""
+    """Order -> our instructions waiting to be sent, and whether they need an approval first."""
     rows = instructions[instructions["state"].isin(_WAITS_FOR) & instructions["kind"].isin(_KINDS)]
     sentences: dict[str, list[str]] = {}
     for row in rows.to_dict("records"):
@@ -289,7 +288,7 @@ def _risk(frame: pd.DataFrame, *, is_classified: bool) -> Ints:
 def sums_by(
     batch: pd.DataFrame, *, by: Sequence[str], of: Sequence[str]
 ) -> dict[tuple[str, ...], dict[str, int]]:
-    """Group -> rows and exact sums of a batch."""
+    """Group -> row count and exact sums of a batch."""
     numbers, groups = placed(batch, by=by)
     counts = np.bincount(numbers, minlength=len(groups)).tolist()
     sums: dict[str, list[int]] = {}
@@ -313,14 +312,14 @@ COLUMNS = (Column("Fact", 20, "name"), Column("Value", 70, "value"))
 
 
 def run_sheet(figures: NightFigures, rows: Rows) -> Sheet:
-    """Facts of the run, among them the verdict."""
+    """The hidden sheet with the facts of the run, among them the verdict."""
     facts = {**facts_of(figures, rows=rows), **companion_facts(figures)}
     listed = [{"name": name, "value": value} for name, value in facts.items()]
     return Sheet(TITLE, [Listing(COLUMNS, listed)], frozen=(1, 0), is_hidden=True)
 
 
 def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
-    """What identifies the run, as text."""
+    """The facts that identify the run, as text."""
     return {
         "schema_version": str(SCHEMA_VERSION),
         "run_id": figures.run_id,
@@ -336,7 +335,7 @@ def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
 
 
 def companion_facts(figures: NightFigures) -> dict[str, str]:
-    """The file of matches beside a workbook of plain files: BESIDE1 -> rows, SHA-256 and name."""
+    """The file of matches next to a workbook of plain files: matched_file_1 -> its facts."""
     file = figures.files_named().get(MATCHES)
     if file is None or "/" in file.name:
         return {}
@@ -344,10 +343,10 @@ def companion_facts(figures: NightFigures) -> dict[str, str]:
 
 
 def companions_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
-    """Rows, SHA-256 and name of every file that stands beside a workbook.
+    """Rows, SHA-256 and name of every file that accompanies a workbook.
 
     Raises:
-        OutputError: what stands there is no name of a file of the same folder.
+        OutputError: an entry does not name a file of the same folder.
     """
     values = [value for name, value in facts.items() if name.startswith(COMPANION)]
     named = [_COMPANION.fullmatch(value) for value in values]
@@ -358,5 +357,5 @@ def companions_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
 
 
 def keys_digest(keys: Any) -> str:
-    """SHA-256 over the sorted break keys: no row was added or lost."""
+    """SHA-256 of the sorted break keys, to detect added or lost rows."""
     return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()
