@@ -1,1 +1,1 @@
-"""What people said: approvals, agreements, answers."""
+"""Stored decisions of people: approvals, agreements, closed months, answers to breaks."""

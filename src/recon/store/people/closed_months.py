@@ -1,7 +1,7 @@
-"""Months that people closed, as the history has them: signed, lapsed, closed, reopened.
+"""The state of closed months in the history: signed, lapsed, closed, reopened.
 
-There is no table beside it: the newest of these events of a month is its state, and the event that
-closes it binds the manifest of its folder. Whoever changes one breaks the chain.
+There is no table for it: the latest of these events of a month is its state, and the event that
+closes it contains the SHA-256 of its folder's manifest. Changing one breaks the hash chain.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,15 +23,15 @@ CLOSE, REOPEN = "close month", "reopen month"
 
 @dataclass(frozen=True, slots=True)
 class SignedMonth:
-    """The first word under a month: what its person saw."""
+    """The first signature of a month, with what its person was shown."""
 
     digest: str
     by: str
     at: datetime
     seen: Mapping[str, Any]
-    """Figures and the digests of lists, to say later what moved."""
+    """Figures and the digests of lists, to report later what changed."""
     role: str
-    """As what: a reviewer, or the approver who came first."""
+    """Role of the signatory: a reviewer, or the approver who signed first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +40,30 @@ class ClosedMonth:
 
     account: Account
     month: str
-    """`2026-11`."""
+    """Name of the month such as `2026-11`."""
     number: int
-    """1 for the first; one more after each reopening."""
+    """1 for the first close; increased by each reopening."""
     digest: str
-    """Of what both people signed."""
+    """Digest of what both people signed."""
     folder: str
-    """Below the archive."""
+    """Path relative to the archive."""
     manifest: str
     """SHA-256 of the folder's manifest."""
     by: str
-    """Both names."""
+    """The names of both people."""
     at: datetime
     known_by: str
-    """Business date of the newest night that was known."""
+    """Business date of the latest run that was known."""
 
     @property
     def as_text(self) -> str:
-        """When it was closed, and by whom."""
+        """When and by whom it was closed."""
         return f"CLOSED on {self.at:%Y-%m-%d %H:%M} UTC by {self.by}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReopenedMonth:
-    """The word of two people that a closed month is open again."""
+    """The decision of two people to reopen a closed month."""
 
     by: str
     at: datetime
@@ -74,42 +74,42 @@ class ReopenedMonth:
 
 @dataclass(frozen=True, slots=True)
 class MonthState:
-    """What people said of a month so far."""
+    """The decisions of people on a month so far."""
 
     closes: tuple[ClosedMonth, ...] = ()
     """Every close, oldest first; the folder of each is kept."""
     is_closed: bool = False
     signed: SignedMonth | None = None
-    """A first word that nothing ended."""
+    """A first signature that is neither completed nor lapsed."""
     reopened: ReopenedMonth | None = None
-    """The newest reopening, while the month is open."""
+    """The latest reopening, while the month is open."""
 
     @property
     def closed(self) -> ClosedMonth | None:
-        """The close that stands; None while the month is open."""
+        """The current close; None while the month is open."""
         return self.closes[-1] if self.is_closed else None
 
 
 def period_of(account: Account, name: str) -> str:
-    """By what the history names a month of an account, or what is named alike in every account."""
+    """Entity id in the history of an account's month, or of any name used in every account."""
     return id_of(*account, name)
 
 
 def state_of(connection: Connection, account: Account, *, month: str) -> MonthState:
-    """What people said of a month."""
+    """The current state of a month."""
     (state,) = _states(connection, account, months=[month])
     return state
 
 
 def closed_since(connection: Connection, account: Account, *, month: str) -> ClosedMonth | None:
-    """The first month from one on that is closed; None where none is."""
+    """The first closed month that is not before `month`; None if there is none."""
     return next((each for each in _closed_now(connection, account) if each.month >= month), None)
 
 
 def closed_before(
     connection: Connection, account: Account, *, month: str, months: int
 ) -> list[ClosedMonth]:
-    """Closed months before one, the newest so many; the oldest first."""
+    """The latest `months` closed months before one, oldest first."""
     return [each for each in _closed_now(connection, account) if each.month < month][-months:]
 
 
@@ -120,13 +120,13 @@ def _closed_now(connection: Connection, account: Account) -> list[ClosedMonth]:
 
 
 def all_closes(connection: Connection) -> list[ClosedMonth]:
-    """Every close of every account, oldest first, reopened or not."""
+    """Every close of every account, oldest first, whether reopened or not."""
     links = links_of(connection, entity=ENTITY, event=CLOSED)
     return [link.value(ClosedMonth) for link in links]
 
 
 def all_reopened(connection: Connection) -> list[str]:
-    """The manifests of closes that were taken back."""
+    """The manifests of closes that were reopened."""
     links = links_of(connection, entity=ENTITY, event=REOPENED)
     return [link.value(ReopenedMonth).manifest for link in links]
 
@@ -134,7 +134,7 @@ def all_reopened(connection: Connection) -> list[str]:
 def note_signed(
     connection: Connection, account: Account, *, month: str, signed: SignedMonth
 ) -> None:
-    """The first word under a month."""
+    """Record the first signature of a month."""
     event = Event(ENTITY, period_of(account, month), SIGNED, document_of(signed, "at"))
     append(connection, [event], at=signed.at)
 
@@ -142,12 +142,12 @@ def note_signed(
 def note_lapsed(
     connection: Connection, account: Account, *, month: str, why: str, at: datetime
 ) -> None:
-    """A first word that no longer counts."""
+    """Record that a first signature no longer counts."""
     append(connection, [Event(ENTITY, period_of(account, month), LAPSED, {"why": why})], at=at)
 
 
 def note_taken_back(connection: Connection, digest: str, *, why: str, at: datetime) -> None:
-    """Whoever signed what has this digest took it back, under whichever month it stands."""
+    """Record that the latest signature with this digest was withdrawn, whatever its month."""
     links = links_of(connection, entity=ENTITY, event=SIGNED)
     periods = [link.entity_id for link in links if link.data["digest"] == digest]
     if periods:
@@ -155,20 +155,20 @@ def note_taken_back(connection: Connection, digest: str, *, why: str, at: dateti
 
 
 def note_closed(connection: Connection, closed: ClosedMonth) -> None:
-    """The second word: from here on the month is closed, with its folder."""
+    """Record the second signature: the month is closed from here on, with its folder."""
     period = period_of(closed.account, closed.month)
     append(connection, [Event(ENTITY, period, CLOSED, document_of(closed, "at"))], at=closed.at)
 
 
 def note_reopened(connection: Connection, closed: ClosedMonth, *, decision: ReopenedMonth) -> None:
-    """A closed month is open again; its folder stays."""
+    """Record that a closed month is open again; its folder stays."""
     period = period_of(closed.account, closed.month)
     event = Event(ENTITY, period, REOPENED, document_of(decision, "at"))
     append(connection, [event], at=decision.at)
 
 
 def _states(connection: Connection, account: Account, *, months: Iterable[str]) -> list[MonthState]:
-    """What people said of each of these months, by one question."""
+    """The states of these months, by a single query."""
     links: dict[str, list[ChainLink]] = {period_of(account, month): [] for month in months}
     for link in links_of(connection, [*links], entity=ENTITY):
         links[link.entity_id].append(link)
@@ -193,25 +193,25 @@ EXPORTED, EXPORTED_AGAIN = "exported", "exported again"
 
 @dataclass(frozen=True, slots=True)
 class MonthJournal:
-    """A journal of a close, as it is remembered that it left."""
+    """A journal of a close, as recorded when it was exported."""
 
     journal: str
-    """Its id, unlike any other of its account."""
+    """Its id, unique within its account."""
     kind: str
     day: date
     currency: str
     amount: int
-    """Its debits, minor units."""
+    """Sum of its debits, minor units."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonthJournalOut:
-    """A journal that a close handed out last."""
+    """The latest export of a journal of a close."""
 
     account: Account
     month: str
     number: int
-    """Of the close."""
+    """Number of the close."""
     manifest: str
     format: str
     journal: MonthJournal
@@ -221,16 +221,16 @@ class MonthJournalOut:
 def handed_out_of_closes(
     connection: Connection, account: Account, journal_ids: Iterable[str]
 ) -> dict[str, MonthJournalOut]:
-    """Those of these journals that were handed out, by id."""
+    """Those of these journals that were exported, by id."""
     names = {period_of(account, each): each for each in journal_ids}
     links = links_of(connection, [*names], entity=JOURNAL)
     return {names[link.entity_id]: link.value(MonthJournalOut) for link in links}
 
 
 def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
-    """What closes of every account handed out, as it was handed out last, the oldest first.
+    """The latest export of each journal of a close, for all accounts, oldest first.
 
-    Journals of nights are told of under the same name, without a close.
+    Journals of runs are recorded as the same entity, without a close.
     """
     of_closes = (
         link.value(MonthJournalOut)
@@ -250,7 +250,7 @@ def note_handed_out(
     is_again: bool,
     at: datetime,
 ) -> None:
-    """These were handed out of a close; the caller has looked in the same transaction."""
+    """Record an export from a close; the caller has checked for one in the same transaction."""
     account, of_close = closed.account, (closed.month, closed.number, closed.manifest, written_as)
     happened = EXPORTED_AGAIN if is_again else EXPORTED
     events = []

@@ -1,4 +1,4 @@
-"""What people decide: words on lists and overrides, verdicts; used and wrong codes."""
+"""Decisions of people: on lists and overrides, verdicts; used and wrong one-time codes."""
 
 import json
 import os
@@ -24,15 +24,15 @@ from recon.store.schema.columns import REASON_CHARACTERS
 
 NOT_AUTHENTICATED = " (identity not authenticated)"
 APPROVE = "approve"
-"""What people say of a list of instructions; its digest is the subject. All else is an override."""
+"""Decision on a list of instructions, whose subject is its digest. All others are overrides."""
 RELEASE = "release night"
-"""What people say of a run whose night is NOT PROVEN: it holds refunds no more."""
+"""Decision on a run that is NOT PROVEN: it no longer holds refunds."""
 FIRST, COMPLETE, VOID = "first", "complete", "void"
 
 
 @dataclass(frozen=True, slots=True)
 class PersonsDecision:
-    """One person's word."""
+    """One person's decision."""
 
     by: str
     authenticated: bool
@@ -40,13 +40,13 @@ class PersonsDecision:
 
     @property
     def as_text(self) -> str:
-        """The name, and whether a code proved it."""
+        """The name, and whether a one-time code proved it."""
         return self.by if self.authenticated else f"{self.by}{NOT_AUTHENTICATED}"
 
 
 @dataclass(frozen=True, slots=True)
 class FirstDecision:
-    """What one person asked for, while the second is missing."""
+    """The request of one person, while the second is missing."""
 
     agreement_id: int
     what: str
@@ -55,7 +55,7 @@ class FirstDecision:
     by: PersonsDecision
     valid_until: datetime
     instruction_ids: tuple[str, ...] = ()
-    """Of a list."""
+    """Instructions of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class CompleteApproval:
 
     instruction_ids: tuple[str, ...]
     people: tuple[str, str]
-    """Who spoke first, and who spoke second, by their names in reports."""
+    """The first and the second person, by their names in reports."""
     valid_until: datetime
 
 
 def open_decisions(connection: Connection) -> list[FirstDecision]:
-    """First words for overrides that stand, oldest first; those that ran out are among them."""
+    """First decisions on overrides, oldest first, including those that have expired."""
     return [*map(_first_of, _rows(connection, FIRST, agreement.c.what != APPROVE))]
 
 
@@ -79,24 +79,24 @@ def open_approvals(connection: Connection) -> list[FirstDecision]:
 
 
 def open_decision(connection: Connection, what: str, *, subject: str) -> FirstDecision | None:
-    """The first word about one thing, if it stands."""
+    """The open first decision on one subject, if any."""
     about = agreement.c.what == what, agreement.c.subject == subject
     return next(map(_first_of, _rows(connection, FIRST, *about)), None)
 
 
 def complete(connection: Connection) -> list[tuple[str, str]]:
-    """Overrides that two people agreed to, and about what; oldest first."""
+    """Override and subject of every one that two people agreed to, oldest first."""
     rows = _rows(connection, COMPLETE, agreement.c.what != APPROVE)
     return [(row.what, row.subject) for row in rows]
 
 
 def released(connection: Connection) -> frozenset[str]:
-    """Runs whose hold two people lifted."""
+    """Runs whose hold two people have lifted."""
     return frozenset(subject for what, subject in complete(connection) if what == RELEASE)
 
 
 def who_released(connection: Connection, run_id: str) -> tuple[str, str] | None:
-    """The two who lifted a run's hold last, the first word first; None where nobody did."""
+    """The two people who last lifted a run's hold, in order; None if nobody did."""
     about = agreement.c.what == RELEASE, agreement.c.subject == run_id
     both = [(row.first_by, row.second_by) for row in _rows(connection, COMPLETE, *about)]
     return both[-1] if both else None
@@ -105,7 +105,7 @@ def who_released(connection: Connection, run_id: str) -> tuple[str, str] | None:
 def complete_approvals(
     connection: Connection, *, instruction_ids: Collection[str]
 ) -> list[CompleteApproval]:
-    """Every list that two people approved and that has some of these instructions."""
+    """Every list that two people approved and that contains some of these instructions."""
     every = (
         CompleteApproval(
             tuple(json.loads(row.instruction_ids)), (row.first_by, row.second_by), row.valid_until
@@ -145,7 +145,7 @@ def save_first(
     reason: str = "",
     instruction_ids: Sequence[str] = (),
 ) -> None:
-    """The first of two people asks for it."""
+    """Store the first person's decision."""
     values = {
         "what": what,
         "subject": subject,
@@ -165,7 +165,7 @@ def save_first(
 def save_second(
     connection: Connection, first: FirstDecision, *, person: PersonsDecision, reason: str = ""
 ) -> None:
-    """The second person says the same."""
+    """Store the second person's agreement."""
     both = {"by": person.as_text, "first": first.by.as_text}
     details = {**both, "what": first.what, "reason": reason}
     values = {
@@ -179,7 +179,7 @@ def save_second(
 
 
 def void(connection: Connection, first: FirstDecision, *, why: str, at: datetime) -> None:
-    """A first word that no longer counts."""
+    """Mark a first decision as no longer valid."""
     values = {"state": VOID, "why": why[:REASON_CHARACTERS]}
     details = {"what": first.what, "why": why}
     record(connection, AGREEMENT, values, of=_of(first), event=VOID, at=at, details=details)
@@ -191,12 +191,12 @@ def _of(first: FirstDecision) -> dict[str, Any]:
 
 OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
 TAKEN_BACK = "taken back"
-"""The event of a verdict or a signature that its person took back."""
+"""Event of a verdict or signature that was withdrawn by its person."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstVerdict:
-    """The word of one person about an instruction, while it is not decided."""
+    """One person's verdict on an instruction that is not decided."""
 
     verdict_id: int
     instruction_id: str
@@ -209,14 +209,14 @@ _DECIDED = ("instruction_id", "verdict_id")
 
 
 def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstVerdict]:
-    """What people say of an instruction that is not decided, one word of each, oldest first."""
+    """Open verdicts on an undecided instruction, one per person, oldest first."""
     return open_verdicts(connection, verdict.c.instruction_id == instruction_id)[instruction_id]
 
 
 def open_verdicts(
     connection: Connection, *which: ColumnElement[bool]
 ) -> dict[str, list[FirstVerdict]]:
-    """Instruction id -> as `open_verdicts_of`."""
+    """Instruction id -> its open verdicts, as in `open_verdicts_of`."""
     order = (verdict.c[name] for name in _DECIDED)
     found = defaultdict[str, list[FirstVerdict]](list)
     for statement in read(
@@ -235,7 +235,7 @@ def save_verdict(
     person: PersonsDecision,
     ends: Sequence[FirstVerdict] = (),
 ) -> None:
-    """One person's verdict; `ends` are earlier words that it takes the place of."""
+    """Store one person's verdict; `ends` are the earlier verdicts that it replaces."""
     end_verdicts(connection, ends, person=person)
     decided = {
         "instruction_id": instruction_id,
@@ -257,7 +257,7 @@ def end_verdicts(
     person: PersonsDecision,
     event: str = REPLACED,
 ) -> None:
-    """Words count no more by that of a person: another takes their place, or it is taken back."""
+    """Close verdicts because a person replaced or withdrew them."""
     for each in ends:
         values = {"state": REPLACED if event == TAKEN_BACK else event}
         of, by = {name: getattr(each, name) for name in _DECIDED}, {"by": person.as_text}
@@ -271,7 +271,7 @@ def close_verdicts(
     decided: str,
     person: PersonsDecision,
 ) -> None:
-    """Two people agreed: nothing that was said of it is open any more."""
+    """Close all verdicts on an instruction, because two people agreed."""
     for each in statements:
         event = AGREED if each.verdict == decided else REPLACED
         end_verdicts(connection, [each], person=person, event=event)
@@ -288,20 +288,20 @@ def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
 
 
 _CODES = (used_code, wrong_code)
-"""Where the desk alone writes they lie in a file beside its key: in the database of the nights
-whoever has their login could take rows away, and guess again or use a code that was seen. The
-sandbox's desk has no file of its own and keeps them there."""
+"""Tables of one-time codes. Where the approvals service alone writes, they are in a file next to
+its key: in the runs' database, anyone with its login could delete rows, and guess again or reuse a
+code they saw. The sandbox's service has no such file and uses the database."""
 
 TURN_SECONDS = 10
-"""How long one waits for whoever looks at codes in that file."""
+"""Longest wait for another process that uses that file."""
 
 
 @contextmanager
 def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
-    """One transaction over the codes; nobody else looks or writes meanwhile.
+    """Open one exclusive transaction over the tables of codes.
 
     Raises:
-        ConfigurationError: the file cannot be made.
+        ConfigurationError: the file cannot be created.
     """
     if path is None:
         with store.writing() as connection:
@@ -309,13 +309,13 @@ def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
         return
     with ExitStack() as turn:
         try:
-            path.parent.stat()  # which the lock would make
-            # SQLite waits for nobody where two make a file, or its log, at the same time; and to
-            # close the file once ends the locks that others of this process hold on it.
+            path.parent.stat()  # the lock would create the folder
+            # SQLite does not wait when two processes create a file or its log at the same time, and
+            # closing the file once releases the locks of others in this process.
             turn.enter_context(FileLock(f"{path}.lock", mode=OWNER).acquire(timeout=TURN_SECONDS))
-            # For its owner alone, as the log beside it will be.
+            # Readable by its owner only, and so will be its log.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER))
-        except OSError as error:  # nor was it this one's turn in time
+        except OSError as error:  # or the lock was not acquired in time
             msg = f"the desk's book of codes {path} cannot be written: {error.strerror or error}"
             raise ConfigurationError(msg) from error
         book = turn.enter_context(closing(Store(parse_url(f"sqlite:///{path}"))))
@@ -325,7 +325,7 @@ def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
 
 
 def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:
-    """Take a code; False when this person used it before."""
+    """Mark a code as used; False when the person already used it or a later one."""
     known = connection.execute(
         select(func.count()).where(used_code.c.person == person, used_code.c.time_step >= time_step)
     ).scalar_one()
@@ -336,19 +336,19 @@ def use_code(connection: Connection, person: str, *, time_step: int, at: datetim
 
 
 def note_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
-    """Remember a wrong code and whose login gave it."""
+    """Store a wrong code and the login that it came from."""
     connection.execute(insert(wrong_code).values(person=person, origin=origin, at=at))
 
 
 def notify_wrong_code(connection: Connection, person: str, *, origin: str, at: datetime) -> None:
-    """Say in the history that somebody gave a wrong code."""
+    """Record in the history that a wrong code was given."""
     append(connection, [Event("person", person, "wrong code", {"origin": origin})], at=at)
 
 
 def wrong_codes(
     connection: Connection, person: str, *, origin: str, since: datetime
 ) -> list[datetime]:
-    """When wrong codes for a person came from one login, oldest first."""
+    """Times of wrong codes for a person from one login, oldest first."""
     rows = connection.execute(
         select(wrong_code.c.at)
         .where(
@@ -362,7 +362,7 @@ def wrong_codes(
 
 
 def wrong_since_last_decision(connection: Connection, person: str) -> dict[str, int]:
-    """Login -> how many wrong codes came from it since a right one of that person."""
+    """Login -> number of wrong codes since the person's last correct one."""
     last = select(func.max(used_code.c.used_at)).where(used_code.c.person == person)
     since = connection.execute(last).scalar_one()
     query = select(wrong_code.c.origin, func.count()).where(wrong_code.c.person == person)

@@ -35,7 +35,7 @@ class NewAnswer:
 
 
 def stored_answers(connection: Connection, account: Account) -> dict[str, StoredAnswer]:
-    """The newest answer to every break of an account, by break id."""
+    """The latest answer to every break of an account, by break id."""
     rows = connection.execute(
         select(break_answer)
         .where(*in_account(break_answer, account))
@@ -47,7 +47,7 @@ def stored_answers(connection: Connection, account: Account) -> dict[str, Stored
 def save(
     connection: Connection, answers: Sequence[NewAnswer], *, brought: Import, at: datetime
 ) -> None:
-    """Store answers with their events; a version that somebody else took raises on its key."""
+    """Store answers with their events; a version that already exists violates the table's key."""
     common = {"given_by": brought.by, "given_at": at, "run_id": brought.run_id}
     names = ("break_id", "version", "waits", "sheet_row", "scope", "currency", "exposure")
     rows = [
@@ -82,13 +82,13 @@ def save(
 
 
 def imported_before(connection: Connection, sha256: str) -> bool:
-    """Whether a file of this content was taken in."""
+    """Whether a file with this content was imported."""
     own = select(answer_file).where(answer_file.c.file_sha256 == sha256)
     return connection.execute(own).first() is not None
 
 
 def agreed_write_offs(connection: Connection, account: Account) -> dict[str, tuple[str, int]]:
-    """What two people agreed to write off of an account: break id -> currency and minor units.
+    """Write-offs of an account that two people agreed to: break id -> currency and minor units.
 
     The money is the exposure that the answered workbook showed.
     """
@@ -102,13 +102,13 @@ def all_agreed_write_offs(connection: Connection) -> list[tuple[str, tuple[str, 
 
 
 def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
-    """Currency and minor units that an answer would write off; None when its break is not kept."""
+    """Currency and minor units that an answer would write off; None without a stored exposure."""
     found = _written_off(connection, break_answer.c.answer_id == answer_id)
     return found[0][1] if found else None
 
 
 def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, int]:
-    """Currency -> minor units of all that one returned workbook would write off."""
+    """Currency -> minor units that one returned workbook would write off in total."""
     sums = Counter[str]()
     for currency, exposure in written_off_by_file(connection, file_sha256).values():
         sums[currency] += exposure
@@ -123,7 +123,7 @@ def written_off_by_file(connection: Connection, file_sha256: str) -> dict[str, t
 def _written_off(
     connection: Connection, *which: ColumnElement[bool]
 ) -> list[tuple[str, tuple[str, int]]]:
-    """Break, currency and minor units of write-offs whose break is kept, by version."""
+    """Break, currency and minor units of write-offs with a stored exposure, by version."""
     table = break_answer.c
     saved = table.resolution == WRITE_OFF, table.exposure.is_not(None)
     query = select(table.break_id, table.currency, table.exposure).where(*saved, *which)
@@ -132,7 +132,7 @@ def _written_off(
 
 
 def importers(connection: Connection, run_id: str, *, since: datetime) -> list[str]:
-    """Who brought answers into a run's night after an instant, as they were named."""
+    """Names of those who imported answers for a run after an instant."""
     rows = connection.execute(
         select(answer_file.c.given_by)
         .where(answer_file.c.run_id == run_id, answer_file.c.taken > 0)
@@ -155,9 +155,9 @@ class WaitingWriteOff:
     given_at: datetime
     currency: str
     exposure: int | None
-    """Minor units that it gives up, as the answered workbook showed them; None for none kept."""
+    """Minor units that it gives up, as the answered workbook showed them; None if not stored."""
     file_sha256: str
-    """Of the workbook that it came with."""
+    """Digest of the workbook that contained it."""
 
 
 def waiting_write_offs(connection: Connection) -> list[WaitingWriteOff]:
@@ -167,7 +167,7 @@ def waiting_write_offs(connection: Connection) -> list[WaitingWriteOff]:
 
 
 def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:
-    """A second person agrees to a write-off; False when it no longer waits."""
+    """Record a second person's agreement to a write-off; False when it no longer waits."""
     own = select(break_answer.c.break_id, break_answer.c.version, break_answer.c.waits)
     row = connection.execute(own.where(break_answer.c.answer_id == answer_id)).mappings().first()
     if row is None or not row["waits"]:
