@@ -1,1 +1,1 @@
-"""The words of the domain, money, days and errors, as values; nothing of recon stands below."""
+"""Domain terms, money, dates and errors as values: the lowest layer of recon."""

@@ -1,7 +1,7 @@
-"""Business dates, cut-offs and graces: when a day closes and when something is late.
+"""Business dates, cut-offs and grace periods: when a day closes and when something is late.
 
-A business date is the accounting day a record belongs to, never "today". The clock is an argument
-everywhere; this module only counts. Used by rules, matching, steps and reports.
+A business date is the accounting day that a record belongs to, never "today". The clock is an
+argument everywhere; this module only calculates. Used by rules, matching, steps and reports.
 """
 
 import calendar
@@ -15,13 +15,13 @@ from recon.model.errors import ConfigurationError, UsageError
 
 SATURDAY = 5
 BUSINESS_DAYS_MAX = 3660
-"""No age is counted further than ten years of days."""
+"""Ages are counted up to ten years of days."""
 
 AHEAD_MAX = timedelta(days=1)
-"""Further after what is judged no date can be right: no grace runs from it."""
+"""No date can be right that is further after the as-of instant: no grace runs from it."""
 
 GRACE_MAX = {"h": 8784, "bd": 366}
-"""Nothing may stay one-sided for longer than a year."""
+"""Longest grace, by unit: nothing may stay one-sided for longer than a year."""
 GRACE_MAX_TEXT = "8784h or 366bd"
 
 _GRACE = re.compile(r"(?P<count>0|[1-9][0-9]{0,3})(?P<unit>h|bd)", re.ASCII)
@@ -38,7 +38,7 @@ class Grace:
 
     @classmethod
     def parse(cls, text: str) -> "Grace":
-        """Read `24h` or `5bd`."""
+        """Parse `24h` or `5bd`."""
         match = _GRACE.fullmatch(text)
         if match is None or int(match["count"]) > GRACE_MAX[match["unit"]]:
             msg = f"{text!r} is not a grace such as 24h or 5bd (at most {GRACE_MAX_TEXT})"
@@ -51,7 +51,7 @@ class Grace:
 
 @dataclass(frozen=True, slots=True)
 class BusinessCalendar:
-    """Which days count, and at which local time a business date closes."""
+    """Business days, and the local time at which a business date closes."""
 
     zone: ZoneInfo
     cut_off: timedelta
@@ -62,7 +62,7 @@ class BusinessCalendar:
     def of(
         cls, *, timezone: str = "UTC", cut_off: str = "24:00", holidays: Iterable[date] = ()
     ) -> "BusinessCalendar":
-        """A calendar from its written form."""
+        """Build a calendar from its configured values."""
         match = _CUT_OFF.fullmatch(cut_off)
         if match is None or (match["hour"] == "24" and match["minute"] != "00"):
             msg = f"cut_off {cut_off!r} is not a time such as 18:00 or 24:00"
@@ -71,7 +71,7 @@ class BusinessCalendar:
         return cls(zone_of(timezone), closes, frozenset(holidays))
 
     def is_business_day(self, day: date) -> bool:
-        """Neither Saturday, Sunday nor a holiday."""
+        """Whether a day is neither Saturday, Sunday nor a holiday."""
         return day.weekday() < SATURDAY and day not in self.holidays
 
     def closes_at(self, business_date: date) -> datetime:
@@ -85,7 +85,7 @@ class BusinessCalendar:
         return wall_clock.replace(tzinfo=self.zone).astimezone(UTC)
 
     def business_date_of(self, instant: datetime) -> date:
-        """The business date an instant belongs to: the first that has not closed by then."""
+        """The business date of an instant: the first one not closed by then."""
         day = instant.astimezone(self.zone).date() - timedelta(days=1)
         while self.closes_at(day) <= instant:
             day += timedelta(days=1)
@@ -105,7 +105,7 @@ class BusinessCalendar:
         '2026-11-24T09:30:00+00:00'
         """
         if grace.unit == "h":
-            # In UTC first: with a zone of its own, Python would add to the clock on the wall.
+            # In UTC first: with an aware local time, Python would add to the wall clock.
             return since.astimezone(UTC) + timedelta(hours=grace.count)
         local = since.astimezone(self.zone)
         day = self.business_day_after(local.date(), days=grace.count)
@@ -117,7 +117,7 @@ class BusinessCalendar:
         return sum(self.is_business_day(start + timedelta(days=n)) for n in range(1, span + 1))
 
     def business_day_after(self, day: date, *, days: int) -> date:
-        """The day that is so many business days later; 0 is the day itself, whatever it is."""
+        """The day that many business days later; with 0 the day itself, business day or not."""
         while days:
             day += timedelta(days=1)
             days -= self.is_business_day(day)
@@ -133,7 +133,7 @@ class BusinessMonth:
 
     @classmethod
     def named(cls, text: str) -> "BusinessMonth":
-        """The month of a name such as `2026-11`.
+        """Parse the name of a month such as `2026-11`.
 
         Raises:
             UsageError: it is not one.
@@ -147,7 +147,7 @@ class BusinessMonth:
 
     @property
     def name(self) -> str:
-        """As people write it: `2026-11`."""
+        """Its name such as `2026-11`."""
         return f"{self.first:%Y-%m}"
 
     @property
@@ -157,17 +157,17 @@ class BusinessMonth:
 
     @property
     def month_before(self) -> "BusinessMonth":
-        """The month that precedes it."""
+        """The preceding month."""
         return BusinessMonth.named(f"{self.before:%Y-%m}")
 
     @property
     def after(self) -> "BusinessMonth":
-        """The month that follows."""
+        """The following month."""
         return BusinessMonth.named(f"{self.last + timedelta(days=1):%Y-%m}")
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of a name such as `Europe/London`."""
+    """The time zone with a name such as `Europe/London`."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -176,10 +176,10 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def date_of_text(text: str) -> date:
-    """A date as people write it, year, month and day with hyphens.
+    """Parse a date written as year, month and day with hyphens.
 
     Raises:
-        ValueError: anything else, also 20261120 and 2026-W47-5, which are other ways to write one.
+        ValueError: any other text, including the ISO forms 20261120 and 2026-W47-5.
     """
     day = date.fromisoformat(text)
     if day.isoformat() != text:
@@ -189,12 +189,12 @@ def date_of_text(text: str) -> date:
 
 
 def day_text(day: date | str) -> str:
-    """A day as people read it, such as "2 Nov 2026"; `day`: a date, or its ISO text."""
+    """Format a day for people, such as "2 Nov 2026"; `day`: a date, or its ISO text."""
     return f"{date.fromisoformat(f'{day}'):%-d %b %Y}"
 
 
 def month_of(day: date) -> str:
-    """The calendar month of a day as people write it, "2026-11"."""
+    """The name of a day's calendar month, such as "2026-11"."""
     return f"{day:%Y-%m}"
 
 

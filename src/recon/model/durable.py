@@ -1,11 +1,11 @@
-"""What must still be there after a loss of power."""
+"""Making file system changes survive a loss of power."""
 
 import os
 from pathlib import Path
 
 
 def flush_folder(folder: Path) -> None:
-    """Bring a folder's names to the disk: a new or renamed file is safe only then.
+    """Flush a folder's entries to disk: a new or renamed file is safe only then.
 
     Raises:
         OSError: the folder is gone or its disk fails.

@@ -1,4 +1,4 @@
-"""What a caller of recon cannot continue from.
+"""Errors that stop what a caller of recon asked for.
 
 Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
 
@@ -7,22 +7,22 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     │   ├── ConfigurationError     a file, key or variable is missing or wrong
     │   └── SourceMissingError     a named input file does not exist
     ├── SourceUnreadableError      a file is not what its name says       exit 1
-    │   └── ReaderBrokenError      it broke its reader, or the reader's bounds
+    │   └── ReaderBrokenError      it crashed its reader process, or exceeded its limits
     ├── AmountError                text that is not an amount of its currency
     ├── NightHeldError             another run holds this night           exit 75
     ├── GateClosedError            a proof before money failed            exit 4
-    ├── EndorsementError           a person's word is not the desk's       exit 4
-    ├── SignerError                nobody signs for us; nothing was sent
+    ├── EndorsementError           a decision is not signed by approvals  exit 4
+    ├── SignerError                the signer is absent or refuses; nothing was sent
     ├── StoreError                 the database cannot do its work        exit 1
-    │   ├── StoreLockedError       somebody else holds the database
+    │   ├── StoreLockedError       another process holds the database
     │   ├── HistoryBrokenError     the hash chain does not close
     │   └── SpillError             an answer kept in a file does not fit the database
     ├── ArchiveError               the archive of nights cannot be used    exit 1
-    │   ├── ArchiveBrokenError     what lies there is not what was sealed
+    │   ├── ArchiveBrokenError     its content is not what was sealed
     │   │   └── FactsLostError     rows of a file that may still be there
-    │   └── NightLetGoError        people let the folder of a night go under retention
+    │   └── NightLetGoError        the folder of a run was purged under retention
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
-    ├── InputsGoneError            what a night compared is not stored     exit 1
+    ├── InputsGoneError            inputs of a run are not stored          exit 1
     ├── OutputError                a report cannot be written             exit 1
     │   └── FolderError            a named folder cannot be used at all   exit 2
     └── Defect                     an invariant of ours does not hold: a bug
@@ -37,7 +37,7 @@ class ReconError(Exception):
     exit_code: int = 1
 
     def __init__(self, sentence: str = "") -> None:
-        # It goes to terminals, logs, tables and Prefect: whatever it quotes is masked here.
+        # The text goes to terminals, logs, tables and Prefect: card numbers in it are masked.
         super().__init__(for_people(sentence))
 
 
@@ -119,7 +119,7 @@ class FactsLostError(ArchiveBrokenError):
     def __init__(self, sentence: str = "", *, path: str = "") -> None:
         super().__init__(sentence)
         self.path = path
-        """Below the archive."""
+        """Path relative to the archive."""
 
 
 class NightLetGoError(ArchiveError):

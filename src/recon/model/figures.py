@@ -1,6 +1,6 @@
-"""Everything a report shows, gathered once: from `steps/night/report.py` to the workbook.
+"""All figures that a report shows: passed from `steps/night/report.py` to the workbook.
 
-Plain values and frames; no database, no openpyxl. `reports` draws it, tests compare it.
+Plain values and frames; no database, no openpyxl. `reports` draws them, tests compare them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from recon.model.resolutions import StoredAnswer
 from recon.model.terms import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
 
 if TYPE_CHECKING:
-    # Settings know from here how long a list may be; what only they ask for loads no frames.
+    # Settings import the limits of lists from here, which must not load pandas.
     import pandas as pd
 
 INSTRUCTION_SHEET_COLUMNS = (
@@ -56,7 +56,7 @@ BATCH_COLUMNS = (
 
 
 BANK_DAYS_AHEAD = 10
-"""Business days for which a report says what is expected at the bank."""
+"""Business days ahead for which a report lists expected payments at the bank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +72,32 @@ class Attention:
     """Money at risk, minor units."""
     since: datetime
     next_step: str
-    """What to do, one sentence."""
+    """What to do, in one sentence."""
     code: str = ""
-    """Of the break that it is; "" when it is none."""
+    """Code of the break; "" when it is not a break."""
     instruction_id: str = ""
-    """For `recon withdraw`; "" when it is not about one instruction."""
+    """Id for `recon withdraw`; "" when it is not about one instruction."""
     is_urgent: bool = False
-    """Doubt, a lapse or a grave break: stands above the open breaks as a whole."""
+    """In doubt, about to lapse or a severe break: listed above the open breaks as a whole."""
     owner: str = ""
-    """Who looks after the break, as a person answered; "" for nobody yet."""
+    """Owner of the break according to its answer; "" without one."""
     due: date | None = None
-    """Until when somebody should have answered it."""
+    """Date by which the break should be answered."""
     answered: str = ""
-    """That it was answered before the night that shows it still, and by whom."""
+    """Text that it was answered, and by whom, before the run that still shows it."""
     lapses: bool = False
-    """An authorisation ends soon, and with it the money: named first."""
+    """An authorisation expires soon, and with it the claim to the money: listed first."""
     is_undecided: bool = False
-    """Two people may say what became of it (`recon resolve`)."""
+    """Two people may decide its outcome (`recon resolve`)."""
     message: str = ""
-    """What the gateway told of it by itself, which stands in `next_step` too."""
+    """The gateway's notification about it, also included in `next_step`."""
     subject: str = ""
-    """What it is about, in words: an order, a subscription, a payee; "" when nothing is named."""
+    """Text for what it is about: an order, a subscription, a payee; "" without a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """Open breaks of one earlier night."""
+    """Number of open breaks of one earlier run."""
 
     business_date: date
     open_breaks: int
@@ -105,29 +105,29 @@ class TrendPoint:
 
 MATCHES = "match"
 LISTS_IN_FILES = (MATCHES, "unverified", "pending")
-"""Sections of a result of which a long list stands in a file that the workbook names."""
+"""Sections of a result whose long lists are in a file that the workbook names."""
 OPEN_ROWS_MAX, OPEN_ROWS_SHOWN = 10_000, 1_000
-"""Sets that wait or could not be verified: of more than the first number a workbook has the sums,
-and the second number of rows."""
+"""Waiting and unverified sets: above the first number a workbook has sums, and only as many rows as
+the second number."""
 MATCHED_ROWS_MAX, MATCHED_ROWS_SHOWN = 1_000, 1_000
-"""The same of matches, of which the sheet always has the sums."""
+"""The same for matches, whose sums are always shown."""
 MATCHED_BATCH_ROWS = 10_000
 """Matches that are read into memory at once while a report is drawn."""
 MATCHED_LOOK_ROWS = 50_000
-"""Matches that are looked at once where all are in memory: each look costs some milliseconds."""
+"""Matches processed at once when all are in memory: each batch costs some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedRows:
-    """Every match of a night: the one list that grows with the business, so it is read in parts."""
+    """Every match of a run, read in batches because this list grows with the business."""
 
     count: int
     batches: Callable[[], Iterator["pd.DataFrame"]]
-    """The rows in order, MATCH_COLUMNS; the same ones each time it is called."""
+    """Iterates over the rows in order, MATCH_COLUMNS; the same ones on each call."""
 
 
 def matched_of(matches: "pd.DataFrame") -> MatchedRows:
-    """Matches that are in memory already."""
+    """Wrap matches that are already in memory."""
 
     def batches() -> Iterator["pd.DataFrame"]:
         for first in range(0, len(matches), MATCHED_LOOK_ROWS):
@@ -138,7 +138,7 @@ def matched_of(matches: "pd.DataFrame") -> MatchedRows:
 
 @dataclass(frozen=True, slots=True)
 class HandedOut:
-    """A proposed journal that was handed out and that the night's ledger does not show yet."""
+    """A proposed journal that was exported and that the run's ledger does not show yet."""
 
     journal_id: str
     break_id: str
@@ -146,18 +146,18 @@ class HandedOut:
     transaction_id: str
     currency: str
     amount: int
-    """What the books still lack of it, gateway less ledger, minor units."""
+    """Amount still missing in the ledger, gateway less ledger, minor units."""
     run_id: str
-    """Whose proposal it was."""
+    """The run that proposed it."""
     handed_out_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class ListFile:
-    """A file that holds every row of a list of a workbook, such as every match."""
+    """A file with every row of a list of a workbook, such as every match."""
 
     name: str
-    """From the night's folder; of plain files, beside the workbook."""
+    """Path relative to the run's folder; for plain files, to the workbook."""
     rows: int
     size_bytes: int
     sha256: str
@@ -166,7 +166,7 @@ class ListFile:
 def files_named(
     files: Mapping[str, ListFile], *, matched_rows_max: int, open_rows_max: int
 ) -> dict[str, ListFile]:
-    """Of the lists that are too long for their sheets: section -> the file that a sheet names."""
+    """Section -> file, for the lists that are too long for their sheets."""
     rows = {section: file.rows for section, file in files.items()}
     open_rows = sum(count for section, count in rows.items() if section != MATCHES)
     is_long = {True: rows.get(MATCHES, 0) > matched_rows_max, False: open_rows > open_rows_max}
@@ -174,19 +174,19 @@ def files_named(
 
 
 PLAIN_FILES = "plain files"
-"""Mode of what `recon reconcile` made."""
+"""Mode of the result of `recon reconcile`."""
 
 
 OF_RESULT = (
     *("as_of", "verdict", "effects", "pending", "unverified", "sides", "movements", "journals"),
     *("bank", "control_totals", "unmapped_codes", "scope_of_assurance", "rules_digest"),
 )
-"""What a result and its figures have under one name."""
+"""Names that a result and its figures have in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightFigures:
-    """One night (or one `recon reconcile`) as a report shows it. Frames as in matching.result."""
+    """Content of a report on a run or `recon reconcile`. Frames as in matching.breaks.result."""
 
     merchant_id: str
     account_id: str
@@ -198,7 +198,7 @@ class NightFigures:
     generated_at: datetime
     timezone: str
     bank_until: date
-    """BANK_DAYS_AHEAD behind the business date, by the calendar of the way to the bank."""
+    """BANK_DAYS_AHEAD after the business date, by the bank calendar."""
     verdict: Verdict
     breaks: "pd.DataFrame"
     effects: "pd.DataFrame"
@@ -212,23 +212,23 @@ class NightFigures:
     batches: "pd.DataFrame"
     """BATCH_COLUMNS."""
     movements: "pd.DataFrame"
-    """What became of the breaks of the night before, and which are new."""
+    """Changes of the previous run's breaks, and new breaks."""
     journals: "pd.DataFrame"
-    """Proposed tonight, one row per line."""
+    """Proposed by this run, one row per line."""
     files: tuple[SourceFile, ...]
     rejects: tuple[Reject, ...]
     quarantined: tuple[Quarantined, ...] = ()
-    """Order rows of any night that could not be read and that nobody brought again since."""
+    """Order rows of any run that could not be read and were not delivered again since."""
     bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
     """Source -> step (proof.books_bridge) -> rows, from those of `files` to those compared."""
     books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `sides`."""
+    """Currency -> step (proof.books_bridge) -> minor units, from the ledger file to `sides`."""
     answers: Mapping[str, StoredAnswer] = field(default_factory=dict)
-    """break_id -> what a person answered to it on an earlier night."""
+    """break_id -> answer given on an earlier run."""
     attention: tuple[Attention, ...] = ()
     trend: tuple[TrendPoint, ...] = ()
     opening_breaks: int | None = None
-    """Open breaks of the night before; None when there was none."""
+    """Open breaks of the previous run; None without one."""
     not_covered: tuple[str, ...] = ()
     unmapped_codes: tuple[Mapping[str, str | int], ...] = ()
     scope_of_assurance: tuple[Mapping[str, str | int], ...] = ()
@@ -236,19 +236,19 @@ class NightFigures:
     history_head: str = ""
     ledger_covered: bool = True
     notes: tuple[str, ...] = field(default_factory=tuple)
-    """Sentences that page one must carry, such as "reply signatures are not verified"."""
+    """Sentences that page one must show, such as "reply signatures are not verified"."""
     stopped: str = ""
-    """What stopped sending, and what was not sent, in sentences; "" where nothing did."""
+    """Sentences on what stopped sending and what was not sent; "" if nothing did."""
     handed_out: tuple[HandedOut, ...] = ()
     """Oldest first."""
     bank: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
-    """matching.breaks.result.BANK_TABLES by name; none: no statement of a bank was given."""
+    """Tables by name (matching.breaks.result.BANK_TABLES); empty without bank statements."""
     gateway_holds: GatewayHolds | None = None
-    """What the gateway holds and the fees it took; None: no settlement was given."""
+    """Money that the gateway holds and fees it took; None without a settlement."""
     fees: ChargedFees | None = None
-    """What was charged beside the fee contract; None without a contract or a settlement."""
+    """Fees compared with the fee contract; None without a contract or a settlement."""
     list_files: Mapping[str, ListFile] = field(default_factory=dict)
-    """Each of LISTS_IN_FILES -> the result file of the run that holds all of it."""
+    """Each of LISTS_IN_FILES -> the result file of the run with all its rows."""
     matched_rows_max: int = MATCHED_ROWS_MAX
     matched_rows_shown: int = MATCHED_ROWS_SHOWN
     open_rows_max: int = OPEN_ROWS_MAX
@@ -256,11 +256,11 @@ class NightFigures:
 
     @property
     def of_plain_files(self) -> bool:
-        """No night and no history stand behind it: no command signs, answers or releases it."""
+        """Whether no run or history exists for it, so that no command signs or releases it."""
         return self.mode == PLAIN_FILES
 
     def files_named(self) -> dict[str, ListFile]:
-        """Section -> the file that its sheet names instead of listing each row."""
+        """Section -> file that its sheet names instead of listing each row."""
         return files_named(
             self.list_files,
             matched_rows_max=self.matched_rows_max,

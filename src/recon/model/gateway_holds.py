@@ -1,4 +1,4 @@
-"""What the gateway holds of the merchant's money, and its fees beside those of the books."""
+"""Money that the gateway holds for the merchant, and its fees compared with the ledger's."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,25 +12,25 @@ BY_LINE_COLUMNS = (
     *("name", "type", "currency", "holds_for", "days", "price"),
     *("lines", "base", "expected", "charged", "over", "under"),
 )
-"""One row per line of the contract: minor units; `over` and `under` beyond its tolerance, each 0 or
-more."""
+"""One row per line of the contract: minor units; `over` and `under` beyond its tolerance, each at
+least 0."""
 OUTSIDE_COLUMNS = ("reason", "currency", "lines", "charged")
-"""One row per reason and currency of what no line of the contract holds for."""
+"""One row per reason and currency of fees that no line of the contract covers."""
 DIFFERING_COLUMNS = (
     *("merchant_id", "account_id", "currency", "settled_on", "batch_id", "transaction_id"),
     *("order_no", "reference_no", "entry_type", "contract_line"),
     *("base", "expected", "charged", "difference", "given_back", "claimed"),
 )
-"""One row per settlement line whose fee is not the agreed one; `claimed` is what is left to give
-back, 0 of one that was charged too little."""
+"""One row per settlement line whose fee is not the agreed one; `claimed` is what is left to refund,
+0 if too little was charged."""
 
 MONTHS_COLUMNS = (
     *("name", "account", "month", "currency", "reached", "lines", "base"),
     *("late_lines", "late_base", "otherwise"),
 )
-"""One row per line of the contract that goes by months, account and month that the files tell of:
-what it came to and the tier that this reaches; of it what came late; and how many settlement lines
-cost otherwise because of that."""
+"""One row per monthly line of the contract, account and month in the files: its volume and the tier
+reached; the part that arrived late; and how many settlement lines have another price because of
+that."""
 
 
 def _no_months() -> "pd.DataFrame":
@@ -41,7 +41,7 @@ def _no_months() -> "pd.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class ChargedFees:
-    """The fees of a settlement by the contract."""
+    """The fees of a settlement compared with the contract."""
 
     by_line: "pd.DataFrame"
     """BY_LINE_COLUMNS, in the order of the contract."""
@@ -50,18 +50,18 @@ class ChargedFees:
     differing: "pd.DataFrame"
     """DIFFERING_COLUMNS."""
     totals: tuple[tuple[str, int], ...]
-    """Currency and all fees of the settlement, added up by themselves; sorted."""
+    """Currency and all fees of the settlement, summed independently; sorted."""
     months: "pd.DataFrame" = field(default_factory=_no_months)
-    """MONTHS_COLUMNS; without a row where no line of the contract goes by months."""
+    """MONTHS_COLUMNS; empty where no line of the contract is monthly."""
 
     @property
     def claims(self) -> "pd.DataFrame":
-        """The lines that the gateway is to give something back of."""
+        """The lines for which the gateway owes a refund."""
         return self.differing[self.differing["claimed"] > 0]
 
 
 BEFORE_FIRST = "opening"
-"""Since when, of what the gateway held before the first line."""
+"""`since` of amounts that the gateway held before the first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class HeldPart:
     """A part of what the gateway holds."""
 
     amount: int = 0
-    """Minor units; below 0 where the gateway has something to get."""
+    """Minor units; negative where the merchant owes the gateway."""
     since: str = ""
-    """Day of the oldest piece (ISO), BEFORE_FIRST, "" where there is none."""
+    """Day of the oldest item (ISO), BEFORE_FIRST, "" where there is none."""
 
     def __add__(self, other: "HeldPart") -> "HeldPart":
         days = {self.since, other.since} - {""}
@@ -81,30 +81,30 @@ class HeldPart:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What the gateway holds of one account and currency."""
+    """Money that the gateway holds for one account and currency."""
 
     merchant_id: str
     account_id: str
     currency: str
     payable: HeldPart = HeldPart()
-    """What it owes: batches that are not paid out, and what it held back, less debts."""
+    """Amount owed: batches not paid out, and amounts held back, less debts."""
     held_back: HeldPart = HeldPart()
-    """Of the payable: what paid-out batches left."""
+    """Part of the payable: what payouts of batches left out."""
     reserve: HeldPart = HeldPart()
-    """What it keeps as a security; no part of the payable."""
+    """Amount kept as a security; not part of the payable."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeesTaken:
-    """The fees of one account and currency, minor units; more than 0: taken from the merchant."""
+    """The fees of one account and currency, minor units; positive: taken from the merchant."""
 
     merchant_id: str
     account_id: str
     currency: str
     charged: int
-    """By the settlement."""
+    """According to the settlement."""
     booked: int | None
-    """In the books; None where none were given."""
+    """According to the ledger; None without one."""
 
     @property
     def difference(self) -> int | None:
@@ -114,19 +114,19 @@ class FeesTaken:
 
 @dataclass(frozen=True, slots=True)
 class GatewayHolds:
-    """Both of every account and currency, sorted."""
+    """Holdings and fees of every account and currency, sorted."""
 
     holdings: tuple[Holding, ...] = ()
     fees: tuple[FeesTaken, ...] = ()
 
     def by_currency(self) -> dict[str, tuple[Holding, FeesTaken]]:
-        """The sums over all accounts."""
+        """The sums over all accounts, by currency."""
         named = [row.currency for row in self.holdings] + [row.currency for row in self.fees]
         currencies = sorted({*named})
         return {currency: (self._held(currency), self._taken(currency)) for currency in currencies}
 
     def sentences(self) -> tuple[str, ...]:
-        """The same for a console, a short line for each currency; what is nothing is left out."""
+        """A short line per currency for a console; zero amounts are left out."""
         both = self.by_currency().values()
         held = [words for holding, _ in both if (words := _held_in_words(holding))]
         taken = [_taken_in_words(fees) for _, fees in both if fees.charged or fees.booked]

@@ -1,8 +1,7 @@
-"""Money at the edges, minor units within: no float ever.
+"""Exact amounts: `Money` for people and messages, int minor units inside, never floats.
 
-`Money` is what people and messages see. Frames and the database carry int64 minor units beside a
-currency code. Exponents come from ISO 4217 (the `iso4217` package). Used by every reader, the
-gateway adapter and the reports.
+Frames and the database store int64 minor units next to a currency code. Exponents come from ISO
+4217 (the `iso4217` package). Used by every reader, the gateway adapter and the reports.
 """
 
 from dataclasses import dataclass
@@ -14,10 +13,10 @@ from iso4217 import Currency
 from recon.model.errors import AmountError
 
 WIRE_DECIMALS_MIN = 2
-"""Decimals that the gateway's document shows for every currency."""
+"""Fewest decimals on the wire: the gateway's document shows two for every currency."""
 
 AMOUNT_DIGITS_MAX = 15
-"""Whole digits of an amount; int64 minor units hold 18, Excel shows 15."""
+"""Most whole digits of an amount; int64 minor units hold 18, Excel shows 15."""
 
 MINOR_UNITS_MAX = 10**17 - 1
 """Largest amount in minor units; sums of 90 of them still fit int64."""
@@ -25,7 +24,7 @@ MINOR_UNITS_MAX = 10**17 - 1
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """An amount of one currency, exact, in major units."""
+    """An exact amount of one currency, in major units."""
 
     amount: Decimal
     currency: str
@@ -37,8 +36,8 @@ class Money:
 
     @property
     def minor_units(self) -> int:
-        """The amount in the currency's smallest unit; exact, else AmountError."""
-        # In integers: the decimal context would round what is longer than its 28 digits.
+        """The amount in the currency's smallest unit; AmountError if it is not exact."""
+        # With integers: the decimal context would round more than its 28 digits.
         numerator, denominator = self.amount.as_integer_ratio()
         scale: int = 10 ** exponent(self.currency)
         minor_units, rest = divmod(numerator * scale, denominator)
@@ -52,7 +51,7 @@ class Money:
 
     @classmethod
     def of_minor_units(cls, minor_units: int, *, currency: str) -> "Money":
-        """Money from a count of the currency's smallest unit."""
+        """Money from an amount in the currency's smallest unit."""
         return cls(Decimal(minor_units).scaleb(-exponent(currency)), currency)
 
     def __str__(self) -> str:
@@ -61,7 +60,7 @@ class Money:
 
 @cache
 def exponent(currency: str) -> int:
-    """Decimals of a currency by ISO 4217 (JPY 0, EUR 2, KWD 3).
+    """Decimals of a currency according to ISO 4217 (JPY 0, EUR 2, KWD 3).
 
     Raises:
         AmountError: not the three-letter code of a currency with a minor unit.
@@ -78,7 +77,7 @@ def exponent(currency: str) -> int:
 
 
 def is_currency(text: str) -> bool:
-    """Whether a text is the code of a currency that has amounts, in capitals."""
+    """Whether a text is the upper-case code of a currency with a minor unit."""
     try:
         exponent(text)
     except AmountError:
@@ -87,10 +86,11 @@ def is_currency(text: str) -> bool:
 
 
 def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = None) -> int:
-    """Minor units of an amount as written in files and on the wire (rules.md §1).
+    """Parse an amount as written in files and on the wire into minor units (rules.md §1).
 
-    ASCII `digits[.digits]`, digits beyond the exponent 0, however many there are; fewer decimals
-    than the exponent are refused; never rounded. No sign: a side decides signs.
+    The form is ASCII `digits[.digits]`. Digits beyond the exponent must be 0, however many there
+    are; fewer decimals than the exponent are refused; nothing is rounded. There is no sign: the
+    side of an amount determines it.
 
     >>> parse_minor_units("12.5000", currency="EUR"), parse_minor_units("1.234", currency="KWD")
     (1250, 1234)
@@ -98,8 +98,8 @@ def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = N
     Args:
         text: The amount.
         currency: Its ISO 4217 code.
-        wire_decimals: Exactly so many decimals are right too, where a gateway writes fewer than
-            the currency has.
+        wire_decimals: This exact number of decimals is accepted too, where a gateway writes fewer
+            than the currency has.
 
     Raises:
         AmountError: any other text.
@@ -112,8 +112,8 @@ def parse_minor_units(text: str, *, currency: str, wire_decimals: int | None = N
 def read_amount(
     text: str, *, currency: str, decimals: int, wire_decimals: int | None = None
 ) -> int:
-    """As `parse_minor_units`, of a currency that has so many decimals by whatever declares it."""
-    # By hand: an expression takes twice as long, for every amount of every source.
+    """Like `parse_minor_units`, with the currency's number of decimals as an argument."""
+    # Parsed by hand: a regular expression takes twice as long, for every amount of every source.
     whole, point, fraction = text.partition(".")
     if not (whole.isdigit() and text.isascii() and (fraction.isdigit() or not point)):
         msg = f"{text!r} is not an amount such as {_example(decimals)}"
@@ -133,7 +133,7 @@ def read_amount(
 
 
 def parse_signed_minor_units(text: str, *, currency: str) -> int:
-    """As `parse_minor_units`, with an optional leading minus (ledger adjustments)."""
+    """Like `parse_minor_units`, with an optional leading minus (ledger adjustments)."""
     if text.startswith("-"):
         return -parse_minor_units(text[1:], currency=currency)
     return parse_minor_units(text, currency=currency)

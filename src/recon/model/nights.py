@@ -1,4 +1,4 @@
-"""What is asked of a night, and what its steps hand on."""
+"""Requests, plans and step summaries of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Account = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StepSummary:
-    """What a step of the night did, in words and figures; the only thing tasks hand on."""
+    """What a step of the run did, as text and figures; the only value passed between tasks."""
 
     step: str
     sentence: str
@@ -22,14 +22,14 @@ class StepSummary:
 
 
 class Mode(StrEnum):
-    """Whether a night moves money."""
+    """Whether a run moves money."""
 
     DRY_RUN = "dry-run"
     LIVE = "live"
 
 
 class Part(StrEnum):
-    """What of a night may be run by itself; it never counts as the night."""
+    """Parts of a run that may be run alone; such a run never counts as the night's run."""
 
     INGEST = "ingest"
     QUERY = "query"
@@ -38,18 +38,18 @@ class Part(StrEnum):
 
 
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
-"""The steps of a night, in order, under the names that flows, documents and the UI use."""
+"""The steps of a run, in order, under the names that flows, documents and the UI use."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightPlan:
-    """What of a night is done in one go, under the account's lock."""
+    """The steps that one run executes, under the account's lock."""
 
     steps: tuple[str, ...] = STEPS
     part: Part | None = None
-    """Which part of a night it is, whose run never counts as the night; None: it does."""
+    """The part that is run alone; None for a run that counts as the night's."""
     resumes: bool = False
-    """Whether the night's own stopped run goes on, from what is stored."""
+    """Whether it resumes the stopped run of the same night from what is stored."""
 
     @property
     def sends(self) -> bool:
@@ -67,24 +67,24 @@ PLANS: Mapping[str, NightPlan] = {
     "payouts": NightPlan(_MONEY, Part.PAYOUTS),
     "finish": FINISH,
 }
-"""What may be done instead of a whole night, by the name that people give it."""
+"""Alternatives to a whole run, by the name that people use."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightRequest:
-    """Which night to run; one run per merchant, account and business date."""
+    """The run to execute; there is one per merchant, account and business date."""
 
     merchant_id: str
     account_id: str
     business_date: date
     mode: Mode
     opening: bool = False
-    """A person says that this is the first night of the account."""
+    """A person confirms that this is the first run of the account."""
     skip: str = ""
-    """Why the nights that are missing before this one were not run, as a person says."""
+    """A person's reason why the missing runs before this one were not made."""
 
     def __post_init__(self) -> None:
-        """What stands in the history for ever holds no card number."""
+        """Refuse a card number in the reason, which stays in the history for ever."""
         if holds_card(self.skip):
             msg = (
                 "the reason why nights were not run holds a card number; say it without the "
@@ -94,5 +94,5 @@ class NightRequest:
 
     @property
     def account(self) -> Account:
-        """Whose night it is."""
+        """Merchant and account."""
         return self.merchant_id, self.account_id

@@ -1,7 +1,7 @@
-"""What people answer to breaks: the answers kept, and a workbook that came back, read.
+"""Answers of people to breaks: as stored, and as read from a returned workbook.
 
-Plain values: `reports` reads the file, `steps/approvals` judges and stores, the next workbook
-shows what is kept. An answer never closes a break (only the books do); it says who looks after it.
+Plain values: `reports` reads the file, `steps/approvals` checks and stores, the next workbook shows
+what is stored. An answer never closes a break (only the ledger does); it names its owner.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,16 +23,16 @@ RESOLUTIONS = (
     "No action needed",
     "Other - see comment",
 )
-"""What the resolution list of the Breaks sheet offers."""
+"""Choices of the resolution column on the sheet Breaks."""
 WRITE_OFF = "Written off (approved)"
-"""Gives money up: it counts only when a second person has agreed."""
+"""It gives money up, so it counts only when a second person has agreed."""
 
 THIS_BREAK = "This break"
 WHOLE_CAUSE = "Every break of this cause"
 FROM_CAUSE = "Came with its cause"
 SCOPES = (THIS_BREAK, WHOLE_CAUSE, FROM_CAUSE)
-"""How far an answer reaches; the last one is what the sheet says of an answer that another break's
-brought. Whoever writes it means this break."""
+"""How far an answer reaches. The last one marks an answer copied from another break; entered by a
+person, it means this break."""
 
 OWNER_CHARACTERS_MAX = 60
 COMMENT_CHARACTERS_MAX = 500
@@ -40,7 +40,7 @@ COMMENT_CHARACTERS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class BreakAnswer:
-    """What a person wrote in the cream cells of one break."""
+    """The input cells of one break as a person filled them in."""
 
     resolution: str = ""
     owner: str = ""
@@ -49,22 +49,22 @@ class BreakAnswer:
 
     @property
     def is_blank(self) -> bool:
-        """Nothing was written."""
+        """Whether nothing was entered."""
         return not (self.resolution or self.owner or self.comment or self.resolved_on)
 
     @property
     def is_looked_after(self) -> bool:
-        """Somebody looks after the break and says what of it: enough to sign its night."""
+        """Whether the break has an owner and a comment, which is enough to sign its run."""
         return bool(self.owner and self.comment)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """The newest answer to a break, as later workbooks show it."""
+    """The latest answer to a break, as later workbooks show it."""
 
     answer: BreakAnswer
     version: int
-    """1 for the first answer; a workbook that shows an older one is stale for this break."""
+    """1 for the first answer; a workbook with an older version is stale for this break."""
     by: str
     waits: bool
     """A write-off that no second person has agreed to."""
@@ -84,9 +84,9 @@ class StoredAnswer:
 
 
 def lacking(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> tuple[int, int]:
-    """How many breaks (each with its severity) are grave, and how many of these nobody looks after.
+    """Number of high and critical breaks, and of those among them without owner and comment.
 
-    A night is signed when of the second there are none.
+    `breaks` has their severities; a run is signed when the second number is 0.
     """
     severe = [key for key, severity in breaks.items() if severity in SEVERE]
     left = [key for key in severe if key not in answers or not answers[key].answer.is_looked_after]
@@ -94,7 +94,7 @@ def lacking(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> t
 
 
 def answered_text(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]) -> str:
-    """The same in words, and how many breaks are answered at all.
+    """The numbers of `lacking` as text, and how many breaks are answered at all.
 
     Such as "each of the 15 high and critical breaks has an owner and a comment; 15 of 103 breaks
     are answered".
@@ -116,7 +116,7 @@ def answered_text(breaks: Mapping[str, str], answers: Mapping[str, StoredAnswer]
 def still_there(
     breaks: Iterable[str], answers: Mapping[str, StoredAnswer], *, night: datetime, zone: tzinfo
 ) -> str:
-    """How many of these breaks were answered before a night began that shows them; "" for none."""
+    """Text with the number of breaks answered before a run that still shows them; "" for none."""
     known = [answers[key] for key in breaks if key in answers]
     count = sum(bool(each.valid_since(night, zone=zone)) for each in known)
     were, are = ("s were", "are") if count > 1 else (" was", "is")
@@ -126,7 +126,7 @@ def still_there(
 def with_answers(
     breaks: Iterable[Mapping[Any, Any]], answers: Mapping[str, StoredAnswer]
 ) -> Iterator[dict[str, Any]]:
-    """Breaks, each with the resolution, owner and comment that people gave it; "" without one."""
+    """Breaks with the resolution, owner and comment of their answer; "" without one."""
     for each in breaks:
         known = answers.get(str(each["break_id"]))
         answer = known.answer if known else BreakAnswer()
@@ -136,7 +136,7 @@ def with_answers(
 
 @dataclass(frozen=True, slots=True)
 class WorkbookRefusal:
-    """One thing of a returned workbook that was not taken, and why."""
+    """One cell of a returned workbook that was not accepted, and why."""
 
     cell: str
     """Such as `Breaks!Y12`."""
@@ -144,13 +144,13 @@ class WorkbookRefusal:
     reason: str
 
     def __post_init__(self) -> None:
-        """Mask what stands there: a cell may hold anything."""
+        """Mask the value, because a cell may contain anything."""
         object.__setattr__(self, "value", for_people(self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnedRow:
-    """One row of Breaks as it came back."""
+    """One row of Breaks in a returned workbook."""
 
     number: int
     """Its row on the sheet."""
@@ -159,19 +159,19 @@ class ReturnedRow:
     answer: BreakAnswer
     scope: str
     cells: Mapping[str, str]
-    """Title of a cream column -> its cell, for messages."""
+    """Title of an input column -> its cell, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A workbook that came back, read but not yet believed."""
+    """A returned workbook, read but not yet checked."""
 
     name: str
     sha256: str
     facts: Mapping[str, str]
-    """What the hidden sheet says of its run."""
+    """Facts of the run on its hidden sheet."""
     keys: tuple[str, ...]
-    """The break key of every row, also of those that cannot be read."""
+    """The break key of every row, including unreadable ones."""
     rows: tuple[ReturnedRow, ...]
     refusals: tuple[WorkbookRefusal, ...]
     """Cells that cannot be read as an answer; their rows are not in `rows`."""
@@ -192,13 +192,13 @@ class Taken:
 
     @property
     def covers_cause(self) -> bool:
-        """It came with the answer to another break of the same cause."""
+        """Whether it was copied from the answer to another break of the same cause."""
         return self.scope == FROM_CAUSE
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """What became of a returned workbook."""
+    """The result of importing a returned workbook."""
 
     name: str
     sha256: str

@@ -1,8 +1,8 @@
-"""How far long work is, in rows or parts of all, for whoever listens: a terminal, a log, Prefect.
+"""Progress of long work, in rows or parts, for a listener: a terminal, a log, Prefect.
 
-Work tells it from deep inside (a reader, the sender, a sheet), so the listener is that of the
-context and no argument of every function between. No result depends on it: without a listener
-nothing happens, and one that is heard by nobody costs a call.
+Progress is reported from deep inside (a reader, the sender, a sheet), so the listener is taken from
+the context and is no argument of every function in between. No result depends on it: without a
+listener nothing happens, and a report costs one call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -14,12 +14,12 @@ Some = TypeVar("Some", bound=Sized)
 
 
 class StepProgress(NamedTuple):
-    """So many of so many."""
+    """Progress as done of total."""
 
     done: int
     total: int
     what: str
-    """Plural and past, such as `orders asked`: it stands behind `3 of 7`."""
+    """Plural noun and past participle, such as `orders asked`, to follow `3 of 7`."""
 
     def __str__(self) -> str:
         return f"{self.done:,} of {self.total:,} {self.what}"
@@ -29,7 +29,7 @@ Listener = Callable[[StepProgress], None]
 
 
 def _nobody(_: StepProgress) -> None:
-    """Nobody listens."""
+    """The default listener ignores progress."""
 
 
 _LISTENER: ContextVar[Listener] = ContextVar("who hears how far the work is", default=_nobody)
@@ -37,7 +37,7 @@ _LISTENER: ContextVar[Listener] = ContextVar("who hears how far the work is", de
 
 @contextmanager
 def heard_by(listener: Listener) -> Iterator[None]:
-    """Let this listener hear how far the work of the block is."""
+    """Report the progress of the block to this listener."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -46,7 +46,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 
 class Way:
-    """How far a piece of work is: told when it begins, and with each part that is done."""
+    """Progress of one piece of work: reported at its start and whenever a part is done."""
 
     def __init__(self, what: str, *, of: int) -> None:
         self._what = what
@@ -55,18 +55,18 @@ class Way:
         self.came_to(0)
 
     def more(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Report that this many more are done."""
         self.came_to(self._done + count)
 
     def came_to(self, done: int) -> None:
-        """So many are done; what is done twice counts once."""
+        """Report the number done, at most the total."""
         self._done = min(done, self._total)
         if self._total:
             _LISTENER.get()(StepProgress(self._done, self._total, self._what))
 
 
 def on_the_way(parts: Iterable[Some], what: str, *, of: int) -> Iterator[Some]:
-    """The parts as they come, each counted by its length once the next one is asked for."""
+    """Iterate over parts, counting each by its length once the next one is requested."""
     way = Way(what, of=of)
     for part in parts:
         yield part

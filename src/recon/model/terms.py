@@ -1,8 +1,8 @@
-"""The words of the domain as values: states, kinds, codes and small records.
+"""Domain terms as values: states, kinds, codes and small records.
 
-Shared by every package of recon; knows nothing of files, databases, HTTP or pandas. The grain of
-each record stands in its docstring. Source of the words: docs/GLOSSARY.md and the contract of
-reconciliation it points to.
+Shared by every package of recon; independent of files, databases, HTTP and pandas. The docstring of
+each record says what one of it represents. The terms are defined in docs/GLOSSARY.md and the
+contract of reconciliation that it refers to.
 """
 
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from datetime import datetime
 from enum import StrEnum
 
 Clock = Callable[[], datetime]
-"""Gives the present instant, with a time zone. Passed in everywhere; never read from the system."""
+"""Returns the current instant, with a time zone. Always an argument; never read from the system."""
 
 DIGITS_READ = 16
-"""Of a SHA-256, where people read or copy it; fewer tell no file from others."""
+"""Digits of a SHA-256 where people read or copy it; fewer might not distinguish files."""
 
 PERMANENT, ACCRUAL, REVERSAL = "permanent", "accrual", "reversal"
-"""Kinds of journals: for a break, for fees not booked by the close, and that taken back."""
+"""Kinds of journals: for a break, for fees not booked by the close, and the latter's reversal."""
 
 
 class OrderStatus(StrEnum):
-    """What the merchant's order file says of an order."""
+    """Status of an order in the merchant's order file."""
 
     PENDING = "pending"
     AUTHORISED = "authorised"
@@ -33,7 +33,7 @@ class OrderStatus(StrEnum):
 
 
 class GatewayState(StrEnum):
-    """What a payment is at the gateway, after its status map."""
+    """State of a payment at the gateway, after its status map."""
 
     NONE = "none"
     PENDING = "pending"
@@ -51,7 +51,7 @@ class GatewayState(StrEnum):
 
 
 class KeyAnswer(StrEnum):
-    """How the gateway answered for one key."""
+    """Kind of the gateway's answer for one key."""
 
     FOUND = "found"
     NOT_FOUND = "not_found"
@@ -60,7 +60,7 @@ class KeyAnswer(StrEnum):
 
 
 class EntryType(StrEnum):
-    """Kinds of ledger entries; each also exists with `_reversal` behind it."""
+    """Types of ledger entries; each also exists with the suffix `_reversal`."""
 
     CAPTURE = "capture"
     REFUND = "refund"
@@ -88,7 +88,7 @@ class InstructionKind(StrEnum):
 
 
 class InstructionState(StrEnum):
-    """The life of one instruction; history is append-only."""
+    """State of one instruction; its history is append-only."""
 
     PLANNED = "planned"
     APPROVED = "approved"
@@ -111,7 +111,7 @@ WAITING_STATES = frozenset({InstructionState.PLANNED, InstructionState.APPROVED}
 
 
 class SetState(StrEnum):
-    """What a set of items came to."""
+    """Result of reconciling a set of items."""
 
     MATCHED = "MATCHED"
     PENDING = "PENDING"
@@ -120,7 +120,7 @@ class SetState(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a night is worth, worst first."""
+    """Verdict on a run, worst first."""
 
     NOT_PROVEN = "NOT PROVEN"
     INCOMPLETE = "INCOMPLETE"
@@ -134,9 +134,9 @@ class Verdict(StrEnum):
 
 
 class End(StrEnum):
-    """How a night ended for whoever must act: its verdict, and before it money that needs a person.
+    """How a run ended: its verdict, preceded by money that needs a person.
 
-    The verdict is what the workbook is worth; a night whose money is in doubt may be worth a lot.
+    The verdict is about the workbook; a run with money in doubt may still have a good one.
     """
 
     MONEY_IN_DOUBT = "MONEY IN DOUBT"
@@ -157,7 +157,7 @@ class End(StrEnum):
 
 
 ALARMS = frozenset({End.MONEY_IN_DOUBT, End.SENDING_STOPPED})
-"""Ends that need a person now, whatever the verdict beside them."""
+"""Ends that need a person now, whatever the verdict."""
 
 
 class Severity(StrEnum):
@@ -170,7 +170,7 @@ class Severity(StrEnum):
 
 
 SEVERE = frozenset({Severity.HIGH.value, Severity.CRITICAL.value})
-"""Severities that a person must answer before a night is signed, and that ring."""
+"""Severities that a person must answer before a run is signed, and that trigger an alarm."""
 
 
 class BreakCode(StrEnum):
@@ -242,7 +242,7 @@ class BreakCode(StrEnum):
 
 
 class Flag(StrEnum):
-    """Words beside a result that are never breaks of their own."""
+    """Flags on a result that are never breaks of their own."""
 
     ROUNDING = "rounding"
     CUT_OFF_DIFFERENCE = "cut_off_difference"
@@ -274,7 +274,7 @@ class Flag(StrEnum):
 
 
 class UnverifiedReason(StrEnum):
-    """Why a set could not be judged."""
+    """Why a set could not be verified."""
 
     QUERY_FAILED = "QUERY_FAILED"
     QUERY_RESULT_UNMAPPED = "QUERY_RESULT_UNMAPPED"
@@ -288,7 +288,7 @@ class UnverifiedReason(StrEnum):
 
 
 class SourceKind(StrEnum):
-    """The tables a reconciliation reads."""
+    """The tables that a reconciliation reads."""
 
     ORDERS = "orders"
     GATEWAY = "gateway"
@@ -300,7 +300,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One row of a source that could not be read: its first bad column."""
+    """One row of a source that could not be read, with its first invalid column."""
 
     kind: SourceKind
     source: str
@@ -309,29 +309,30 @@ class Reject:
     column: str
     reason: str
     value: str
-    """The offending text, redacted of card numbers."""
+    """The invalid text, with card numbers redacted."""
     merchant_id: str = ""
     account_id: str = ""
     order_no: str = ""
     entry_type: str = field(default="", repr=False)
-    """Of an entry of the books whose type, currency and amount can all be read; else "", "" and 0.
+    """Type of a ledger entry whose type, currency and amount are readable; else "", "" and 0.
 
-    Not in its repr, so that the digests of earlier nights hold."""
+    Excluded from repr, so that the digests of earlier runs stay valid.
+    """
     currency: str = field(default="", repr=False)
-    """Also of a settlement line, where it could be read."""
+    """Also set for a settlement line where it is readable."""
     amount: int = field(default=0, repr=False)
-    """Minor units, as the row says."""
+    """Minor units, as in the row."""
     batch_id: str = field(default="", repr=False)
-    """Of a settlement line, where it could be read; "" also where nobody kept it."""
+    """Batch of a settlement line where it is readable; "" also where it was not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A row of an order, or of its settlement, that could not be read and still stands for it."""
+    """An unreadable row of an order or its settlement that has not been replaced."""
 
     reject_id: int
     merchant_id: str
-    """This, the account and the order number are "" where they could not be read."""
+    """Merchant, account and order number are "" where they could not be read."""
     account_id: str
     order_no: str
     source: str
@@ -357,11 +358,11 @@ class SourceFile:
     rows_accepted: int
     rows_rejected: int
     rows_skipped: int
-    """Left out by a rule that has a name (identical repeat), never silently."""
+    """Left out by a named rule (identical repeat), never silently."""
     rows_unassigned: int = 0
     """Rejected rows whose merchant or account could not be read."""
     skipped_by: str = ""
-    """Rules of its layout that left rows out, and how many each, such as `Type = Subtotal: 2`."""
+    """Layout rules that left rows out, with counts, such as `Type = Subtotal: 2`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,5 +386,5 @@ class ControlTotal:
 
     @property
     def passed(self) -> bool:
-        """True when nothing fell between the two sides."""
+        """Whether both sides are equal."""
         return self.difference == 0

@@ -1,4 +1,4 @@
-"""This process and this machine: clocks that nobody can set, memory given back."""
+"""Properties of this process and machine: clocks that cannot be set, and releasing memory."""
 
 import atexit
 import ctypes
@@ -14,56 +14,56 @@ from pathlib import Path
 from recon.model.terms import Clock
 
 OBJECTS_BETWEEN = 100_000
-"""More objects made than dropped since it last looked; Python's own bound is 700."""
+"""Net number of new objects that triggers a garbage collection; Python's own default is 700."""
 
 
 def collect_seldom() -> None:
-    """Let this process look no more often than that, and not at its end, when all goes anyway."""
+    """Collect garbage less often, and not at exit, when the process ends anyway."""
     gc.set_threshold(OBJECTS_BETWEEN)
     atexit.register(look_past_loaded)
 
 
 def look_past_loaded() -> None:
-    """Never look at what is there now: modules and all that they hold stay to the end.
+    """Exclude all existing objects from garbage collection: loaded modules stay to the end.
 
-    For a process whose work begins, after everything is loaded: each look, of which a large night
-    takes dozens to give memory back, costs a tenth of a second less.
+    Call it before work begins, after everything is loaded: each collection, of which a large run
+    needs dozens to release memory, takes a tenth of a second less.
     """
     gc.freeze()
 
 
 LARGE_BYTES = 64 * 2**20
-"""Of tables, above which it is worth a twentieth of a second to look for those nobody has."""
+"""Size of Arrow tables above which a collection, a twentieth of a second, is worth its time."""
 
 LOOKED_FROM_BYTES = 512 * 2**20
-"""Of the whole process, from which on it is worth that time for frames; a small month has half."""
+"""Size of the process from which a collection of frames is; a small month has half of it."""
 
 POOL_VARIABLE, POOL = "ARROW_DEFAULT_MEMORY_POOL", "jemalloc"
-"""Of Arrow's pools the one that keeps least for itself: a tenth less at the peak of a night."""
+"""Arrow's memory pool that retains the least: a tenth less at the peak of a run."""
 
 
 def pool_of(variables: Mapping[str, str]) -> dict[str, str]:
-    """What is to be said of the pool before Arrow is loaded; nothing where somebody named one."""
-    # Machines of another kind may have no pool of that name.
+    """Variables to set before Arrow is loaded; empty where a pool is configured already."""
+    # Other platforms may lack a pool of this name.
     is_open = sys.platform == "linux" and POOL_VARIABLE not in variables
     return {POOL_VARIABLE: POOL} if is_open else {}
 
 
 STORED_FREED = {-1: 64 * 2**20, -3: 32 * 2**20}
-"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of the C library of GNU: bytes to which it raises both by
-itself, unless somebody names one of them."""
+"""glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: bytes to which it raises both by itself, unless
+one of them is set."""
 
 YOUNG, OLD = 1, 2
-"""Generations of objects as Python counts them: what was made of late, or all there is."""
+"""Generations of Python's garbage collector: recent objects, or all."""
 
 
 def give_back(*, frames: bool = False, generation: int = OLD) -> None:
-    """Give back what Arrow and the C library keep for themselves after large tables are gone.
+    """Return memory that Arrow and the C library retain after large tables are deleted.
 
-    Frames that hold each other go only when Python looks for them: until then the sources of a
-    large night stood there twice. It looks where Arrow has much, or, where `frames` says so, where
-    the process has: of numbers, and of what was grouped, Arrow knows nothing. It looks among the
-    objects of one generation and of younger ones.
+    Frames in reference cycles are freed only by a collection: without one, the sources of a large
+    run were in memory twice. It collects where Arrow holds much or, with `frames`, where the
+    process does: Arrow does not account for numbers and grouped data. It collects one generation
+    and the younger ones.
     """
     if frames and _held_bytes() >= LOOKED_FROM_BYTES:
         gc.collect(generation)
@@ -73,13 +73,13 @@ def give_back(*, frames: bool = False, generation: int = OLD) -> None:
         if not frames and pa.total_allocated_bytes() > LARGE_BYTES:
             gc.collect(generation)
         pa.default_memory_pool().release_unused()
-    # Only the C library of GNU has it; where there is none, nothing is lost.
+    # Only glibc has it; elsewhere nothing is lost.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _held_bytes() -> int:
-    """Memory that the process has; where no kernel says it, as much as makes it worth a look."""
+    """Resident memory of the process; where the kernel does not report it, LOOKED_FROM_BYTES."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:
@@ -88,10 +88,10 @@ def _held_bytes() -> int:
 
 
 def reuse_freed_memory() -> None:
-    """Let the C library keep what is freed until it is given back, whatever the environment says.
+    """Let the C library keep freed memory until it is released, whatever the environment says.
 
-    Dask starts its workers with MALLOC_TRIM_THRESHOLD_: each column that is let go leaves the
-    process, and the next one comes page by page, which cost a third of a part's time.
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_: each freed column would be returned to the
+    system and the next one allocated page by page, which took a third of a part's time.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -104,23 +104,23 @@ UNKNOWN_BOOT = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Uptime:
-    """One reading."""
+    """One reading of the clocks."""
 
     boot_id: str = UNKNOWN_BOOT
     milliseconds: int = 0
     """Since that boot, sleep included."""
     gateway_at: datetime | None = None
-    """The Date of the gateway's reply, where there was one."""
+    """The Date header of the gateway's reply, where there was one."""
 
 
 NEVER_READ = Uptime()
 
 
 def between(earlier: Uptime, later: Uptime) -> timedelta | None:
-    """How much time passed from one reading to another; None when no clock ties them.
+    """Time between two readings; None when they have no clock in common.
 
-    Of one boot its uptime decides. After another boot, or on another machine, only the gateway's
-    Date does.
+    Within one boot its uptime is used. After a reboot, or on another machine, only the gateway's
+    Date is.
     """
     if earlier.boot_id == later.boot_id != UNKNOWN_BOOT:
         return timedelta(milliseconds=later.milliseconds - earlier.milliseconds)
@@ -130,5 +130,5 @@ def between(earlier: Uptime, later: Uptime) -> timedelta | None:
 
 
 def uptime_of(clock: Clock) -> Uptime:
-    """A reading from a clock that is passed in; for nights that are replayed."""
+    """A reading from a clock argument, for replayed runs."""
     return Uptime("replayed", int(clock().timestamp() * 1000))
