@@ -1,1 +1,1 @@
-"""What people declare: one module for each TOML file or table of one, one loader."""
+"""The configuration: a module for each TOML file, or table of one, and their loader."""

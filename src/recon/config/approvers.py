@@ -1,7 +1,7 @@
-"""The people who may approve, release and sign (`approvers.toml`), as they are declared.
+"""The people who may approve, release and sign, as declared in `approvers.toml`.
 
-Each has one table `[approvers.<short name>]`; the short name is what `--as` takes. A one-time code
-proves who it is; its secret is only named here, never written here.
+Each has one table `[approvers.<short name>]`; `--as` takes the short name. A one-time code
+authenticates the person; its secret is only referred to here, never written here.
 """
 
 import unicodedata
@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from recon.config.declared import DeclaredTable
 
 NAME = r"^[^:\x00-\x1f\x7f]+$"
-"""A colon ends the name where sentences begin with it."""
+"""No colon, because it separates the name from the rest of a sentence."""
 
 
 class Approver(DeclaredTable):
@@ -34,10 +34,10 @@ class Approver(DeclaredTable):
 
 
 def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
-    """Who a name means: the one key by which people are told apart, wherever they speak.
+    """The key that identifies the person with this name, for any comparison of people.
 
-    Short name and full name are one person, in whatever case, white space or Unicode form they were
-    typed. Of somebody who is not declared the key is the name itself, folded.
+    Short name and full name are the same person, in any case, white space or Unicode form. The key
+    of a person who is not declared is the folded name itself.
     """
     wanted = folded(name)
     for short, person in declared.items():
@@ -47,15 +47,15 @@ def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
 
 
 def has_left(name: str, *, declared: Mapping[str, Approver]) -> bool:
-    """Whether a name that was noted is of nobody who is declared now; of nobody, nobody leaves."""
+    """Whether the person of a recorded name is no longer declared; False if nobody is declared."""
     return bool(declared) and person_key(name, declared=declared) not in declared
 
 
 def folded(name: str) -> str:
-    """A name as it is compared: one Unicode form, no case, single blanks, nothing invisible."""
+    """A name normalised for comparison: NFKC, case-folded, single blanks, nothing invisible."""
     whole = unicodedata.normalize("NFKC", name).casefold()
     shown = "".join(letter for letter in whole if unicodedata.category(letter) != "Cf")
-    # Folding may take a letter apart again.
+    # Case folding may decompose a character again.
     return " ".join(unicodedata.normalize("NFKC", shown).split())
 
 
@@ -66,7 +66,7 @@ class Approvers(DeclaredTable):
 
     @model_validator(mode="after")
     def _nobody_is_two(self) -> Self:
-        """One name or one secret under two short names would let one person be two."""
+        """Refuse a name or secret under two short names: one person could act as two."""
         names: dict[tuple[str, str], str] = {}
         for short, person in self.approvers.items():
             for key, value in _marks_of(short, person):
@@ -78,7 +78,7 @@ class Approvers(DeclaredTable):
 
 
 def _marks_of(short: str, person: Approver) -> set[tuple[str, str]]:
-    """What no two people may share; "" is nothing. A short name is a name like the other."""
+    """The values that no two people may share; "" is ignored. A short name is a name, too."""
     file = person.code_secret_file
     return {
         ("name", folded(short)),

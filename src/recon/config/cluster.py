@@ -1,7 +1,7 @@
-"""Where work that others can do is done (cluster.toml): this process, others of its machine, Dask.
+"""Where work is done in parts (cluster.toml): this process, others of its machine, or Dask.
 
-A part is always a pure function of what it is handed: it may be done again, anywhere, with the same
-result. Money is never moved in parts, and parts never write the database.
+A part is always a pure function of its arguments, so that it can be repeated anywhere with the same
+result. Money is never moved in parts, and parts never write to the database.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -56,25 +56,25 @@ class ClusterSettings(DeclaredTable):
 
 
 class Workers(Protocol):
-    """What does work in parts."""
+    """Executes work in parts."""
 
     def each(
         self, work: Callable[[Item], Done], items: Iterable[Item], *, needs: Collection[str] = ()
     ) -> Iterator[Done]:
-        """What `work`, a pure function of a module, makes of each item, in their order.
+        """Apply `work`, a pure function of a module, to each item; yield the results in order.
 
-        `needs` names the variables that the work needs in its environment, where that is made for
-        it.
+        `needs` names the environment variables that the work needs, for workers whose environment
+        is set up separately.
         """
 
     @property
     def helps(self) -> bool:
-        """Whether others do the parts of a comparison."""
+        """Whether the parts of a comparison are done by others."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """This process does every part, one after another."""
+    """Executes every part in this process, one after another."""
 
     helps: bool = False
 

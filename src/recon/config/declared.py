@@ -1,4 +1,4 @@
-"""What people declare in the files of `config/`, checked: one way for all of them."""
+"""Validation of the files in `config/`, the same for all of them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ _WORDS = {
     "path_type": "must be a path in quotes",
     "finite_number": "must be a number",
 }
-"""Kind of a mistake -> what must stand there, with pydantic's figures in it."""
+"""Kind of error -> what the value must be, with placeholders for pydantic's figures."""
 
 _KINDS = {
     "string": "must be text in quotes",
@@ -51,7 +51,7 @@ _KINDS = {
     "set": "must be a list in square brackets",
     "frozen": "must be a list in square brackets",
 }
-"""How kinds of mistakes about a type begin."""
+"""Prefix of pydantic's type errors -> what the value must be."""
 
 _PATTERN = "string_pattern_mismatch"
 
@@ -67,21 +67,21 @@ WRITTEN = {
     "name": "a name without a colon",
     "currency_sign": "a sign such as $, of at most 4 characters and no digits",
 }
-"""Key, or table of freely named keys -> how it is written."""
+"""Key, or table with free keys -> the form of its values."""
 
 
 _LINE_MARKS = str.maketrans("", "", "\n\r\t")
-"""What a text of several lines may hold that cannot be printed."""
+"""Unprintable characters that a multi-line text may contain."""
 
 
 def problems_of(error: ValidationError, *, source: str) -> str:
-    """Every mistake of a file in one sentence, each with its key, never with its value."""
+    """All errors of a file in one sentence, each with its key, never with its value."""
     sentences = [": ".join(filter(None, each)) for each in mistakes_of(error)]
     return f"{source}: {'; '.join(sentences)}"
 
 
 def mistakes_of(error: ValidationError) -> list[tuple[str, str]]:
-    """(key, what is wrong with it) of every mistake; entries of a list are counted from 1."""
+    """(key, error) of every error; entries of a list are counted from 1."""
     return [
         (_key(problem["loc"]), _words(problem))
         for problem in error.errors(include_url=False, include_input=False)
@@ -110,7 +110,7 @@ def _words(problem: Mapping[str, Any]) -> str:
 
 
 def deepest_key(text: str) -> str:
-    """Key and line with the most brackets, for a file that could not be read to its end."""
+    """Key and line with the most brackets, for a file nested too deep to be parsed."""
     lines = text.splitlines()
     deepest = max(range(len(lines)), key=lambda at: sum(map(lines[at].count, "[{")))
     key = lines[deepest].partition("=")[0].strip(" []{")[:SHOWN_CHARACTERS_MAX]
@@ -118,7 +118,7 @@ def deepest_key(text: str) -> str:
 
 
 def unprintable_keys(tables: Mapping[str, Any]) -> Iterator[str]:
-    """Keys of texts that no path, log or table could hold; keys that are no such text too."""
+    """Keys of texts with unprintable characters, and keys that have such characters themselves."""
     waiting: list[tuple[str, Any]] = [("", tables)]
     while waiting:
         key, value = waiting.pop()
@@ -176,12 +176,12 @@ class S3Access(DeclaredTable):
 
     @property
     def names_its_keys(self) -> bool:
-        """Whether the id of a key is named, and one place of the secret."""
+        """Whether the id of a key is named, and exactly one location of the secret."""
         return bool(self.access_key_env) and bool(self.secret_key_env) != bool(self.secret_key_file)
 
 
 def checked_by(check: Callable[[str], object]) -> AfterValidator:
-    """Text that `check` accepts; its complaint is told with the key that holds the text."""
+    """A validator for text that `check` accepts; its error is reported with the key of the text."""
 
     def checked(text: str) -> str:
         try:
@@ -200,10 +200,10 @@ Table = TypeVar("Table", bound=BaseModel)
 
 
 def declared(model: type[Table], tables: Mapping[str, Any], *, source: str) -> Table:
-    """The tables of `source`, as the model has them.
+    """Validate the tables of `source` as a model.
 
     Raises:
-        ConfigurationError: naming every table and key that is wrong.
+        ConfigurationError: names every table and key that is wrong.
     """
     try:
         return model.model_validate(tables)

@@ -1,7 +1,7 @@
-"""Exchange rates as people declare them: each has a day, and is good for so many days after it.
+"""Exchange rates as declared: each has a day, and is valid for some days after it.
 
-The newest line up to the day of an event holds. Where there is none, or it is too old, nothing
-says what an amount is worth, and nobody guesses it.
+The latest rate up to the day of an event applies. If there is none, or it is too old, the amount
+has no known value and none is estimated.
 """
 
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from recon.model.business_date import date_of_text, day_text
 from recon.model.money import exponent
 
 VALID_DAYS = 7
-"""Days after its own on which a rate still holds, unless the rules say otherwise: no run of bank
-holidays is longer."""
+"""Days after its own for which a rate is valid, unless the rules differ: no run of bank holidays is
+longer."""
 DECIMALS_MAX = 12
 RATES_MAX = 10_000
-"""Lines of one pair."""
+"""Most rates of one pair."""
 
 
 def _day(text: object) -> object:
-    """A day as it is written, so that a number is never taken for an instant."""
+    """Parse a day given as text, so that a number is never interpreted as a timestamp."""
     if not isinstance(text, str):
         return text
     try:
@@ -42,7 +42,7 @@ Rate = Annotated[Decimal, Field(gt=0, lt=10**9, decimal_places=DECIMALS_MAX)]
 class RateRules(DeclaredTable):
     """What a unit of a foreign currency is worth, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
 
-    # Rules without a key that says nothing have the digest that they always had.
+    # A key at its default is excluded, so that older rules keep their digest.
     on: dict[RateDay, Rate] = Field(default_factory=dict, max_length=RATES_MAX, exclude_if=not_)
     """Day -> units of the booked currency for one unit of the foreign one, from that day on."""
     valid_days: int = Field(
@@ -60,7 +60,7 @@ class RateRules(DeclaredTable):
         return self
 
     def applied(self, pair: str, *, day: str) -> "AppliedRate":
-        """What holds on the day of an event, an ISO date."""
+        """The rate that applies on the day of an event, an ISO date."""
         event = date.fromisoformat(day)
         since = max((named for named in self.on if named <= event), default=None)
         if since is None:
@@ -76,18 +76,18 @@ class AppliedRate:
 
     pair: str
     day: str
-    """Of the event."""
+    """Day of the event."""
     rate: Decimal | None = None
     since: str = ""
-    """The day of the rate, also of one that is too old; "" without any."""
+    """The day of the rate, even of one that is too old; "" without any."""
     valid_days: int = VALID_DAYS
     basis_points: int = 0
     differs: bool = False
-    """Several entries of one payout have different rates, so that none holds."""
+    """Several entries of one payout have different rates, so that none applies."""
 
     @property
     def text(self) -> str:
-        """As sentences name it."""
+        """The rate, or why there is none, as part of a sentence."""
         if self.rate is None:
             return self._missing()
         plain = f"{self.rate.normalize():f}"
@@ -105,7 +105,7 @@ class AppliedRate:
         )
 
     def exchanged(self, amount: int, /) -> int | None:
-        """Minor units of the foreign currency in those of the booked one, half to even."""
+        """Convert minor units of the foreign currency into the booked one, rounded half to even."""
         if self.rate is None:
             return None
         foreign, _, booked = self.pair.partition(".")
@@ -113,5 +113,5 @@ class AppliedRate:
         return round(amount * Fraction(self.rate) * Fraction(10) ** shift)
 
     def allows(self, gap: int, *, of: int) -> bool:
-        """Whether so much difference of a booked amount is none."""
+        """Whether a difference is within `basis_points` of a booked amount."""
         return abs(gap) * 10_000 <= abs(of) * self.basis_points

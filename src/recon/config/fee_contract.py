@@ -1,8 +1,8 @@
-"""The fee contract with the gateway (`fees.toml`): what each kind of settlement line costs.
+"""The fee contract with the gateway (`fees.toml`): the price of each kind of settlement line.
 
-The lines of the contract are asked in the order of the file, and the first that holds decides. One
-that needs what the settlement does not tell (method, brand, region) ends the search: what the line
-costs is then not known, and that is told by the name of the line.
+The lines of the contract are tried in the order of the file, and the first that applies decides.
+One that needs what the settlement does not state (method, brand, region) ends the search: the price
+is then unknown, and is reported so with the name of the line.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,24 +18,24 @@ from recon.model.terms import EntryType
 
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
-"""Lines of one contract."""
+"""Most lines of one contract."""
 LINES_A_MONTH_MAX = 10**9
 TIERS_MAX = 50
-"""Tiers of one line."""
+"""Most tiers of one line."""
 WORDS_MAX = 100
-"""Brands, methods or regions of one line."""
+"""Most brands, methods or regions of one line."""
 RATE_UNITS_PER_BASIS_POINT = 100
 """Rates are whole hundredths of a basis point."""
 FACTS = ("method", "brand", "region")
-"""What a settlement may tell of a payment beside its amount."""
+"""Properties of a payment that a settlement may state besides its amount."""
 PRICED = (EntryType.CAPTURE.value, EntryType.REFUND.value, EntryType.CHARGEBACK.value)
-"""Entry types of which every line costs something, be it 0; their months are counted."""
+"""Entry types for which every line has a price, even if 0; their months are counted."""
 
 _CENT = Decimal("0.01")
 
 
 def _rate(value: Decimal) -> Decimal:
-    """Two decimals, so that 140 and 140.0 are one contract."""
+    """Use two decimals, so that 140 and 140.0 give the same contract."""
     return value.quantize(_CENT)
 
 
@@ -57,12 +57,12 @@ AccountWords = Annotated[
 LineName = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z ._-]{0,39}$")]
 Rounding = Literal["half_up", "half_even", "down", "up"]
 TiersBy = Literal["line", "month", "month_before"]
-"""What decides the tier: the amount of the line; what its month came to on the days before it; what
-the whole month before came to."""
+"""What determines the tier: the amount of the line; the volume of its month on the days before; or
+the volume of the whole preceding month."""
 
 
 def _is_default(value: object) -> bool:
-    """A contract that does not use what came later has the digest that it always had."""
+    """Excludes unused newer keys, so that older contracts keep their digest."""
     return value in {None, "line"} or value == ()
 
 
@@ -80,12 +80,12 @@ class FeeTier(DeclaredTable):
 
     @property
     def bound(self) -> int | None:
-        """Where the tier ends, an amount or a count."""
+        """The end of the tier, an amount or a count."""
         return self.up_to_lines if self.up_to_minor_units is None else self.up_to_minor_units
 
     @property
     def rate(self) -> int:
-        """Hundredths of a basis point."""
+        """The rate in hundredths of a basis point."""
         return int(self.basis_points * RATE_UNITS_PER_BASIS_POINT)
 
 
@@ -126,18 +126,18 @@ class ContractLine(DeclaredTable):
 
     @property
     def every_tier(self) -> tuple[FeeTier, ...]:
-        """The tiers; of a line without any the one that it is."""
+        """The tiers; a line without any is its own single tier."""
         own = FeeTier(basis_points=self.basis_points, fixed_minor_units=self.fixed_minor_units)
         return self.tiers or (own,)
 
     def accepted_values(self, fact: str) -> tuple[str, ...]:
-        """What the line holds for, of method, brand or region."""
+        """Values of method, brand or region to which the line applies."""
         words: tuple[str, ...] = getattr(self, fact)
         return words
 
     @property
     def price(self) -> str:
-        """What it costs, in words, amounts in major units."""
+        """The price as text, amounts in major units."""
         tiers = [self._tier_text(tier) for tier in self.every_tier]
         parts = ["; ".join(tiers) + _TIER_TEXTS[self.tiers_by, self.tiers_of]]
         bounds = (("at least", self.min_minor_units), ("at most", self.max_minor_units))
@@ -156,20 +156,20 @@ class ContractLine(DeclaredTable):
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The lines of the contract whose months decide its tier."""
+        """The lines of the contract whose months determine its tier."""
         return self.volume_of or (self.name,)
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """Where each tier but the last ends."""
+        """The end of each tier but the last."""
         return tuple(tier.bound for tier in self.tiers if tier.bound is not None)
 
     def reach_text(self, reach: int) -> str:
-        """A bound, or what a month came to."""
+        """A bound, or the volume of a month, as text."""
         return f"{reach:,} lines" if self.counts_lines else self._amount(reach)
 
     def tier_text(self, tier: int) -> str:
-        """One of its tiers, by number."""
+        """One of its tiers as text, by number."""
         return self._tier_text(self.every_tier[tier])
 
     def _amount(self, minor_units: int) -> str:
@@ -222,11 +222,11 @@ class FeeContract(DeclaredTable):
 
     @property
     def asks_months(self) -> bool:
-        """Whether what a line costs depends on what months came to."""
+        """Whether the price of a line depends on the volume of months."""
         return any(line.tiers_by != "line" for line in self.lines)
 
     def numbers_counted(self, line: ContractLine) -> list[int]:
-        """The numbers of the lines whose months decide the tier of a line."""
+        """The numbers of the lines whose months determine the tier of a line."""
         return [at for at, other in enumerate(self.lines) if other.name in line.counted]
 
     @model_validator(mode="after")
@@ -280,9 +280,9 @@ def _overlap(earlier: ContractLine, later: ContractLine) -> bool:
 
 
 def contract_of(tables: Mapping[str, Any], *, source: str) -> FeeContract | None:
-    """The contract of a parsed file; None of an empty one.
+    """The contract of a parsed file; None if the file is empty.
 
     Raises:
-        ConfigurationError: naming every table and key that is wrong.
+        ConfigurationError: names every table and key that is wrong.
     """
     return declared(FeeContract, tables, source=source) if tables else None

@@ -1,8 +1,8 @@
-"""How a merchant's files are written (`layouts` of merchants.toml), as it is declared.
+"""The formats of a merchant's files, as declared by `layouts` of merchants.toml.
 
 Without a layout a file has the columns of the contract, in UTF-8, separated by commas. A layout
-says what is different: names, words, constants, separators, dates and units. Nothing is guessed
-from the bytes of a file.
+states the differences: names, words, constants, separators, dates and units. Nothing is guessed
+from the content of a file.
 """
 
 import re
@@ -19,10 +19,10 @@ from recon.model.errors import ConfigurationError
 from recon.model.terms import SourceKind
 
 MENDED_PREFIX = "mended-"
-"""Files of rejected rows that a person mended: always in the columns of the contract."""
+"""Files of rejected rows that a person corrected: always in the columns of the contract."""
 
 INSTRUCTIONS_PREFIX = "instructions-"
-"""Files of the inbox that only instruct."""
+"""Inbox files with instructions only."""
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -43,10 +43,10 @@ TIME_PARTS = {
     "%-d": r"([0-9]{1,2})",
     "%-H": r"([0-9]{1,2})",
 }
-"""What a `times` pattern is made of; every part has a fixed form, so that nothing is guessed."""
+"""Parts of a `times` pattern; every part has a fixed form, so that nothing is guessed."""
 
 COUNTED_TIMES = frozenset({"serial", "unix"})
-"""Times that are counts: days of a spreadsheet since 1899-12-30, seconds since 1970."""
+"""Times given as counts: spreadsheet days since 1899-12-30, seconds since 1970."""
 
 CODECS = {
     "utf-8": "utf-8",
@@ -54,13 +54,13 @@ CODECS = {
     "iso-8859-1": "latin_1",
     "iso-8859-15": "iso8859_15",
     **{f"windows-{number}": f"cp{number}" for number in range(1250, 1259)},
-    # As browsers and Windows mean it: with the signs that the standard lacks.
+    # As browsers and Windows define it, with characters that the standard lacks.
     "shift_jis": "cp932",
 }
-"""Encodings of CSV files -> as Python names them."""
+"""Encodings of CSV files -> Python's names for them."""
 
 SUMMANDS_MAX = 16
-"""Columns of one sum."""
+"""Most columns of one sum."""
 
 _ONE_OF = (("%Y", "%y"), ("%m", "%-m", "%b"), ("%d", "%-d"))
 """Year, month and day."""
@@ -191,7 +191,7 @@ class FileLayout(DeclaredTable):
     """Ending of the file that says it is complete (`orders.csv.done`)."""
 
     def of_all_rows(self) -> "FileLayout":
-        """The same, with no rule that leaves rows out."""
+        """The same layout without the rules that leave rows out."""
         return self.model_copy(update={"skip": (), "lines": None})
 
     @field_validator("encoding")
@@ -259,11 +259,11 @@ def _how_often(parts: list[str], of: tuple[str, ...]) -> int:
 
 
 STANDARD = FileLayout()
-"""The columns of the contract, as the contract writes them."""
+"""The columns of the contract, in its standard format."""
 
 
 def layout_of(name: str, *, layouts: tuple[FileLayout, ...]) -> FileLayout:
-    """The first layout whose pattern fits the name of a file, else the standard one."""
+    """The first layout whose pattern matches the name of a file, else the standard one."""
     if name.removeprefix(INSTRUCTIONS_PREFIX).startswith(MENDED_PREFIX):
         return STANDARD
     return next((layout for layout in layouts if fnmatchcase(name, layout.files)), STANDARD)
@@ -271,27 +271,27 @@ def layout_of(name: str, *, layouts: tuple[FileLayout, ...]) -> FileLayout:
 
 @dataclass(frozen=True, slots=True)
 class GivenLayout:
-    """One layout, and where it stands."""
+    """One layout, and where it is declared."""
 
     kind: SourceKind
     owner: str
-    """The account or bank whose files it is of."""
+    """The account or bank that the files belong to."""
     layout: FileLayout
     source: str
-    """The file that says so."""
+    """The file that declares it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenLayouts:
-    """How plain files are written."""
+    """The layouts for plain files."""
 
     given: tuple[GivenLayout, ...] = ()
 
     def of(self, path: Path, *, kind: SourceKind) -> FileLayout:
-        """The first layout that fits a file of a kind; ours where none does.
+        """The first layout that matches a file of a kind, else the standard one.
 
         Raises:
-            ConfigurationError: layouts of several accounts fit it.
+            ConfigurationError: layouts of several accounts match it.
         """
         fitting = [
             each
@@ -309,4 +309,4 @@ class GivenLayouts:
 
 
 OURS = GivenLayouts()
-"""Every file is written as ours."""
+"""The standard layout for every file."""

@@ -1,4 +1,4 @@
-"""Where files come from and when they must be there, as merchants.toml declares it."""
+"""Where files come from and when they are expected, as declared in merchants.toml."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ S3 = "s3"
 
 _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 _FILE_NAME = re.compile(r"(?!\.)[^/\\*?\x00-\x1f\x7f]+")
-"""One file of a folder, not hidden; its name leads nowhere else."""
+"""One visible file of a folder, whose name cannot refer to another folder."""
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
 
 
@@ -117,7 +117,7 @@ class ExpectedFile(DeclaredTable):
 
 
 def moment_after(closes: datetime, *, clock_time: str, zone: ZoneInfo) -> datetime:
-    """The first moment at or after `closes` when a local clock shows this time."""
+    """The first moment at or after `closes` at which a local clock shows this time."""
     local = closes.astimezone(zone)
     at = datetime.combine(local.date(), time.fromisoformat(clock_time), tzinfo=zone)
     return at if at >= local else at + timedelta(days=1)
@@ -140,20 +140,20 @@ class BankFolder(FileFolder):
 
 
 class WithInboxes(Protocol):
-    """An account as it is declared."""
+    """An account with the folders of its files."""
 
     @property
     def inboxes(self) -> tuple[Path, ...]:
-        """Every folder in which files of the account arrive."""
+        """All folders in which files of the account arrive."""
 
 
 def banks_of(
     tables: Mapping[str, Any], *, accounts: Mapping[str, WithInboxes], rules: Rules
 ) -> dict[str, BankFolder]:
-    """The banks of merchants.toml; each is one of the rules, with a folder of its own.
+    """The banks of merchants.toml; each is declared in the rules and has a folder of its own.
 
     Raises:
-        ConfigurationError: naming the bank and the key.
+        ConfigurationError: names the bank and the key.
     """
     folders = {inbox: name for name, account in accounts.items() for inbox in account.inboxes}
     banks = {}
@@ -172,10 +172,10 @@ def banks_of(
 
 
 def bank_tables(tables: Mapping[str, Any], *, source: str) -> Mapping[str, Any]:
-    """The tables of banks as they are written.
+    """The unvalidated tables of banks.
 
     Raises:
-        ConfigurationError: they are no tables.
+        ConfigurationError: they are not tables.
     """
     named = tables.get("bank", {})
     if not isinstance(named, dict):

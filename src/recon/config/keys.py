@@ -1,7 +1,7 @@
-"""Secrets from the environment or from files that only their owner reads: who gets which.
+"""Secrets from the environment, or from files that only their owner can read, per account.
 
-An account that names a key of its own never falls back to the one of the installation, and what is
-wrong with its key is told when that account needs it: a mistake there stops nobody else.
+An account that names a key of its own never falls back to the shared one. An error in its key is
+reported when that account needs it, so that other accounts are not affected.
 """
 
 import stat
@@ -22,7 +22,7 @@ KEY_VARIABLES = (SIGN_KEY, f"{SIGN_KEY}_FILE")
 SIGNER_VARIABLE = "RECON_SIGNER"
 """Names the socket of the process that holds the keys (`recon signer`)."""
 SANDBOX_SIGN_KEY = "sandbox"
-"""With which the sandbox signs, as everybody knows; no gateway of real money accepts it."""
+"""The sandbox's well-known sign key; no gateway with real money accepts it."""
 SAFE_KEY_MODES = frozenset({0o600, 0o400})
 
 
@@ -43,29 +43,29 @@ class OwnSignKey(DeclaredTable):
 
     @property
     def is_own(self) -> bool:
-        """Whether the account names a key at all."""
+        """Whether the account names a key of its own."""
         return bool(self.sign_key_env or self.sign_key_file)
 
 
 @dataclass(frozen=True, slots=True)
 class SignKeys:
-    """The signing keys of an installation as they were when it was started."""
+    """The signing keys of an installation, as read at its start."""
 
     shared: SecretStr | str
-    """Of accounts without their own; a text says why there is none."""
+    """Key of accounts without their own; a text is the reason why there is none."""
     own: Mapping[str, SecretStr | str]
     """By "<merchant_id>/<account_id>"; likewise."""
     signer: Path | None = None
-    """The socket of the process that holds them all; None: this one does."""
+    """The socket of the process that holds all keys; None: this process does."""
 
     @classmethod
     def read(
         cls, environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
     ) -> "SignKeys":
-        """All keys that are there; what is wrong with one is told when its account needs it.
+        """Read all available keys; an error in one is reported when its account needs it.
 
         Raises:
-            ConfigurationError: a signer holds them, and a key lies beside it.
+            ConfigurationError: a signer holds the keys, and one is accessible here as well.
         """
         signer = signer_of(environment, accounts=accounts)
         if signer is not None:
@@ -80,7 +80,7 @@ class SignKeys:
 
     @property
     def are_of_sandbox(self) -> bool:
-        """Whether this process can sign with the sandbox's key and no other."""
+        """Whether the sandbox's key is the only one with which this process can sign."""
         keys = [key for key in (self.shared, *self.own.values()) if isinstance(key, SecretStr)]
         return {key.get_secret_value() for key in keys} == {SANDBOX_SIGN_KEY}
 
@@ -96,10 +96,10 @@ class SignKeys:
         return key
 
     def refuse_nothing_given(self, accounts: Collection[str]) -> None:
-        """Some account has its key here; which one, each account says when it needs its own.
+        """Check that any account has its key here; each account reports its own missing key later.
 
         Raises:
-            ConfigurationError: there is none at all, and an account needs that of the installation.
+            ConfigurationError: there is no key at all, and an account needs the shared one.
         """
         if self.signer is not None or any(isinstance(key, SecretStr) for key in self.own.values()):
             return
@@ -108,10 +108,10 @@ class SignKeys:
 
 
 def signer_of(environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]) -> Path | None:
-    """The socket of the signer that holds the keys; None where nights hold them themselves.
+    """The socket of the signer that holds the keys; None where runs hold them themselves.
 
     Raises:
-        ConfigurationError: a key lies beside it, within reach of what the signer keeps it from.
+        ConfigurationError: a key is accessible here, although the signer is to protect it.
     """
     if not given(environment, SIGNER_VARIABLE):
         return None
@@ -133,7 +133,7 @@ def signer_of(environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignK
 def keys_in_environment(
     environment: Mapping[str, str], *, accounts: Mapping[str, OwnSignKey]
 ) -> tuple[str, ...]:
-    """The variables of this process that hold a sign key, for all to see who see its variables."""
+    """The variables of this process with a sign key, visible to all who can see its environment."""
     own = {named.sign_key_env for named in accounts.values() if named.sign_key_env}
     return tuple(name for name in (SIGN_KEY, *sorted(own)) if given(environment, name))
 
@@ -173,7 +173,7 @@ def secret_of(environment: Mapping[str, str], name: str) -> SecretStr | None:
     """The secret in variable `name`, or in the file that `name`_FILE names; None without both.
 
     Raises:
-        ConfigurationError: the file is not one that only its owner reads.
+        ConfigurationError: the file can be read by others than its owner.
     """
     if given(environment, name):
         return SecretStr(environment[name])
@@ -188,7 +188,7 @@ def given(environment: Mapping[str, str], name: str) -> bool:
 
 
 def key_of_file(path: Path) -> str:
-    """A secret from a file that only its owner can read.
+    """Read a secret from a file that only its owner can read.
 
     Raises:
         ConfigurationError: no such file, others can read it, or it holds no key.
@@ -219,10 +219,10 @@ def key_of_file(path: Path) -> str:
 
 
 def address_of(address: str, *, variable: str) -> str:
-    """An address as it is, when its port is one.
+    """The address unchanged, after checking its port.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the port is invalid.
     """
     try:
         _ = urlsplit(address).port
@@ -233,7 +233,7 @@ def address_of(address: str, *, variable: str) -> str:
 
 
 def storage_keys(access: S3Access, variables: Mapping[str, str]) -> tuple[str, str]:
-    """The id of the access key of a storage, and the secret key.
+    """The id of a storage's access key, and the secret key.
 
     Raises:
         ConfigurationError: a variable is not set, or the file can be read by others.

@@ -1,7 +1,7 @@
-"""How much money may move (`limits.toml`): by rule, with a second person, or not at all.
+"""Limits on moving money (`limits.toml`): by rule, with a second person, or not at all.
 
-`[limits.<currency>]` holds for every account, `[accounts."<merchant>/<account>".<currency>]` lays
-an account's own keys on top. Amounts are major units; an absent key sets no bound.
+`[limits.<currency>]` applies to every account, overridden by an account's own keys in
+`[accounts."<merchant>/<account>".<currency>]`. Amounts are major units; an absent key: no limit.
 """
 
 from collections.abc import Collection
@@ -35,16 +35,16 @@ class Limits(DeclaredTable):
     accounts: dict[str, dict[CurrencyCode, CurrencyLimits]] = Field(default_factory=dict)
 
     def of(self, account: str, *, currency: str) -> CurrencyLimits:
-        """The bounds of an account ("<merchant>/<account>") in a currency."""
+        """The limits of an account ("<merchant>/<account>") in a currency."""
         general = self.limits.get(currency, CurrencyLimits())
         own = self.accounts.get(account, {}).get(currency, CurrencyLimits())
         return general.model_copy(update=own.model_dump(exclude_none=True))
 
     def refuse_strangers(self, accounts: Collection[str]) -> None:
-        """A bound that could never hold, because nobody has such an account, bounds nothing.
+        """Refuse limits of an undeclared account, which would never apply.
 
         Raises:
-            ConfigurationError: naming the account.
+            ConfigurationError: names the account.
         """
         if strange := sorted(set(self.accounts) - set(accounts)):
             msg = f'limits.toml: accounts."{strange[0]}": merchants.toml declares no such account'

@@ -1,4 +1,4 @@
-"""Where the folders of nights lie (`archive.toml`), as it is declared."""
+"""Where the folders of runs are archived, as declared in `archive.toml`."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Who is told when a night has ended (`notices.toml`), as it is declared.
+"""Who is notified when a run has ended, as declared in `notices.toml`.
 
-Each notice has one table `[notices.<name>]`. Its address holds a password or a token and is only
-named here: an environment variable, or a file that only its owner can read.
+Each notice has one table `[notices.<name>]`. Its address contains a password or token and is only
+referred to here: an environment variable, or a file that only its owner can read.
 """
 
 from collections.abc import Collection
@@ -20,10 +20,10 @@ from recon.model.errors import ConfigurationError
 from recon.model.terms import End
 
 NOTICES_MAX = 20
-"""More addresses than that belong behind a mailing list."""
+"""More addresses than that should be a mailing list."""
 
 STOPPED = "STOPPED"
-"""How a night ended that came to no verdict."""
+"""End of a run that reached no verdict."""
 
 NoticeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 
@@ -50,7 +50,7 @@ class Notice(DeclaredTable):
         return self
 
     def concerns(self, account: str, *, ends: Collection[str]) -> bool:
-        """Whether a night of `<merchant>/<account>` that ended in these words is told here."""
+        """Whether it applies to a run of `<merchant>/<account>` that ended in any of these ways."""
         is_asked_for = not self.verdicts.isdisjoint(ends)
         return is_asked_for and any(fnmatchcase(account, named) for named in self.accounts)
 
@@ -61,10 +61,10 @@ class Notices(DeclaredTable):
     notices: dict[NoticeName, Notice] = Field(default_factory=dict, max_length=NOTICES_MAX)
 
     def refuse_strangers(self, accounts: Collection[str]) -> None:
-        """A pattern that fits none of these accounts would tell nobody, ever.
+        """Refuse a pattern that matches none of these accounts and would never notify anybody.
 
         Raises:
-            ConfigurationError: naming the notice and the pattern.
+            ConfigurationError: names the notice and the pattern.
         """
         for name, notice in self.notices.items():
             for pattern in notice.accounts:

@@ -1,7 +1,7 @@
-"""How long what can be spared is kept (`retention.toml`), as it is declared.
+"""How long deletable data is kept, as declared in `retention.toml`.
 
-Nothing has an age here unless somebody named one. The journal, the history and its notes, totals,
-manifests, signed workbooks and the newest workbook of a night have no key: they are never deleted.
+Nothing expires unless a key says so. The journal, the history and its notes, totals, manifests,
+signed workbooks and the latest workbook of a run have no key: they are never deleted.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from recon.config.declared import DeclaredTable, ZoneText
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
 QUARTER_DAYS = 90
-"""What may still be asked for by a gateway, a bank or an auditor is kept for a quarter at least."""
+"""Data that a gateway, bank or auditor may still request is kept for at least a quarter."""
 QUARTER = Annotated[int, Field(ge=QUARTER_DAYS, le=DAYS_MAX)]
 
 

@@ -1,9 +1,9 @@
 """The rules of one reconciliation: tolerance, grace, calendar, status map, severity.
 
-The same keys as the `--rules` TOML of `recon reconcile` and `config/rules.toml`. Unknown tables
-and keys are refused by name. Used by matching, steps and reports.
+The keys are those of `recon reconcile --rules` and of `config/rules.toml`. Unknown tables and keys
+are refused by name. Used by matching, steps and reports.
 
-The merchant's own bank accounts, and the days on which their banks move money.
+Also the merchant's bank accounts, and the days on which their banks move money.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ from recon.model.money import exponent
 from recon.model.terms import GatewayState, KeyAnswer
 
 COUNTERPARTIES_MAX = 50
-"""Words that name the gateway as the other side of an entry."""
+"""Most names of the gateway as the counterparty of an entry."""
 SERVED_MAX = 200
-"""Merchant accounts of one bank account."""
+"""Most merchant accounts of one bank account."""
 
 
 def _bank_account(text: str) -> str:
-    # The list of the world's banks takes half a second to load, and most merchants name none.
+    # Imported here: loading the list of banks takes half a second, and most merchants need none.
     from schwifty import IBAN
     from schwifty.exceptions import SchwiftyException
 
@@ -43,10 +43,10 @@ def _bank_account(text: str) -> str:
 
 
 def known_calendar(name: str) -> str:
-    """The name of a calendar of bank holidays, unchanged; "" is none.
+    """Validate the name of a calendar of bank holidays; "" is none.
 
     Raises:
-        ValueError: nobody keeps such a calendar.
+        ValueError: there is no such calendar.
     """
     if name:
         try:
@@ -250,7 +250,7 @@ class JournalAccounts(DeclaredTable):
 
     @model_validator(mode="after")
     def _bank_stands_alone(self) -> Self:
-        """Lines of the bank are told apart by their account."""
+        """Entries of the bank are recognised by their account, so it must be a separate one."""
         others = [getattr(self, name) for name in type(self).model_fields if name != "bank"]
         if self.bank is not None and self.bank in others:
             msg = "bank must be an account of its own: `payouts` is money on its way there"
@@ -263,10 +263,10 @@ CompanyCode = Annotated[str, Field(pattern=r"^\w[\w&().,/: -]{0,99}$")]
 
 
 DATEV_MONTHS_MAX = 600
-"""Months that rates are declared for."""
+"""Most months with declared rates."""
 MonthName = Annotated[str, Field(pattern=r"^20[0-9]{2}-(?:0[1-9]|1[0-2])$")]
 DatevRate = Annotated[Decimal, Field(ge=1, lt=10_000, decimal_places=6)]
-"""What DATEV's field holds: one to four digits, none of them a leading 0, and six decimals."""
+"""The range of DATEV's field: one to four digits without a leading 0, and six decimals."""
 
 
 class DatevExport(DeclaredTable):
@@ -308,7 +308,7 @@ class JournalExport(DeclaredTable):
     datev: DatevExport | None = Field(default=None, exclude_if=not_)
 
     def tax_code_of(self, account: str) -> str:
-        """The account's own, else the one of all; "" where none is declared."""
+        """The tax code of an account, by default the general one; "" where none is declared."""
         return self.tax_codes.get(account, self.tax_code or "")
 
 
@@ -321,7 +321,7 @@ class JournalRules(DeclaredTable):
 
 
 def digest_of(document: object) -> str:
-    """SHA-256 over canonical rules, also of those that this version cannot read."""
+    """SHA-256 of rules in canonical form, including rules that this version cannot read."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -355,12 +355,12 @@ class Rules(DeclaredTable):
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":
-        """Rules from parsed TOML; every mistake is named with its key."""
+        """Validate rules from parsed TOML; every error is reported with its key."""
         return declared(cls, dict(tables), source=source)
 
     @cached_property
     def business_calendar(self) -> BusinessCalendar:
-        """The calendar as a working value."""
+        """The configured calendar as a `BusinessCalendar`."""
         return BusinessCalendar.of(
             timezone=self.calendar.timezone,
             cut_off=self.calendar.cut_off,
@@ -369,7 +369,7 @@ class Rules(DeclaredTable):
 
     @cached_property
     def bank_calendar(self) -> BusinessCalendar:
-        """The calendar of the way to the bank: bank holidays are no business days either."""
+        """The calendar for payments to the bank: bank holidays are not business days either."""
         return BusinessCalendar.of(
             timezone=self.calendar.timezone,
             cut_off=self.calendar.cut_off,
@@ -378,21 +378,21 @@ class Rules(DeclaredTable):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The rules as JSON has them; `of` reads them back."""
+        """The rules as JSON values; `of` reads them back."""
         return self.model_dump(mode="json", by_alias=True)
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the canonical rules: the same rules, the same digest."""
+        """SHA-256 of the rules in canonical form: equal rules have equal digests."""
         return digest_of(self.document)
 
     def state_of(self, payment_status: str) -> GatewayState:
-        """The gateway state of a code; unmapped codes are a finding, never a guess."""
+        """The gateway state of a code; UNMAPPED for an unknown code, which is never guessed."""
         mapped = self.payment_status.get(payment_status)
         return GatewayState.UNMAPPED if mapped is None else GatewayState(mapped)
 
     def rate_of(self, foreign: str, *, into: str, day: str) -> AppliedRate:
-        """What a unit of a foreign currency is worth on a day, or why nothing says it."""
+        """The rate of a foreign currency on a day, or why there is none."""
         pair = f"{foreign}.{into}"
         rules = self.rate.get(pair)
         return AppliedRate(pair, day) if rules is None else rules.applied(pair, day=day)
@@ -404,23 +404,23 @@ class Rules(DeclaredTable):
         return not is_hidden and state.value in self.payment_status.values()
 
     def answer_of(self, query_result: str) -> KeyAnswer:
-        """How a query_result code counts."""
+        """The kind of answer of a query_result code."""
         mapped = self.query_result.get(query_result)
         return KeyAnswer.UNMAPPED if mapped is None else KeyAnswer(mapped)
 
 
 HOLIDAY_YEARS = range(2015, 2046)
-"""Years whose bank holidays are known; a payment of another year meets none."""
+"""Years with known bank holidays; other years are treated as having none."""
 
 
 @cache
 def bank_holidays(name: str) -> frozenset[date]:
-    """The bank holidays of a financial market (XECB, XNYS) or a country (DE); "" has none."""
+    """The bank holidays of a financial market (XECB, XNYS) or a country (DE); none for ""."""
     return _calendar_days(name, years=HOLIDAY_YEARS) if name else frozenset()
 
 
 def _calendar_days(name: str, *, years: Iterable[int]) -> frozenset[date]:
-    # As above: the calendars of the world take a while to load.
+    # Imported here: the calendars take a while to load.
     import holidays
 
     try:

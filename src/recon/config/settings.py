@@ -1,9 +1,9 @@
-"""Configuration: TOML files in layers, and the environment for what is secret or local.
+"""Configuration from layered TOML files, and from the environment for secrets and local values.
 
-Files are looked up in one place: the bundled ones (`recon/_config` in a wheel, `config/` of the
-checkout in an editable install), overlaid key by key by the same-named files in
-`RECON_CONFIG_DIR`. The environment is an argument, never read here from the process. Accounts of
-merchants.toml stand here, every other file has its model in a module of its own.
+The bundled files (`recon/_config` in a wheel, `config/` of the checkout in an editable install) are
+overridden key by key by files of the same name in `RECON_CONFIG_DIR`. The environment is an
+argument, never read from the process here. This module has the accounts of merchants.toml and the
+gateway's settings; the models of most other files have modules of their own.
 """
 
 import re
@@ -48,9 +48,9 @@ from recon.privacy.shown_text import printable
 from recon.privacy.this_machine import is_loopback
 
 OPEN_SHEET_ROWS_MAX = 200_000
-"""More rows than this nobody scrolls, and the file would be slow to open."""
+"""Nobody scrolls through more rows, and the file would be slow to open."""
 MATCHED_SHEET_ROWS_MAX = 50_000
-"""As above; the sums of all stand there anyway, and the file has each row."""
+"""The same for matches, of which the sheet has the sums and a file every row."""
 
 
 class WorkbookLists(DeclaredTable):
@@ -80,17 +80,17 @@ class RequestIds(DeclaredTable):
 
     @property
     def are_unique(self) -> bool:
-        """Two instructions of one payment, kind and amount with ids of their own both go."""
+        """Whether two equal instructions on one payment are both sent if their ids differ."""
         return self.ids == "unique"
 
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
 ADDRESS = "RECON_GATEWAY_BASE_URL"
 _ACCOUNT_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}/[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
-"""Both ids become part of file names, so neither may lead out of a folder."""
+"""Both ids become part of file names, so neither may refer to another folder."""
 
 GATEWAY_FILES = ("profiles", "signature", "status_map")
-"""Files that describe the gateway's interface; each is a layer `base` and others above it."""
+"""Files that describe the gateway's interface, with a layer `base` and others above it."""
 Tables = dict[str, Any]
 
 
@@ -119,7 +119,7 @@ class AccountSettings(FileFolder, OwnSignKey):
 
     @property
     def inboxes(self) -> tuple[Path, ...]:
-        """Every folder in which files of the account arrive."""
+        """All folders in which files of the account arrive."""
         return (self.inbox, *(() if self.settlement is None else (self.settlement.inbox,)))
 
     @model_validator(mode="after")
@@ -196,9 +196,9 @@ class Settings(FileSettings):
 
     @property
     def is_sandbox(self) -> bool:
-        """Whether the gateway can only be the sandbox: on this machine, and asked with its key.
+        """Whether the gateway can only be the sandbox: on this machine, and used with its key.
 
-        An address alone may be that of a tunnel to real money, which no such key can move.
+        An address alone could be a tunnel to a gateway with real money, where that key is useless.
         """
         host = urlsplit(self.gateway_base_url).hostname or ""
         return is_loopback(host) and self.sign_keys.are_of_sandbox
@@ -221,7 +221,7 @@ class Settings(FileSettings):
 
 
 def bundled_config_dir() -> Path:
-    """Where the configuration that ships with the product lies."""
+    """The folder of the bundled configuration."""
     inside_wheel = Path(__file__).parents[1] / "_config"
     if inside_wheel.is_dir():
         return inside_wheel
@@ -229,7 +229,7 @@ def bundled_config_dir() -> Path:
 
 
 def load_tables(name: str, *, config_dir: Path | None) -> Tables:
-    """One configuration file by its stem, the user's keys laid over the bundled ones."""
+    """One configuration file by its stem, the user's keys merged over the bundled ones."""
     tables = _bundled_tables(name)
     if config_dir is None:
         return overlay(tables, over={})
@@ -241,17 +241,17 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
 
 
 def load_file(name: str, model: type[Table], *, config_dir: Path | None) -> Table:
-    """One configuration file by its stem, as its model has it.
+    """One configuration file by its stem, validated as its model.
 
     Raises:
-        ConfigurationError: naming the file and every table and key that is wrong.
+        ConfigurationError: names the file and every table and key that is wrong.
     """
     return declared(model, load_tables(name, config_dir=config_dir), source=f"{name}.toml")
 
 
 @cache
 def _bundled_tables(name: str) -> Tables:
-    """What ships with the product stays as it is while a process runs."""
+    """A bundled file, cached because it does not change while a process runs."""
     return read_toml(bundled_config_dir() / f"{name}.toml")
 
 
@@ -261,7 +261,7 @@ def _bundled_names() -> frozenset[str]:
 
 
 def _refuse_unknown_files(config_dir: Path) -> None:
-    """A misspelt file would be a setting that silently does not hold."""
+    """Refuse a misspelt file name, whose settings would silently not apply."""
     known = _bundled_names()
     unknown = sorted({path.name for path in config_dir.glob("*.toml")} - known)
     if unknown:
@@ -270,7 +270,7 @@ def _refuse_unknown_files(config_dir: Path) -> None:
 
 
 def overlay(tables: Tables, *, over: Mapping[str, Any]) -> Tables:
-    """`tables` with the keys of `over` laid on top, table by table."""
+    """Merge `over` into `tables` recursively; its values take precedence."""
     merged = dict(tables)
     for key, value in over.items():
         below = merged.get(key)
@@ -282,10 +282,10 @@ def overlay(tables: Tables, *, over: Mapping[str, Any]) -> Tables:
 
 
 def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Settings:
-    """Settings from `RECON_*` variables and the files they point to; the desk never `signs`.
+    """Load settings from `RECON_*` variables and their files; `signs`: a sign key is needed.
 
     Raises:
-        ConfigurationError: naming the variable, file and key that is missing or wrong.
+        ConfigurationError: names the variable, file and key that is missing or wrong.
     """
     config_dir = config_dir_of(environment)
     of_files = load_file_settings(environment)
@@ -315,10 +315,10 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
 
 
 def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
-    """The settings that decide how an order file is read.
+    """Load the settings that determine how an order file is read.
 
     Raises:
-        ConfigurationError: naming the file and key that is wrong.
+        ConfigurationError: names the file and key that is wrong.
     """
     config_dir = config_dir_of(environment)
     gateway = load_file("gateway", GatewaySettings, config_dir=config_dir)
@@ -339,15 +339,15 @@ def _interface(config_dir: Path | None, *, profile: str) -> dict[str, Any]:
 def load_rules(
     *, config_dir: Path | None, rules_file: Path | None = None, fees_file: Path | None = None
 ) -> Rules:
-    """The rules of reconciliation with the fee contract, each in its layers.
+    """Load the rules of reconciliation and the fee contract, each from its layers.
 
     Args:
         config_dir: the merchant's own rules.toml and fees.toml.
         rules_file: the topmost layer of the rules.
-        fees_file: a contract in the place of fees.toml, whole.
+        fees_file: a contract that replaces fees.toml entirely.
 
     Raises:
-        ConfigurationError: naming the file and the key that is wrong.
+        ConfigurationError: names the file and the key that is wrong.
     """
     tables, source = load_tables("rules", config_dir=config_dir), "rules.toml"
     if rules_file is not None:
@@ -367,7 +367,7 @@ def load_rules(
 
 
 CONTRACT = "fee_contract"
-"""The field of the rules that fees.toml fills."""
+"""Field of the rules with the contents of fees.toml."""
 
 
 def _contract(*, config_dir: Path | None, fees_file: Path | None) -> FeeContract | None:
@@ -410,16 +410,16 @@ def _accounts(
 
 
 def given_layouts(paths: Sequence[Path]) -> GivenLayouts:
-    """The layouts of these files, in their order; merchants.toml is one, its other keys a night's.
+    """Load the layouts of these files, in order; a merchants.toml may have its other keys, too.
 
     Raises:
-        ConfigurationError: a file is missing, is no TOML, or has a key that nobody knows.
+        ConfigurationError: a file is missing, is not TOML, or has an unknown key.
     """
     return GivenLayouts(tuple(each for path in paths for each in _of_file(path)))
 
 
 def _of_file(path: Path) -> Iterator[GivenLayout]:
-    """Layouts as merchants.toml has them; what a night alone needs may be absent."""
+    """Layouts in the form of merchants.toml; keys that only a run needs may be absent."""
     read, source = _named_file(path, what="layout"), str(path)
     accounts = _accounts(read, source=source, filled=_for_layouts)
     for owner, account in accounts.items():
@@ -451,7 +451,7 @@ def _for_layouts(account: Any) -> Any:
 
 
 def config_dir_of(environment: Mapping[str, str]) -> Path | None:
-    """The folder of the merchant's own files."""
+    """The folder with the merchant's own files, None if not set."""
     folder = environment.get("RECON_CONFIG_DIR", "").strip()
     return Path(folder) if folder else None
 
@@ -464,10 +464,10 @@ def _required(environment: Mapping[str, str], name: str) -> str:
 
 
 def read_toml(path: Path) -> Tables:
-    """The tables of a file; none when the file does not exist.
+    """Read the tables of a file; none when the file does not exist.
 
     Raises:
-        ConfigurationError: it cannot be read, is too large or nested too deep, or is no TOML.
+        ConfigurationError: it cannot be read, is too large or nested too deep, or is not TOML.
     """
     try:
         if path.stat().st_size > CONFIG_FILE_BYTES_MAX:
