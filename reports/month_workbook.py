@@ -93,7 +93,7 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
 
 TITLE = "Statement"
 TROUBLES_MAX = 12
-"""Most sentences on the page; the files that accompany the workbook have all of them."""
+"""Maximum number of sentences on the page; the accompanying files have all of them."""
 _, BANK, _ = BLOCKS = ("The gateway", "On the way to the bank", "The books")
 _INDENT = "    "
 
@@ -185,7 +185,7 @@ def _rows(block: Sequence[StatementRow], *, currency: str, about: str) -> list[d
 WIDTHS = (58, 20, 18, 6, 44)
 """Sized so that they fill A4 at 100 %: the page is also signed on paper."""
 BLOCKERS_MAX = 1_000
-"""Most rows on the page; blockers.csv has all of them."""
+"""Maximum number of rows on the page; blockers.csv has all of them."""
 ESTIMATE = "ESTIMATE: fees of captures that no line has settled; in no sum and no journal"
 CLOSINGS = (
     Column("What it comes to", 58, "label", span=2, wrap=True),

@@ -46,7 +46,7 @@ from reports.reading.index_workbook import file_link
 from reports.sheets.labels import as_text
 
 BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
-"""Most lines of each on a terminal or page; the workbook has all of them."""
+"""Maximum number of lines of each on a terminal or page; the workbook has all of them."""
 
 
 @dataclass(frozen=True, slots=True)

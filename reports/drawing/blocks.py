@@ -122,11 +122,11 @@ def _is_open(path: Path) -> bool:
 Row = Mapping[str, Any]
 PAPER_A4 = 9
 PAPER_ROWS_MAX = 40
-"""Most rows printed of a long list, which is meant to be read on the screen."""
+"""Maximum number of rows printed of a long list, which is meant to be read on the screen."""
 LINE_POINTS = 13
 LINES_MAX = 8
 ROWS_MAX = 1_048_576
-"""Most rows of a sheet."""
+"""Maximum number of rows of a sheet."""
 SEAL_CHARACTERS = 12
 FIRST_INPUT_DAY = date(2000, 1, 1)
 _FORMULA_STARTS = ("=", "+", "-", "@")
@@ -153,7 +153,7 @@ class Column:
     """Grouped and collapsed, at the right end of the sheet."""
     choices: tuple[str, ...] = ()
     characters_max: int = 0
-    """Most characters of an input cell; one without this and without choices takes a date."""
+    """Maximum length of an input cell; one without this and without choices takes a date."""
     is_covered: bool = True
     """False: each cell says that its source is not covered."""
     over: str = ""

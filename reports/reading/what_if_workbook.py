@@ -9,7 +9,7 @@ from reports.drawing.blocks import Column, Workbook, list_sheet, saved
 from reports.sheets.labels import label_of
 
 SETS_SHOWN_MAX = 50_000
-"""Most rows of the sheet; the digest covers all."""
+"""Maximum number of rows of the sheet; the digest covers all."""
 NIGHTS = (
     Column("Night", 12, "business_date", "date"),
     Column("Verdict then", 18, "verdict_then"),

@@ -249,13 +249,13 @@ def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
 
 
 CELL_CHARACTERS_MAX = 60
-"""Most characters of a cell in a message."""
+"""Maximum number of characters of a cell in a message."""
 NEWER_LATER = frozenset({"history_head", "History"})
 """Facts of the hidden sheet and of Assurance that change after the run."""
 LEFT_OUT = frozenset({*ANSWERS, ANSWERED_BY})
 """Columns of Breaks that people, or later an import, fill in."""
 DIFFERENCES_MAX = 100_000
-"""Most differing cells reported for one workbook."""
+"""Maximum number of differing cells reported for one workbook."""
 _EQUAL = Decimal("1e-15")
 """Relative tolerance: another program may write the last digit of a quotient differently."""
 _ANSWERED = frozenset(

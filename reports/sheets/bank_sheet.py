@@ -62,7 +62,7 @@ EXCHANGED = (
 )
 """Columns shown where the bank exchanged a payout: the amount on its statement."""
 LEAST_ARRIVED = 5
-"""Fewest arrived payouts of a currency for statistics of their days."""
+"""Minimum number of arrived payouts of a currency for statistics of their days."""
 HALF, MOST = 50, 90
 EXPECTED = (
     Column("Expected on", 14, "due_on", "date"),

@@ -22,7 +22,7 @@ FLAG_LABELS, STATE_LABELS = TABLES["flags"], TABLES["states"]
 QUESTIONS = TABLES["proves"]
 """Reference of a control total -> what it proves."""
 LABELS_STORED_MAX = 1_024
-"""Most distinct texts of a column whose labels are cached."""
+"""Maximum number of distinct texts of a column whose labels are cached."""
 
 
 def label_of(code: str) -> Code:

@@ -156,7 +156,7 @@ def _sheet(title: str, blocks: Sequence[Part], *, about: str) -> Sheet:
 
 
 REJECTS_MAX = 10_000
-"""Most rejected rows shown; with more, the file as a whole is wrong."""
+"""Maximum number of rejected rows shown; with more, the file as a whole is wrong."""
 REJECTS = (
     Column("Kind", 14, "kind"),
     Column("File", 41, "source", span=2),
@@ -387,7 +387,7 @@ def _journal_sums(rows: Rows) -> list[dict[str, Any]]:
 
 MONTHS_TITLE = "What months came to"
 DIFFERING_SHOWN_MAX = 50_000
-"""Most payments that are listed; the claim file has all that are claimed."""
+"""Maximum number of payments that are listed; the claim file has all that are claimed."""
 BY_LINE = (
     Column("Contract", 24, "name"),
     Column("Type", 12, "type"),

@@ -41,11 +41,11 @@ LAST = 16
 WIDTHS_FROM, WIDTHS_TO = 11, 20
 """Column width in characters, depending on the longest amount."""
 CURRENCIES_SHOWN, CURRENCIES_ACROSS = 10, 6
-"""Most currencies in rows and in columns; Assurance has the others."""
+"""Maximum number of currencies in rows and in columns; Assurance has the others."""
 ATTENTION_SHOWN, ROUTINE_SHOWN = 5, 1
-"""Most lines that need a person, and those reserved for routine waiting ones."""
+"""Maximum number of lines that need a person, and those reserved for routine waiting ones."""
 NIGHTS_MIN, NIGHTS_ACROSS = 5, 14
-"""Fewest runs for a trend of open breaks, and most runs shown, this one included."""
+"""Minimum number of nights for a trend of breaks, and maximum shown, this one included."""
 CAUSES_SHOWN, NOT_COVERED_SHOWN = 3, 3
 PROOFS_SHOWN, RECORDS_SHOWN = 5, 3
 NEXT = "Next: "
@@ -626,7 +626,7 @@ def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
 
 
 def _trend(figures: NightFigures) -> Iterator[Part]:
-    """Open breaks of the last runs, this run last."""
+    """Open breaks of the last nights, this one last."""
     points = [(point.business_date, point.open_breaks) for point in figures.trend]
     points = [*points[1 - NIGHTS_ACROSS :], (figures.business_date, len(figures.breaks))]
     if len(points) >= NIGHTS_MIN:

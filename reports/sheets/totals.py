@@ -114,7 +114,7 @@ COUNTS_AS: Mapping[str, str] = {
 
 
 def rows_on_sheets(figures: NightFigures) -> Rows:
-    """All rows, sorted by urgency, then by order number."""
+    """All rows of the sheets; breaks and instructions are sorted by urgency."""
     breaks = rows_of(figures.breaks)
     instructions = [
         {**row, "group": GROUPS.get(row["state"], "in doubt")}

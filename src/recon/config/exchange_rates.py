@@ -22,7 +22,7 @@ VALID_DAYS = 7
 longer."""
 DECIMALS_MAX = 12
 RATES_MAX = 10_000
-"""Most rates of one pair."""
+"""Maximum number of rates of one pair."""
 
 
 def _day(text: object) -> object:

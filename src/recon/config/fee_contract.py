@@ -18,12 +18,12 @@ from recon.model.terms import EntryType
 
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
-"""Most lines of one contract."""
+"""Maximum number of lines of one contract."""
 LINES_A_MONTH_MAX = 10**9
 TIERS_MAX = 50
-"""Most tiers of one line."""
+"""Maximum number of tiers of one line."""
 WORDS_MAX = 100
-"""Most brands, methods or regions of one line."""
+"""Maximum number of brands, methods or regions of one line."""
 RATE_UNITS_PER_BASIS_POINT = 100
 """Rates are whole hundredths of a basis point."""
 FACTS = ("method", "brand", "region")

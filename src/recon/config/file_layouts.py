@@ -60,7 +60,7 @@ CODECS = {
 """Encodings of CSV files -> Python's names for them."""
 
 SUMMANDS_MAX = 16
-"""Most columns of one sum."""
+"""Maximum number of columns of one sum."""
 
 _ONE_OF = (("%Y", "%y"), ("%m", "%-m", "%b"), ("%d", "%-d"))
 """Year, month and day."""

@@ -96,7 +96,7 @@ class SignKeys:
         return key
 
     def refuse_nothing_given(self, accounts: Collection[str]) -> None:
-        """Check that any account has its key here; each account reports its own missing key later.
+        """Refuse to start without any key; a single missing key is reported by its account later.
 
         Raises:
             ConfigurationError: there is no key at all, and an account needs the shared one.

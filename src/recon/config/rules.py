@@ -25,9 +25,9 @@ from recon.model.money import exponent
 from recon.model.terms import GatewayState, KeyAnswer
 
 COUNTERPARTIES_MAX = 50
-"""Most names of the gateway as the counterparty of an entry."""
+"""Maximum number of names of the gateway as the counterparty of an entry."""
 SERVED_MAX = 200
-"""Most merchant accounts of one bank account."""
+"""Maximum number of merchant accounts of one bank account."""
 
 
 def _bank_account(text: str) -> str:
@@ -263,7 +263,7 @@ CompanyCode = Annotated[str, Field(pattern=r"^\w[\w&().,/: -]{0,99}$")]
 
 
 DATEV_MONTHS_MAX = 600
-"""Most months with declared rates."""
+"""Maximum number of months with declared rates."""
 MonthName = Annotated[str, Field(pattern=r"^20[0-9]{2}-(?:0[1-9]|1[0-2])$")]
 DatevRate = Annotated[Decimal, Field(ge=1, lt=10_000, decimal_places=6)]
 """The range of DATEV's field: one to four digits without a leading 0, and six decimals."""

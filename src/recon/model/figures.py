@@ -97,7 +97,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """Number of open breaks of one earlier run."""
+    """Number of open breaks of one earlier night."""
 
     business_date: date
     open_breaks: int
@@ -212,7 +212,7 @@ class NightFigures:
     batches: "pd.DataFrame"
     """BATCH_COLUMNS."""
     movements: "pd.DataFrame"
-    """Changes of the previous run's breaks, and new breaks."""
+    """Changes of the previous night's breaks, and new breaks."""
     journals: "pd.DataFrame"
     """Proposed by this run, one row per line."""
     files: tuple[SourceFile, ...]
@@ -224,11 +224,11 @@ class NightFigures:
     books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Currency -> step (proof.books_bridge) -> minor units, from the ledger file to `sides`."""
     answers: Mapping[str, StoredAnswer] = field(default_factory=dict)
-    """break_id -> answer given on an earlier run."""
+    """break_id -> answer given on an earlier night."""
     attention: tuple[Attention, ...] = ()
     trend: tuple[TrendPoint, ...] = ()
     opening_breaks: int | None = None
-    """Open breaks of the previous run; None without one."""
+    """Open breaks of the previous night; None without one."""
     not_covered: tuple[str, ...] = ()
     unmapped_codes: tuple[Mapping[str, str | int], ...] = ()
     scope_of_assurance: tuple[Mapping[str, str | int], ...] = ()

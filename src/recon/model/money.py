@@ -13,10 +13,10 @@ from iso4217 import Currency
 from recon.model.errors import AmountError
 
 WIRE_DECIMALS_MIN = 2
-"""Fewest decimals on the wire: the gateway's document shows two for every currency."""
+"""Minimum number of decimals on the wire: the gateway's document shows two for every currency."""
 
 AMOUNT_DIGITS_MAX = 15
-"""Most whole digits of an amount; int64 minor units hold 18, Excel shows 15."""
+"""Maximum number of whole digits of an amount; int64 minor units hold 18, Excel shows 15."""
 
 MINOR_UNITS_MAX = 10**17 - 1
 """Largest amount in minor units; sums of 90 of them still fit int64."""

@@ -79,9 +79,9 @@ class NightRequest:
     business_date: date
     mode: Mode
     opening: bool = False
-    """A person confirms that this is the first run of the account."""
+    """A person confirms that this is the first night of the account."""
     skip: str = ""
-    """A person's reason why the missing runs before this one were not made."""
+    """A person's reason why the missing nights before this one were not run."""
 
     def __post_init__(self) -> None:
         """Refuse a card number in the reason, which stays in the history for ever."""

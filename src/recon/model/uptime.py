@@ -36,7 +36,7 @@ LARGE_BYTES = 64 * 2**20
 """Size of Arrow tables above which a collection, a twentieth of a second, is worth its time."""
 
 LOOKED_FROM_BYTES = 512 * 2**20
-"""Size of the process from which a collection of frames is; a small month has half of it."""
+"""Process size from which a collection of frames is worth its time; a small month has half."""
 
 POOL_VARIABLE, POOL = "ARROW_DEFAULT_MEMORY_POOL", "jemalloc"
 """Arrow's memory pool that retains the least: a tenth less at the peak of a run."""

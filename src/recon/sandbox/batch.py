@@ -33,7 +33,7 @@ REFUND_SEQUENCE_MAX = 99
 AMOUNT = f"amount{OF_PARAMETER}amount"
 AMOUNT_OF_REFUND = f"amount{OF_PARAMETER}refund_amount"
 FLAG_LENGTH_MAX = 50
-"""Most characters of review_flag."""
+"""Maximum number of characters of review_flag."""
 
 Judgement = Effect | str
 """Result of a row: its effect, or the short name of why it is refused."""

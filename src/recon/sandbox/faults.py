@@ -90,7 +90,7 @@ class FaultRule(BaseModel):
     """Every k-th call fails."""
     probability: float | None = Field(default=None, ge=0, le=1)
     times: int | None = Field(default=None, ge=1)
-    """Most calls that fail."""
+    """Maximum number of calls that fail."""
     transaction_id: str | None = None
     """Only calls with a matching row; `*` and `?` are wildcards."""
     order_no: str | None = None
@@ -166,7 +166,7 @@ class FaultRule(BaseModel):
 
     @property
     def calls_max(self) -> int | None:
-        """Most calls that fail, None without a limit."""
+        """Maximum number of calls that fail, None without a limit."""
         counted = self.kind == "lag" and self.times is None and self.seconds is None
         return self.calls if counted else self.times
 

@@ -20,7 +20,7 @@ HOUR_SECONDS = 3_600
 
 LOOPBACK = "127.0.0.1"
 ORDERS_MAX = 5_000_000
-"""Most orders of one population."""
+"""Maximum number of orders of one population."""
 
 Profile = Literal["base", "extended"]
 CaptureMode = Literal["manual", "auto"]

@@ -640,7 +640,7 @@ INACTIVE = "Inactived"
 NAME_LENGTH_MAX = 200
 INTERVAL_COUNT_MAX = 365
 CHARGES_MAX = 10_000
-"""Most charges of one subscription in its whole life."""
+"""Maximum number of charges of one subscription in its whole life."""
 DIGITS_MAX = 9
 FOREVER = 2**53
 """End, in seconds, of a subscription that names none."""
@@ -664,7 +664,7 @@ class Subscription:
     interval: str
     interval_count: int
     charges_max: int
-    """Most contracts it may have."""
+    """Maximum number of contracts it may have."""
     starts_at: int
     ends_at: int
     """No contract is charged later than this."""

@@ -19,7 +19,7 @@ SECOND_ACCOUNT = "second_account"
 SECOND_ACCOUNT_STATES = (GatewayState.AUTHORISED, GatewayState.PAID, GatewayState.EXPIRED)
 REFUND_REASONS = ("returned goods", "price correction", "late delivery", "cancelled by shopper")
 DELAY_SECONDS_MIN = 60
-"""Least time between an authorisation and its capture, cancel or refund."""
+"""Minimum time between an authorisation and its capture, cancel or refund."""
 
 
 def paid_at_once(number: int, *, amount: int, at: int, **ids: str) -> Payment:

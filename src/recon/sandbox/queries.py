@@ -29,7 +29,7 @@ from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 
 KEYS_MAX = 100
 JOINED_LENGTH_MAX = 1_000
-"""Most characters of `orders` or `trades` in the profile `extended`."""
+"""Maximum number of characters of `orders` or `trades` in the profile `extended`."""
 
 ROWS_KEY = "orders_list"
 SITE = "sandbox.example"

@@ -198,7 +198,7 @@ PAGE_HEADERS = {
 """Nothing is cached, no script runs, and any page may frame it."""
 MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
 BACKLOG = 256
-"""Most connections that may wait to be accepted."""
+"""Maximum number of connections that may wait to be accepted."""
 LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER on with 0 seconds: closing sends RST."""
 

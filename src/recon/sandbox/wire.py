@@ -34,7 +34,7 @@ Fields = dict[str, Any]
 
 BODY_BYTES_MAX = 2_097_152
 FIELDS_MAX = 2_000
-"""Most fields of a form, or elements of an XML document."""
+"""Maximum number of fields of a form, or elements of an XML document."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

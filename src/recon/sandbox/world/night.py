@@ -264,9 +264,9 @@ ROUNDING_CURRENCY = "EUR"
 DOUBLE_FROM_PAYMENTS = 1_000
 """From this many payments on, each discrepancy is injected twice."""
 REFUNDED_ELSEWHERE_MAX = 5
-"""Most partially refunded payments in the files; the query shows no amount: unverified."""
+"""Maximum number of partial refunds in the files; unverified, as no query shows the amount."""
 QUARANTINED_PAYMENTS_MAX = 3
-"""Most unreadable rows of existing payments; the others name unknown orders."""
+"""Maximum number of unreadable rows of existing payments; the others name unknown orders."""
 UNREADABLE_FIRST_NUMBER = 9_500_001
 INVENTED_FIRST_NUMBER = 9_000_001
 """Beyond every order number of the population."""
