@@ -55,7 +55,7 @@ class Detail:
     card: str = ""
     """First six and last four digits."""
     expires: str = ""
-    """Expiry month such as `2030-05`."""
+    """Expiry month such as `2030-05`, of a card that may be saved."""
     wants_token: bool = False
     token_id: str = ""
     threeds_result: str = ""
