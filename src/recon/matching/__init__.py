@@ -1,4 +1,4 @@
-"""The matching engine: items become matches, pending, breaks, unverified sets and control totals.
+"""The matching engine: classifies items as matched, pending, broken or unverified, with no I/O.
 
-Pandas on int64 minor units; no I/O. `sources` is what goes in, `result` what comes out.
+Pandas on int64 minor units. `frames/sources.py` is its input, `breaks/result.py` its output.
 """

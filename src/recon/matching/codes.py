@@ -1,4 +1,4 @@
-"""The table of break codes, codes.toml: what a code is called, when a set has it, how it counts."""
+"""Reads codes.toml, the table of break codes: titles, conditions, severity floors and sentences."""
 
 import ast
 import operator
@@ -24,7 +24,7 @@ from recon.model.errors import Defect
 from recon.model.terms import BreakCode, Flag, Severity
 
 Condition = Callable[[Any], Any]
-"""Facts -> whether it holds."""
+"""Function from facts to whether the condition holds, for one set or for an array of sets."""
 _Value = Callable[[Any], Any]
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -41,14 +41,14 @@ _IN_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def condition_of(text: str, *, facts: Mapping[str, type]) -> Condition:
-    """What a text says of facts.
+    """Compile a condition, such as `money and order == 'paid'`, into a function of facts.
 
     Args:
         text: the condition.
-        facts: name -> int, str or bool, of every fact that it may name.
+        facts: name -> int, str or bool, for every fact that it may name.
 
     Raises:
-        ValueError: it is none, names no such fact, or compares what cannot be compared.
+        ValueError: it is invalid, names an unknown fact, or compares incompatible types.
     """
     try:
         tree = ast.parse(text, mode="eval").body
@@ -101,7 +101,7 @@ def _comparison(node: ast.Compare, *, facts: Mapping[str, type]) -> Condition:
 
 
 def _value(node: ast.expr, *, facts: Mapping[str, type]) -> tuple[Any, _Value]:
-    """Its type, of several in brackets (tuple, their type), and how it is found."""
+    """Return the type of a value, or (tuple, type) for a tuple, and the function that reads it."""
     if isinstance(node, ast.Name):
         if node.id not in facts:
             msg = f"there is no fact {node.id!r}"
@@ -119,20 +119,20 @@ def _value(node: ast.expr, *, facts: Mapping[str, type]) -> tuple[Any, _Value]:
 
 
 TITLE_MAX = 30
-"""Characters of a title: it stands in a column of page one."""
+"""Maximum characters of a title, which is shown in a column of page one."""
 Text = Annotated[str, Field(min_length=1)]
 Kind = TypeVar("Kind", BreakCode, Flag)
 Row = TypeVar("Row", bound=BaseModel)
 
 
 class Template(BaseModel):
-    """Words with the names of amounts and clauses in braces; a capital name begins a sentence."""
+    """A sentence with names of amounts and clauses in braces; a capital name starts a sentence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     text: Text
     when: str = Field(default="", alias="if")
-    """See `condition_of`; "": it holds for all that is left."""
+    """See `condition_of`; "" matches whatever is left."""
 
 
 def _ends_without_condition(sentences: tuple[Template, ...]) -> tuple[Template, ...]:
@@ -154,7 +154,7 @@ Says = Annotated[
 
 
 class Each(BaseModel):
-    """What rows of a set say; see [each] of codes.toml."""
+    """A sentence or sum for single rows of a set; see [each] in codes.toml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -167,7 +167,7 @@ class Each(BaseModel):
 
 
 class When(BaseModel):
-    """One way to have a code or a flag; the head of codes.toml tells what each field means."""
+    """One condition for a code or a flag; the head of codes.toml explains each field."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -180,7 +180,7 @@ class When(BaseModel):
 
 
 class Code(BaseModel):
-    """What the table says of one code; the head of codes.toml tells what each field means."""
+    """One code of the table; the head of codes.toml explains each field."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -213,12 +213,12 @@ class Code(BaseModel):
 
     @property
     def lowest(self) -> Severity:
-        """The severity that it is never below."""
+        """The severity that a break of this code never goes below."""
         return Severity(self.floor)
 
 
 class FlagOfSets(BaseModel):
-    """When a set has a flag, and why it agrees then."""
+    """When a set has a flag, and the match rule that the flag implies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -228,7 +228,7 @@ class FlagOfSets(BaseModel):
 
 
 class Agreement(BaseModel):
-    """Why a set agrees."""
+    """A match rule and the condition under which a set matches by it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -237,7 +237,7 @@ class Agreement(BaseModel):
 
 
 class Cause(BaseModel):
-    """What several breaks may have in common; see [[cause]] of codes.toml."""
+    """A cause that several breaks may share; see [[cause]] in codes.toml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -253,34 +253,34 @@ class Cause(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CodeTable:
-    """What codes.toml says."""
+    """The parsed contents of codes.toml."""
 
     codes: Mapping[BreakCode, Code]
     """In the order of precedence."""
     facts: Mapping[str, str]
-    """Name -> condition; in this order."""
+    """Name -> condition; each may name the facts above it, so their order counts."""
     cells: Mapping[str, list[str]]
-    """State of the order -> a word for each column of states of the gateway."""
+    """State of the order -> one cell for each column of gateway states."""
     flags: Mapping[Flag, FlagOfSets]
     matched: tuple[Agreement, ...]
     labels: Mapping[str, Says]
-    """Parts of sentences: the first that holds is said."""
+    """Parts of sentences; the first whose condition holds is used."""
     listed: Mapping[str, Says]
-    """The same: each that holds is said, the last one where none does."""
+    """Parts of sentences; every one whose condition holds is used, the last one if none does."""
     each: Mapping[str, Each]
-    """What single rows say, or what they come to."""
+    """Sentences about single rows, or sums over them."""
     causes: tuple[Cause, ...]
 
 
 def table_of(text: str, *, source: str) -> CodeTable:
-    """Read a table of codes.
+    """Parse a table of codes.
 
     Args:
         text: TOML with one `[[code]]` for each code.
-        source: what it is called in errors.
+        source: what errors call it.
 
     Raises:
-        Defect: a field, code or flag is not known, lacks or stands twice; the message names it.
+        Defect: a code or flag is unknown, missing or repeated, or a field invalid; it is named.
     """
     tables = tomllib.loads(text)
     codes = _named(tables.get("code", []), kinds=BreakCode, model=Code, source=source)
@@ -305,7 +305,7 @@ _EACH = TypeAdapter(dict[str, Each])
 def _named(
     rows: list[dict[str, Any]], *, kinds: type[Kind], model: type[Row], source: str
 ) -> dict[Kind, Row]:
-    """The rows by what they are named, in their order."""
+    """Validate the rows and return them by code or flag, in their order."""
     named: dict[Kind, Row] = {}
     what = {BreakCode: "code", Flag: "flag"}[kinds]
     known = {kind.value: kind for kind in kinds}
@@ -330,5 +330,5 @@ def _named(
 
 TABLE = table_of(Path(__file__).with_name("codes.toml").read_text("utf-8"), source="codes.toml")
 CODES = TABLE.codes
-"""Every code, in the order of precedence."""
+"""Every code, in order of precedence."""
 PRECEDENCE = tuple(CODES)

@@ -1,4 +1,4 @@
-"""Sources in, judged sets out as the frames of a result; what proves them is made of these."""
+"""Entry point of the matching engine: classifies the sets of the sources into result frames."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,22 +54,22 @@ from recon.model.terms import SetState
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The breaks of sets of one bucket, or of several, with all that is said over all buckets."""
+    """The breaks of one or several buckets, with what is needed to find causes across buckets."""
 
     breaks: Breaks
-    """BREAK_COLUMNS and, until causes are told, facts."""
+    """BREAK_COLUMNS and, until causes are assigned, columns of facts."""
     effects: pd.DataFrame
     dispositions: Mapping[str, Disposition]
     """See movements.dispositions_of."""
     bookings: tuple[BookingPart, ...]
     """See proposed_journals.parts_of."""
     evidence: Evidence | None
-    """Of all sets; None where there are too few breaks to ask."""
+    """Counts over all sets; None where there are too few breaks to look for causes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """The sets of a night or of a bucket of it, judged."""
+    """The classified sets of a run, or of one bucket of it."""
 
     joined: Joined
     outcomes: Outcomes
@@ -77,17 +77,17 @@ class Classified:
     reopens: Mapping[str, str]
     frames: Frames
     broken: Broken
-    """Its own sets and those of the buckets that were classified before."""
+    """The breaks of its own sets and of the buckets that were classified before."""
     bank: BankResult | None = None
-    """What banks say of payouts; its rows stand among the frames."""
+    """Payouts compared with bank statements; its rows are included in the frames."""
     cash: CashResult | None = None
-    """Fees, reserves, payouts and what is held back; its rows stand among the frames."""
+    """Fees, reserves, payouts and held-back money; its rows are included in the frames."""
     bookings: Bookings | None = None
-    """What the books have of what arrived at the bank; its rows stand among the frames."""
+    """Bank receipts compared with the ledger; its rows are included in the frames."""
 
     @property
     def bookable(self) -> list[BookingPart]:
-        """What is to be booked of what is no set."""
+        """Journal parts to propose for findings that are not sets (cash and bank)."""
         legs = (leg for leg in (self.cash, self.bookings) if leg is not None)
         return [part for leg in legs for part in parts_of_found(leg.found)]
 
@@ -100,10 +100,10 @@ def classify(
     previous: Previous | None,
     buckets: Sequence[Broken] = (),
 ) -> Classified:
-    """The sets of some rows (see `prepared`), judged: the frames of the result.
+    """Classify the sets of some rows (see `prepared`) and build the frames of the result.
 
-    The last of several buckets is judged knowing the others (`buckets`), and tells what their
-    breaks have in common; of any other one no cause is told.
+    The last of several buckets is classified with the results of the others (`buckets`) and assigns
+    the causes that breaks share; no other bucket assigns causes.
     """
     joined = join_sides(sources, rules=rules, previous=previous)
     name_entries(joined)
@@ -159,7 +159,7 @@ def classify(
 
 
 def _together(buckets: Sequence[Broken]) -> Broken:
-    """The breaks of some buckets as those of one, in the order of a result."""
+    """Combine the breaks of several buckets into one, in the order of a result."""
     if len(buckets) == 1:
         return buckets[0]
     breaks, effects = (
@@ -177,11 +177,11 @@ def _together(buckets: Sequence[Broken]) -> Broken:
 
 
 def prepared(sources: Sources, *, rules: Rules) -> Sources:
-    """The sources as they are compared.
+    """Return the sources as they are compared.
 
-    Each instruction once, with the refunds that only the settlement tells, each line of it with
-    what its fee differs by, and the ledger saying of each entry whether a payout of ours judges it
-    or a group of the settlement.
+    Each instruction occurs once, refunded amounts known only from the settlement are filled in,
+    each settlement line has its fee difference, and each ledger entry is marked where it is
+    compared with a payout of ours or in a settlement group.
     """
     sources = with_refunds_settled(with_each_instruction_once(sources), rules=rules)
     sources = with_fees_priced(sources, rules=rules)
@@ -194,7 +194,7 @@ def prepared(sources: Sources, *, rules: Rules) -> Sources:
 def _identities(
     joined: Joined, *, states: Outcomes, previous: Previous | None
 ) -> tuple[Ids, Mapping[str, str]]:
-    """The id of each set, and which closed break an id opens again."""
+    """Return the id of each set, and the closed break that each reopened id continues."""
     broken = states.states() == SetState.BREAK.value
     first = identities(joined.sets)
     return sequenced(first, sets=joined.sets, broken=broken, previous=previous)

@@ -1,1 +1,1 @@
-"""Payouts against what arrived at the bank: which statements count, which entries are ours."""
+"""Compares payouts with bank statements: which statements count, and which entries are ours."""

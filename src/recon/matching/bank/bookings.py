@@ -1,10 +1,10 @@
-"""The books' side of the bank: what arrived and is not booked, or booked and not there.
+"""Compares bank receipts with the ledger: receipts that are not booked, bookings without a receipt.
 
 Only where `[ledger] bank = true`, a ledger and statements are given. An entry of type `bank`
-belongs to the payout whose batch it names, else to one of its amount, else to all that is left as
-one balance. What the books took in before the first statement, or for a payout that was due before
-it, stands apart: no statement says anything of it. A break stands on the break that the payout has
-already, as a flag; where it has none it is BANK_NOT_BOOKED.
+belongs to the payout whose batch it names, else to one of its amount, else to a balance of all the
+rest. Entries from before the first statement, or for a payout due before it, are not compared: no
+statement covers them. A difference becomes a flag on the break that the payout already has; without
+one it is BANK_NOT_BOOKED.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,33 +41,33 @@ from recon.model.business_date import Grace
 from recon.model.terms import EntryType, Flag
 
 BALANCE = "bank"
-"""Kind of these groups, and first word of the key of what is left."""
+"""Kind of these groups, and first part of the key of the remaining balance."""
 BEFORE = "before"
 BANKED_COLUMNS = (*columns_of(BANKED),)
 
 
 class ArrivedGroup(NamedTuple):
-    """One payout, those of an account that came as one, or an entry that nobody expects."""
+    """One payout, an account's payouts received together, or an unexpected entry."""
 
     place: Place
     key: str
     batches: tuple[str, ...]
     finding: Finding
-    """What the bank makes of it."""
+    """The result of the comparison with the bank."""
     items: list[tuple[str, int]]
-    """Value date and amount of what arrived."""
+    """Value date and amount of each receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bookings:
-    """The books' side of the bank."""
+    """The groups of bank receipts and ledger entries, classified."""
 
     books: BookGroups
     compared: frozenset[tuple[str, ...]]
-    """Merchant, account and number of the entries that are held against statements."""
+    """Merchant, account and id of the entries that are compared with statements."""
     reopens: Mapping[str, str]
     found: Arrays
-    """FOUND; a group that agrees is told with its entries (grain: group)."""
+    """FOUND; a group that agrees has the keys of its entries (grain: group)."""
 
 
 def classify_bookings(
@@ -78,7 +78,7 @@ def classify_bookings(
     as_of: datetime,
     previous: Previous | None,
 ) -> Bookings | None:
-    """The groups, judged; None where the books do not have what arrives at the bank."""
+    """Classify the groups; None where the ledger does not book bank receipts."""
     ledger = sources.ledger
     if not rules.ledger.bank or bank is None or ledger is None:
         return None
@@ -111,7 +111,8 @@ def classify_bookings(
     )
     broken = found["code"] != ""
     found = found.assign(
-        # What waits is counted from its own file: neither gateway nor orders differ by it.
+        # Pending rows are counted from a file of their own: they have no effect on gateway or
+        # orders.
         effect_orders=np.where(broken, 0, NO_AMOUNT),
         effect_ledger=np.where(broken, gap, NO_AMOUNT),
     )
@@ -129,7 +130,7 @@ def classify_bookings(
 def _of_groups(
     arrived: Mapping[tuple[Place, str], ArrivedGroup], *, groups: Arrays
 ) -> list[ArrivedGroup | None]:
-    """What arrived of each group; None of a balance and of what stands apart."""
+    """Return what arrived for each group; None for a balance and for groups not compared."""
     rows = groups.rows(*ACCOUNT_CURRENCY, "key")
     return [arrived.get(((merchant, account, unit), key)) for merchant, account, unit, key in rows]
 
@@ -139,7 +140,7 @@ def _texts(labels: Iterable[str]) -> Column:
 
 
 def _name(arrived: ArrivedGroup | None) -> str:
-    """What a group is of, in words."""
+    """Return the name of a group for sentences."""
     if arrived is None:
         return "all that arrived and that no entry of the books names"
     if arrived.batches:
@@ -155,7 +156,7 @@ def _groups(
     bank: BankResult,
     rules: Rules,
 ) -> BookGroups:
-    """Every group with both of its sides; `settled` is what arrived."""
+    """Return every group with both of its sides; `settled` is what arrived."""
     rows = [
         (*each.place, BALANCE, each.key, day, amount)
         for each in arrived.values()
@@ -169,13 +170,13 @@ def _groups(
         entries = entries.take(own)
     entries = _named(entries, ledger=ledger, arrived=arrived, bank=bank, rules=rules)
     came, entries = paired(came, entries, kind=BALANCE)
-    # Beside a balance what has no entry is part of it.
+    # Where a balance exists, payouts without an entry are part of it.
     balanced = {*entries.take(entries["name"] == "").rows(*ACCOUNT_CURRENCY)}
     names = [(*place, BALANCE, key) for place, key in arrived if place not in balanced]
     groups, came, entries = numbered(came, entries, more=_table(names, names=GROUP))
     balances = (f"{BALANCE}:{currency}" for currency in groups["currency"].tolist())
     groups.columns["key"] = np.where(groups["name"] != "", groups["name"], _texts(balances))
-    # What belongs to an order never closes a group.
+    # An adjustment of an order never closes a group.
     is_adjustment = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
     of_order = is_adjustment & (texts(ledger["order_no"]) != "")
     known = _of_groups(arrived, groups=groups)
@@ -204,7 +205,7 @@ def _table(rows: Sequence[tuple[object, ...]], *, names: tuple[str, ...]) -> Arr
 
 
 def payouts_by_receipts(bank: BankResult) -> Iterator[tuple[Finding, tuple[Payout, ...]]]:
-    """Each finding of payouts once for all that the same entries may mean, with all of these."""
+    """Yield findings of payouts, once per shared entries, with all payouts that these may mean."""
     together: dict[int, list[Finding]] = {}
     for own, found in enumerate(bank.ids.values()):
         if found.payouts:
@@ -216,11 +217,11 @@ def payouts_by_receipts(bank: BankResult) -> Iterator[tuple[Finding, tuple[Payou
 
 
 def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
-    """Of each payout, of each account of several that came as one, of each unknown entry."""
+    """Yield a group per payout, per account of payouts received together, per unknown entry."""
     night = bank.night
     for found, payouts in payouts_by_receipts(bank):
         if any(one.currency != found.currency for one in payouts):
-            continue  # in another currency, and nothing says what of the payout it is
+            continue  # other currency: its amount of the payout is unknown
         account_keys: dict[Place, list[Payout]] = {}
         for one in payouts:
             account_keys.setdefault((one.merchant_id, one.account_id, one.currency), []).append(one)
@@ -241,7 +242,7 @@ def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
 def _items(
     found: Finding, *, own: list[Payout], bears: bool, others: int
 ) -> Iterator[tuple[str, int]]:
-    """What arrived of the payouts of one account: of the first account what others leave."""
+    """Yield receipts of one account's payouts; the first account gets what the others leave."""
     if not found.receipts:
         return
     newest = max(one.value_on for one in found.receipts)
@@ -262,7 +263,7 @@ def _named(
     bank: BankResult,
     rules: Rules,
 ) -> Arrays:
-    """The entries by the group that they name; those that no statement speaks of stand apart."""
+    """Return the entries with the group that they name; those without a statement are set apart."""
     by_batch = {
         (each.place, batch): each.key for each in arrived.values() for batch in each.batches
     }
@@ -287,14 +288,14 @@ def _named(
 
 
 def _days(entries: Arrays, *, rules: Rules) -> Column:
-    """Of the calendar of the rules."""
+    """Return the booking days in the calendar's zone."""
     at = pd.DatetimeIndex(entries["at"].view("datetime64[us]"), tz="UTC")
     zoned = at.tz_convert(rules.business_calendar.zone)
     return zoned.strftime("%Y-%m-%d").to_numpy(dtype=object)
 
 
 def _banks(entries: Arrays, *, rules: Rules) -> Column:
-    """The bank of each entry's account."""
+    """Return the bank of each entry's account."""
     return _texts(
         bank_of(merchant, account, currency=currency, rules=rules)
         for merchant, account, currency in entries.rows(*ACCOUNT_CURRENCY)
@@ -302,7 +303,7 @@ def _banks(entries: Arrays, *, rules: Rules) -> Column:
 
 
 def _ends(books: BookGroups, *, bank: BankResult, clock: Clock) -> tuple[Column, Column]:
-    """Until when each entry of the bank and of the books is young."""
+    """Return when the grace of each bank receipt and each ledger entry ends."""
     rules, entries, at = clock.rules, books.booked, books.booked["at"]
     calendar, now = rules.business_calendar, microseconds(clock.as_of)
     grace = Grace.parse(rules.grace.gateway_to_ledger)
@@ -320,13 +321,13 @@ def _ends(books: BookGroups, *, bank: BankResult, clock: Clock) -> tuple[Column,
     covered = [
         covers[name].to_day if name in covers else "" for name in _banks(entries, rules=rules)
     ]
-    # Of a day that no statement tells of yet nothing can be missing at the bank.
+    # Nothing can be missing at the bank on a day that no statement covers yet.
     unreported = (_days(entries, rules=rules) > np.array(covered, dtype=object)).astype(np.bool_)
     return came, np.where(unreported & ~wrong, later, ends)
 
 
 def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
-    """BANKED_COLUMNS under the name of the file; none where nothing was compared."""
+    """Return BANKED_COLUMNS under the name of the file; empty where nothing was compared."""
     if bookings is None:
         return {}
     found, groups = bookings.found, bookings.books.groups

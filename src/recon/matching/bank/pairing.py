@@ -1,7 +1,7 @@
-"""Payouts against entries, in the order of the contract and never by the order of rows.
+"""Pairs payouts with bank entries, in the order of the contract and independent of row order.
 
-First what names its batch, then one entry for several payouts, then equal amounts; what is left
-is in transit, missing or unknown.
+First entries that name their batch, then one entry for several payouts, then equal amounts; what is
+left is in transit, missing or unknown.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from recon.matching.bank.statements import Cover
 from recon.model.business_date import AHEAD_MAX, BusinessCalendar, Grace, midnight
 
 LAST_COUNTED = "9998"
-"""Days of later years are wrong, and what is due after them no calendar can say."""
+"""Days of later years are wrong, and no calendar has their due days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,26 @@ class Payout:
     paid: int
     bank: str
     earliest: str
-    """One day of banks before it was settled: none of it can stand on a statement before."""
+    """One bank business day before settlement: it cannot be on a statement before that."""
     due_on: str
     opening: bool
-    """Due before the first statement: listed, not judged."""
+    """Due before the first statement: listed, not compared."""
 
     @property
     def key(self) -> str:
-        """What its break is known by, as by the books."""
+        """The key of its break, the same as in the ledger comparison."""
         return f"payout:{self.currency}:{self.batch_id}"
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
-        """In which order payouts stand."""
+        """Sort key of payouts."""
         return (self.settled_on, self.batch_id, self.merchant_id, self.account_id, self.currency)
 
 
 def expected_payouts(
     paid: pd.DataFrame, *, rules: Rules, covers: Mapping[str, Cover]
 ) -> tuple[tuple[Payout, ...], tuple[str, ...]]:
-    """Every payout of an account that a bank serves, and the accounts that none serves.
+    """Return every payout of an account that a bank serves, and the accounts that none serves.
 
     Args:
         paid: PAID_OUT_COLUMNS.
@@ -94,7 +94,7 @@ def expected_payouts(
 
 
 def bank_of(merchant: str, account: str, *, currency: str, rules: Rules) -> str:
-    """The bank that an account is paid out to: of its currency, else any that serves it."""
+    """Return the bank that receives an account's payouts: in its currency, else any serving it."""
     serving = [name for name, bank in rules.bank.items() if (merchant, account) in bank.served]
     same = [name for name in serving if rules.bank[name].currency == currency]
     return next(iter(sorted(same) or sorted(serving)), "")
@@ -120,7 +120,7 @@ def _day_before(settled: str, *, calendar: BusinessCalendar) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What became of one payout, of several together, or of an entry that nobody expects.
+    """The result for one payout, for several together, or for an unexpected entry.
 
     Amounts in minor units of `currency`; the first of `payouts` bears the result.
     """
@@ -129,55 +129,55 @@ class Finding:
     paid: int = 0
     bank_amount: int = 0
     effect: int = 0
-    """What of the difference nothing explains."""
+    """The unexplained part of the difference."""
     payouts: tuple[Payout, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     charges: int = 0
-    """What the bank took, where that explains the difference."""
+    """What the bank charged, where that explains the difference."""
     exchanged: tuple[tuple[str, int], ...] = ()
-    """Currency and amount that went out in one currency and came in in another, for T17."""
+    """Currency and amount that were paid out in one currency and received in another, for T17."""
     rate: AppliedRate | None = None
-    """By which `paid` was exchanged, or why nothing says what it should be."""
+    """The rate by which `paid` was exchanged, or why the expected amount is unknown."""
     allowed: int = 0
-    """What its rate's tolerance leaves between `paid` and the bank."""
+    """The difference between `paid` and the bank within the rate's tolerance."""
     opening: int = 0
     """Paid out before the first statement: listed."""
     account: tuple[str, str] = ("", "")
-    """Merchant and account of an entry that nobody expects."""
+    """Merchant and account of an unexpected entry."""
     unclear: bool = False
-    """The entries may be of another payout as well."""
+    """The entries may belong to another payout as well."""
     returned: bool = False
     """A later entry takes it back."""
     twice: bool = False
-    """It came more than once."""
+    """It was received more than once."""
     overdue: bool = True
-    """It should have come by now, and statements tell of that day."""
+    """It is past due, and statements cover its due day."""
     came_late: bool = False
-    """All of it came, some of it after the day on which it was due."""
+    """All of it was received, some of it after the due day."""
     repaid: bool = False
-    """What came too much was taken back."""
+    """What was received in excess was taken back."""
     by_amount: bool = False
-    """Nothing but the amount says that the entry is of this payout."""
+    """Only the amount links the entry to this payout."""
     date_ahead: bool = False
     """The payout has a date that cannot be right."""
     state: str = ""
-    """Of the result, as are code and flags: until codes.toml was asked nothing reads them."""
+    """As in the result, as code and flags; set and used only after codes.toml was evaluated."""
     code: str = ""
     flags: str = ""
 
     @property
     def by_rate(self) -> bool:
-        """The bank does not say what was ordered of what came in another currency."""
+        """Whether the bank does not report the ordered amount of a receipt in another currency."""
         return self.rate is not None
 
     @property
     def has_rate(self) -> bool:
-        """A rate says what it should be."""
+        """Whether a rate gives the expected amount."""
         return self.rate is not None and self.rate.rate is not None
 
     @property
     def facts(self) -> dict[str, bool]:
-        """What codes.toml may ask of it; a payout says what is expected, an entry what came."""
+        """Facts for codes.toml; a payout is what is expected, an entry what was received."""
         return {
             **{name: getattr(self, name) for name in _FACTS},
             "expected": bool(self.payouts),
@@ -191,7 +191,7 @@ class Finding:
 
     @property
     def ties(self) -> bool:
-        """Nothing is left to explain."""
+        """Whether nothing is left to explain."""
         return not (self.effect or self.unclear or (self.by_rate and not self.has_rate))
 
 
@@ -203,7 +203,7 @@ FACTS: Mapping[str, type] = dict.fromkeys(Finding("").facts, bool)
 
 
 def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rules) -> Finding:
-    """What entries and payouts come to; all entries name all payouts, which have one currency."""
+    """Compare entries with payouts; all entries name all payouts, which have one currency."""
     currency = payouts[0].currency
     paid = sum(one.paid for one in payouts)
     worths = [one.worth(currency) for one in receipts]
@@ -244,7 +244,7 @@ def _late(receipts: Sequence[Receipt], payouts: Sequence[Payout]) -> bool:
 
 
 def _went_back(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> bool:
-    """Whether one of the entries takes back what an earlier one brought."""
+    """Return whether one of the entries takes back what an earlier one brought."""
     came: dict[int, str] = {}
     for one, amount in zip(receipts, amounts, strict=True):
         if amount * paid > 0:
@@ -258,10 +258,10 @@ def _went_back(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int
 def _by_rate(
     receipts: Sequence[Receipt], payouts: Sequence[Payout], *, paid: int, rules: Rules
 ) -> Finding:
-    """In another currency, and the bank does not say what was ordered: by the rate of the day.
+    """Compare by the rate of the day: another currency, and the ordered amount is not reported.
 
-    Entries of several days have one rate, or none: nothing says which part of a payout was
-    exchanged on which day.
+    Entries of several days need one common rate: nothing shows which part of a payout was exchanged
+    on which day.
     """
     currency, arrived = payouts[0].currency, receipts[0].currency
     total = sum(one.amount for one in receipts)
@@ -278,7 +278,7 @@ def _by_rate(
     )
     expected = first.exchanged(paid)
     if expected is None:
-        # Nothing says what it should be: it is left to a person, with no effect of its own.
+        # The expected amount is unknown: it is left to a person, with no effect of its own.
         return replace(base, paid=total, exchanged=((currency, paid), (arrived, -total)))
     found = replace(base, paid=expected, exchanged=((currency, paid), (arrived, -expected)))
     gap = total - expected
@@ -293,19 +293,19 @@ Account = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One entry with what it names."""
+    """One entry with the payouts that it names."""
 
     receipt: Receipt
     targets: frozenset[int] = frozenset()
     """Payouts that it names, by their number."""
     doubtful: frozenset[int] = frozenset()
-    """Payouts of which it names one, and nothing says which."""
+    """Payouts of which it names one, and nothing shows which."""
     elsewhere: Account | None = None
     """The account of a batch that it names and that is not paid out at this bank, or not yet."""
 
     @property
     def unnamed(self) -> bool:
-        """Whether only its amount can say what it is."""
+        """Whether only its amount can identify it."""
         return not self.receipt.names
 
 
@@ -316,11 +316,11 @@ def named_receipts(
     owners: Mapping[str, Account],
     rules: Rules,
 ) -> list[Named]:
-    """Every entry with the payouts that it names.
+    """Return every entry with the payouts that it names.
 
     Args:
         receipts: the entries in scope.
-        payouts: as they are expected.
+        payouts: the expected payouts.
         owners: batch id, case-folded -> account, of all batches that are known.
         rules: which bank serves which account.
     """
@@ -356,7 +356,7 @@ def _named(
 
 
 def _meant(payouts: Sequence[Payout], *, receipt: Receipt) -> list[Payout]:
-    """The one payout of an id that an entry can mean; several where nothing says which."""
+    """Return the one payout of an id that an entry can mean; several where nothing shows which."""
     equal = [one for one in payouts if receipt.worth(one.currency) == one.paid]
     if len(equal) == 1:
         return equal
@@ -369,15 +369,15 @@ SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Every payout with what became of it, and the entries that nobody expects."""
+    """Every payout with its result, and the unexpected entries."""
 
     findings: tuple[Finding, ...]
-    """One of each payout or group of payouts."""
+    """One for each payout or group of payouts."""
     unknown: tuple[Finding, ...]
     opening: tuple[Payout, ...]
     """Due before the first statement, and no entry names them."""
     waiting: tuple[Receipt, ...]
-    """Entries that are not judged yet: valued behind the covered day, or of a day not over."""
+    """Entries not compared yet: valued after the covered day, or of a day not over."""
 
 
 def pair(
@@ -388,11 +388,11 @@ def pair(
     rules: Rules,
     day: str,
 ) -> Paired:
-    """What became of each payout and of each entry in scope.
+    """Pair payouts with the entries in scope and return the result for each.
 
     Args:
-        payouts: in the order of their place.
-        named: the entries in scope with what they name.
+        payouts: sorted by their place.
+        named: the entries in scope with the payouts that they name.
         covers: what the statements of each bank prove.
         rules: rates and banks.
         day: the business date.
@@ -418,7 +418,7 @@ def pair(
 
 
 class _Work:
-    """The payouts and entries that have found each other so far."""
+    """The payouts and entries paired so far."""
 
     def __init__(
         self, payouts: Sequence[Payout], covers: Mapping[str, Cover], rules: Rules
@@ -429,7 +429,7 @@ class _Work:
         self.results: dict[int, Finding] = {}
         """Payout that bears a result -> the result."""
         self.done: dict[int, int] = {}
-        """Payout that has a result -> the one that bears it."""
+        """Payout that has a result -> the payout that bears it."""
         self.used: set[Receipt] = set()
 
     @property
@@ -438,25 +438,25 @@ class _Work:
         return [self.results[number] for number in sorted(self.results)]
 
     def add(self, finding: Finding) -> None:
-        """Take a result for all of its payouts; it takes the place of an earlier one."""
+        """Store a result for all of its payouts; it replaces an earlier one."""
         self._add_alone(finding)
         self.used |= set(finding.receipts)
 
     def _add_alone(self, finding: Finding) -> None:
-        """Take a result whose entries are known as used."""
+        """Store a result whose entries are already marked as used."""
         first = finding.payouts[0].number
         self.results[first] = finding
         self.done |= {one.number: first for one in finding.payouts}
 
     def by_own_name(self, named: Sequence[Named]) -> None:
-        """(1): the entries that name only one batch come to it."""
+        """(1): entries that name only one batch and sum to it."""
         for number, receipts in sorted(_by_target(named).items()):
             finding = evaluate(receipts, [self.payouts[number]], rules=self.rules)
             if finding.ties:
                 self.add(finding)
 
     def by_joint_names(self, named: Sequence[Named]) -> None:
-        """(2) and (3): what names one batch and differs, and what names several."""
+        """(2) and (3): entries that name one batch and differ, or name several."""
         further: list[Named] = []
         for group in _components(named, settled={*self.done}):
             payouts = [self.payouts[number] for number in sorted(group.payouts)]
@@ -468,13 +468,13 @@ class _Work:
             self._beyond(one)
 
     def _beyond(self, one: Named) -> None:
-        """An entry that names only batches which others paid already: together they have more."""
+        """Add an entry whose batches are all paid already: together they received too much."""
         payouts, receipts = self._opened_again([self.payouts[number] for number in one.targets])
         named = sorted({*receipts, one.receipt}, key=lambda receipt: receipt.place)
         self.add(evaluate(named, payouts, rules=self.rules))
 
     def _opened_again(self, payouts: Sequence[Payout]) -> tuple[list[Payout], list[Receipt]]:
-        """These payouts and those that share a result with them, without their results."""
+        """Remove the results of payouts; return all payouts and entries that shared them."""
         bearers = {self.done[one.number] for one in payouts if one.number in self.done}
         before = [self.results.pop(number) for number in sorted(bearers)]
         every = {one.number: one for result in before for one in result.payouts}
@@ -483,7 +483,7 @@ class _Work:
         return [every[number] for number in sorted(every)], receipts
 
     def by_doubtful_names(self, named: Sequence[Named]) -> None:
-        """An entry that may mean several payouts of one id."""
+        """Handle entries that may mean several payouts of one id."""
         groups: dict[frozenset[int], list[Receipt]] = {}
         for one in named:
             open_ones = frozenset(number for number in one.doubtful if number not in self.done)
@@ -492,7 +492,7 @@ class _Work:
             self._doubt([self.payouts[number] for number in sorted(numbers)], receipts)
 
     def by_sum_of_a_day(self, free: Sequence[Receipt]) -> None:
-        """(3): an entry without a name that comes to all open payouts of one day."""
+        """(3): an entry without a name that equals the sum of all open payouts of one day."""
         days: dict[tuple[str, str, str], list[Payout]] = {}
         for one in self._open():
             days.setdefault((one.bank, one.currency, one.settled_on), []).append(one)
@@ -516,7 +516,7 @@ class _Work:
         )
 
     def by_amount(self, free: Sequence[Receipt]) -> None:
-        """(4): as many entries as payouts of one amount, each in its time."""
+        """(4): as many entries as payouts of one amount, each within its time."""
         left = [one for one in free if one not in self.used]
         for payouts, receipts in _same_amounts(self._open(), left, covers=self.covers):
             pairs = [*zip(payouts, receipts, strict=False)]
@@ -531,9 +531,9 @@ class _Work:
         self.add(replace(finding, by_amount=True))
 
     def _doubt(self, payouts: Sequence[Payout], receipts: Sequence[Receipt]) -> None:
-        """No choice for any of them; what they differ by together stands on the first."""
+        """Mark the payouts as unclear; their common difference is on the first one."""
         payouts, earlier = self._opened_again(payouts)
-        # One tuple for all payouts that the same entries may mean: there may be thousands of both.
+        # One tuple shared by all payouts that the entries may mean: there may be thousands of both.
         named = tuple(sorted({*receipts, *earlier}, key=lambda one: one.place))
         currency = payouts[0].currency
         share = sum(one.worth(currency) or 0 for one in named) - sum(one.paid for one in payouts)
@@ -586,7 +586,7 @@ def _by_target(named: Sequence[Named]) -> dict[int, list[Receipt]]:
 
 
 def _components(named: Sequence[Named], *, settled: set[int]) -> list[_Component]:
-    """The entries and the payouts that are still open, in groups that share an entry."""
+    """Group the entries and the payouts still open so that groups share no entry."""
     bearer: dict[int, _Component] = {}
     beyond = [one for one in named if len(one.targets) > 1 and one.targets <= settled]
     for one in named:
@@ -594,7 +594,8 @@ def _components(named: Sequence[Named], *, settled: set[int]) -> list[_Component
         if not open_ones:
             continue
         touched = {id(bearer[number]): bearer[number] for number in open_ones if number in bearer}
-        # The largest takes the others in, so that no member moves more often than a logarithm.
+        # The largest group absorbs the others, so that each member moves only a logarithmic number
+        # of times.
         joined, *others = sorted(
             touched.values(), key=lambda group: len(group.payouts), reverse=True
         ) or [_Component(set(), [], [])]
@@ -613,7 +614,7 @@ def _components(named: Sequence[Named], *, settled: set[int]) -> list[_Component
 
 
 def _by_worth(receipts: Iterable[Receipt]) -> dict[tuple[str, str, int], list[Receipt]]:
-    """Bank, currency and amount -> the entries that come to it, in the order of the entries."""
+    """Return bank, currency and amount -> the entries with it, in the order of the entries."""
     worth: dict[tuple[str, str, int], list[Receipt]] = {}
     for one in receipts:
         worth.setdefault((one.bank, one.currency, one.amount), []).append(one)
@@ -625,10 +626,10 @@ def _by_worth(receipts: Iterable[Receipt]) -> dict[tuple[str, str, int], list[Re
 def _same_amounts(
     payouts: Sequence[Payout], receipts: Sequence[Receipt], *, covers: Mapping[str, Cover]
 ) -> list[tuple[list[Payout], list[Receipt]]]:
-    """Payouts and entries that could be each other's, in groups that share one.
+    """Group payouts and entries of equal amount that could belong together.
 
-    What fits a payout came between its earliest day and the last covered one of its bank. So what
-    fits a later payout fits an earlier one of that amount, too, and all of them share one entry.
+    An entry fits a payout if valued between the payout's earliest day and its bank's last covered
+    one. So what fits a later payout of that amount fits an earlier one, and all share one entry.
     """
     amounts: dict[tuple[str, str, int], list[Payout]] = {}
     for one in payouts:
@@ -647,7 +648,7 @@ def _same_amounts(
 
 
 def _opened(finding: Finding) -> Finding:
-    """A payout from before the first statement that comes back: it had arrived before."""
+    """Treat a payout from before the first statement that comes back as received before."""
     first = finding.payouts[0]
     before = first.opening and len(finding.payouts) == 1
     if finding.ties or not before or finding.bank_amount * first.paid >= 0:
@@ -657,7 +658,7 @@ def _opened(finding: Finding) -> Finding:
 
 
 def _left(payout: Payout, *, covers: Mapping[str, Cover], day: str) -> Finding:
-    """In transit until its due day is over and covered; then it is missing."""
+    """Return the finding of an unpaired payout: in transit until due and covered, then missing."""
     covered = covers[payout.bank].to_day
     ahead = payout.settled_on > (date.fromisoformat(day) + AHEAD_MAX).isoformat()
     return Finding(
@@ -677,7 +678,7 @@ def _is_classified(one: Named, *, covers: Mapping[str, Cover]) -> bool:
 
 
 def _unknown(one: Named, *, rules: Rules) -> Finding:
-    """An entry in scope that no payout explains."""
+    """Return the finding of an entry in scope that no payout explains."""
     served = rules.bank[one.receipt.bank].served
     merchants = {merchant for merchant, _ in served}
     only = next(iter(served)) if len(served) == 1 else ("", "")

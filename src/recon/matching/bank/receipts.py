@@ -1,7 +1,7 @@
-"""Which entries of the statements are ours, and which batches each of them names.
+"""Selects the statement entries that are ours, and finds the batches that each of them names.
 
-An entry is in scope when the gateway is its other side, or when a batch of ours stands in it as a
-word of its own. Of all others nothing is looked at but their amount, for the balance.
+An entry is in scope when its counterparty is the gateway, or when it has one of our batch ids as a
+separate token. Of all other entries only the amount is used, for the balance.
 """
 
 import re
@@ -25,8 +25,8 @@ from recon.matching.frames.bank_sources import (
 from recon.matching.frames.grouping import Bools
 
 OWN_TOKEN_MIN = 6
-"""A batch id that is shorter, or of digits only, is found in other people's entries too: the
-gateway must be the other side."""
+"""A shorter batch id, or one of digits only, also occurs in other people's entries: the
+counterparty must then be the gateway."""
 
 _TOKEN = re.compile(r"[\w-]+")
 _COLUMNS = (
@@ -38,7 +38,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One entry in scope, or one payment of an entry; minor units, what came in is positive."""
+    """One entry in scope, or one payment of an entry; minor units, receipts are positive."""
 
     bank: str
     iban: str
@@ -56,20 +56,20 @@ class Receipt:
     """Batch ids in it, case-folded."""
     from_gateway: bool
     provisional: bool
-    """Of a day that is not over: only what it names counts."""
+    """Of a day that is not over: it counts only for batches that it names."""
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
-        """In which order entries stand, whatever file and row they came from."""
+        """Sort key of entries, independent of the file and row they came from."""
         return (self.value_on, self.booked_on, self.bank, self.statement_no, self.entry_no)
 
     @property
     def key(self) -> str:
-        """What it is called where nobody expects it."""
+        """The key of its break where it is unexpected."""
         return f"bank:{self.iban}:{self.year}:{self.statement_no}:{self.entry_no}"
 
     def worth(self, currency: str) -> int | None:
-        """The amount in a currency, None where the entry does not say it."""
+        """Return the amount in a currency, None where the entry does not have it."""
         if self.currency == currency:
             return self.amount
         if self.instructed is not None and self.instructed[0] == currency:
@@ -80,13 +80,13 @@ class Receipt:
 def receipts_of(
     source: BankSource, *, classified: ClassifiedStatements, batches: Iterable[str], rules: Rules
 ) -> tuple[Receipt, ...]:
-    """The booked entries in scope of all statements that count, in an order of their own.
+    """Return the booked entries in scope of all statements that count, sorted.
 
     Args:
         source: entries and statements.
         classified: which statements count.
         batches: every batch id of ours.
-        rules: who is known as the other side at which bank.
+        rules: the known counterparties at each bank.
     """
     scope = _Scope.of(source.statements, batches=batches, rules=rules)
     chosen = [*classified.counted, *classified.reports]
@@ -125,7 +125,7 @@ def receipts_of(
 
 
 def _facts_of(cells: Mapping[Any, Any]) -> dict[str, Any]:
-    """What the entry says by itself, by the names of a receipt."""
+    """Return the entry's own fields, under the names of Receipt."""
     return {
         **{name: cells[name] for name in ("booked_on", "value_on", "currency")},
         **{name: int(cells[name]) for name in ("amount", "charges")},
@@ -134,16 +134,16 @@ def _facts_of(cells: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _entry_no(cells: Mapping[Any, Any]) -> str:
-    """The entry's number, with that of its part where it has several."""
+    """Return the entry's number, with that of its part where it has several."""
     return f"{cells['entry_no']}/{cells['part']}" if cells["part"] else str(cells["entry_no"])
 
 
 def _lists_of(
     source: BankSource, *, classified: ClassifiedStatements
 ) -> dict[tuple[str, int], list[dict[Any, Any]]]:
-    """The payments that a camt.054 lists for an entry, by a reference of it and its amount.
+    """Return the payments that a camt.054 lists for an entry, by a reference of it and its amount.
 
-    One alone is told as the entry itself.
+    A single payment is given as the entry itself.
     """
     entries = source.entries
     mine = entries[entries["statement"].isin([*classified.details])]
@@ -159,14 +159,14 @@ def _lists_of(
 
 
 def references_of(row: Mapping[Any, Any]) -> set[str]:
-    """The words by which a notification can name an entry."""
+    """Return the tokens by which a notification can name an entry."""
     return {token for token in (str(row["entry_no"]), *str(row["reference"]).split()) if token}
 
 
 def _leaves(
     rows: pd.DataFrame, *, lists: Mapping[tuple[str, int], Sequence[Mapping[Any, Any]]]
 ) -> Iterable[dict[Any, Any]]:
-    """Entries, each replaced by the payments that it stands for where they are known."""
+    """Yield the entries, each replaced by the payments that it contains where they are known."""
     listed = {
         (statement, number)
         for statement, number, part in zip(
@@ -193,7 +193,7 @@ def _leaves(
 
 
 def _listed(row: Mapping[Any, Any], *, entry: Mapping[Any, Any]) -> dict[Any, Any]:
-    """A payment that a notification lists for an entry; one alone only adds what it says."""
+    """Merge a payment listed by a notification with its entry; a single one only adds its texts."""
     if row["part"]:
         return {**row, **{name: entry[name] for name in _OF_ENTRY}}
     tokens = {
@@ -203,11 +203,11 @@ def _listed(row: Mapping[Any, Any], *, entry: Mapping[Any, Any]) -> dict[Any, An
 
 
 _OF_ENTRY = ("statement", "entry_no", "booked_on", "value_on", "status")
-"""What a payment of a notification takes from the entry of the statement."""
+"""Columns that a payment of a notification takes from the entry of the statement."""
 
 
 class BatchNames:
-    """Batch ids as words in texts: no letter, digit, `_` or `-` beside them."""
+    """Finds batch ids as separate tokens: without letter, digit, `_` or `-` next to them."""
 
     def __init__(self, folded: set[str]) -> None:
         self._plain = {one for one in folded if _TOKEN.fullmatch(one)}
@@ -219,7 +219,7 @@ class BatchNames:
         ]
 
     def named_in(self, cells: Mapping[Any, Any], *, known: bool) -> frozenset[str]:
-        """The ids that an entry names; weak ones only where the gateway is its other side."""
+        """Return the ids that an entry names; weak ones only where the gateway is counterparty."""
         named = "\n".join(str(cells[name]) for name in ("end_to_end_id", "reference", "text"))
         text = named.casefold()
         found = self._plain.intersection(_TOKEN.findall(text))
@@ -229,23 +229,23 @@ class BatchNames:
 
 
 def is_strong(batch_id: str) -> bool:
-    """Whether an id by itself is enough to know an entry by."""
+    """Return whether an id alone is enough to identify an entry."""
     return len(batch_id) >= OWN_TOKEN_MIN and not batch_id.isdecimal()
 
 
 def other_side(counterparty: str, text: str, /) -> str:
-    """Where the other side of an entry is told: its own field, else the bank's words."""
+    """Return the text that names the counterparty: its own field, else the bank's text."""
     return counterparty.strip() or text
 
 
 def is_known(counterparty: str, *, tokens: Sequence[str]) -> bool:
-    """Whether the other side of an entry is the gateway, by a whole word or an IBAN."""
+    """Return whether the counterparty is the gateway, by a whole word or an IBAN."""
     text = counterparty.casefold()
     return any(re.search(rf"(?<![\w-]){re.escape(token)}(?![\w-])", text) for token in tokens)
 
 
 def folded_token(token: str) -> str:
-    """An IBAN without its blanks; other words as they are."""
+    """Case-fold a token; an IBAN also loses its blanks."""
     compact = token.replace(" ", "")
     return (
         compact if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", compact) else token
@@ -269,13 +269,13 @@ _OF_OTHERS = ("end_to_end_id", "reference", "counterparty", "text")
 def stored_of(
     source: BankSource, *, batches: Iterable[str], listed: Listed, rules: Rules
 ) -> BankSource:
-    """The statements with the entries in scope alone, each with the sum of the others.
+    """Return the statements with only the entries in scope, each with the sum of the others.
 
     Args:
         source: as it was read.
-        batches: every batch id of ours that is known.
-        listed: of notifications that were read before.
-        rules: who is known as the other side at which bank.
+        batches: every known batch id of ours.
+        listed: from notifications read before.
+        rules: the known counterparties at each bank.
     """
     return stored_of_parts(
         source, parts=lambda: iter([source.entries]), batches=batches, listed=listed, rules=rules
@@ -290,15 +290,15 @@ def stored_of_parts(
     listed: Listed,
     rules: Rules,
 ) -> BankSource:
-    """As `stored_of`, of entries that are never in memory together.
+    """Do as `stored_of`, for entries that are never in memory together.
 
     Args:
-        source: the statements; its entries are not looked at.
-        parts: BANK_ENTRY_COLUMNS from the first row on, each time it is asked; an entry and its
-            payments stand in one of them.
-        batches: every batch id of ours that is known.
-        listed: of notifications that were read before.
-        rules: who is known as the other side at which bank.
+        source: the statements; its entries are not used.
+        parts: called twice, each time iterates BANK_ENTRY_COLUMNS from the first row; an entry
+        and its payments are in one part.
+        batches: every known batch id of ours.
+        listed: from notifications read before.
+        rules: the known counterparties at each bank.
     """
     statements = source.statements
     scope = _Scope.of(statements, batches=batches, rules=rules)
@@ -323,7 +323,7 @@ def stored_of_parts(
             replace(
                 statement,
                 others=statement.booked - int(sums.get(number, 0)),
-                # One that was handed on or stored before says the digest of all that it had.
+                # One passed on or stored before already has the digest of all its entries.
                 content=statement.content or contents.digest(number),
             )
             for number, statement in enumerate(statements)
@@ -332,7 +332,7 @@ def stored_of_parts(
 
 
 def _whole(entries: pd.DataFrame, *, mine: Bools) -> pd.DataFrame:
-    """The marked rows with those of the same entries, of which only the amounts are needed."""
+    """Return the marked rows and the others of their entries, which keep only their amounts."""
     own = entries.groupby(["statement", "entry_no"], sort=False).ngroup().to_numpy()
     whole = np.isin(own, own[mine])
     rows = entries[whole].reset_index(drop=True)
@@ -342,10 +342,10 @@ def _whole(entries: pd.DataFrame, *, mine: Bools) -> pd.DataFrame:
 
 
 def lists_of_ours(source: BankSource) -> set[tuple[str, int]]:
-    """Reference and amount of each entry for which a notification lists payments of ours.
+    """Return reference and amount of each entry for which a notification lists payments of ours.
 
     Args:
-        source: of whose entries all that are listed are ours.
+        source: a source whose listed entries are all ours.
     """
     every = np.ones(len(source.entries), dtype=np.bool_)
     return _listed_in(source.entries, mine=every, details=_details_of(source.statements))
@@ -374,18 +374,18 @@ def _details_of(statements: Sequence[BankStatement]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What tells which entries are ours: the words of the gateway, and our batch ids."""
+    """Decides which entries are ours: by the gateway's names and by our batch ids."""
 
     ours: BatchNames
     tokens: list[list[str]]
-    """By which the gateway is known, of each statement."""
+    """The gateway's names at the bank of each statement."""
     details: list[int]
 
     @classmethod
     def of(
         cls, statements: Sequence[BankStatement], *, batches: Iterable[str], rules: Rules
     ) -> "_Scope":
-        """That of these statements."""
+        """Build the scope of some statements."""
         by_iban = {
             bank.iban: [*map(folded_token, bank.counterparty)] for bank in rules.bank.values()
         }
@@ -394,13 +394,13 @@ class _Scope:
         return cls(ours, tokens, _details_of(statements))
 
     def read(self, cells: Mapping[Any, Any]) -> tuple[bool, frozenset[str]]:
-        """Whether the gateway is the other side of an entry, and the batches that it names."""
+        """Return whether an entry's counterparty is the gateway, and the batches that it names."""
         side = other_side(cells["counterparty"], cells["text"])
         known = is_known(side, tokens=self.tokens[cells["statement"]])
         return known, self.ours.named_in(cells, known=known)
 
     def marks(self, entries: pd.DataFrame) -> Bools:
-        """The rows that are ours."""
+        """Mark the rows that are ours."""
         names = ("statement", *_OF_OTHERS)
         ours = (
             any(self.read(dict(zip(names, cells, strict=True))))
@@ -411,7 +411,7 @@ class _Scope:
 
 
 def _in_parts(entries: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """So many rows as may be objects of Python together."""
+    """Yield pieces with as many rows as may be Python objects at once."""
     for start in range(0, len(entries), ROWS_AT_ONCE):
         yield entries.iloc[start : start + ROWS_AT_ONCE]
 

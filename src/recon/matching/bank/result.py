@@ -1,6 +1,6 @@
-"""The bank's part of a reconciliation: payouts and entries as rows of the result, and as frames.
+"""Turns findings about payouts and bank entries into rows of the result, and into frames.
 
-A break of a payout has the id that the books give it, so that one payout is one break.
+A break of a payout has the id that the ledger comparison gives it, so that one payout is one break.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ SHOWN_ENTRIES_MAX = 3
 
 
 def about_of(finding: Finding) -> str:
-    """Of which batches a finding is; of an entry that nobody expects, which."""
+    """Return the batches of a finding; for an unexpected entry, which entry it is."""
     return " ".join(one.batch_id for one in finding.payouts) or _where(finding)
 
 
@@ -91,13 +91,13 @@ _FINDINGS = Leg(
 
 
 LEG = "bank"
-"""Of effects and rules: what the bank says."""
+"""Leg of effects and match rule of the bank comparison."""
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class BankResult:
-    """What banks say, judged."""
+    """The classified comparison with the banks."""
 
     classified: ClassifiedStatements
     paired: Paired
@@ -107,9 +107,9 @@ class BankResult:
     """Accounts with a payout that no bank of the rules serves."""
     notes: tuple[str, ...] = ()
     ids: Mapping[str, Finding] = field(default_factory=dict)
-    """Break or match id -> what became of it."""
+    """Break or match id -> its finding."""
     shown: frozenset[str] = frozenset()
-    """Those of `ids` that this reconciliation shows; a night shows what is of its account."""
+    """Those of `ids` that this reconciliation shows; a nightly run shows its account's."""
     night: NightOfBank | None = None
     reopens: Mapping[str, str] = field(default_factory=dict)
     found: Arrays = field(default_factory=lambda: found_rows({}, size=0))
@@ -119,7 +119,7 @@ class BankResult:
 def classify_bank(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> BankResult | None:
-    """The payouts against the statements; None where no statements were given."""
+    """Compare the payouts with the statements; None where no statements were given."""
     source: BankSource | None = sources.bank
     if source is None:
         return None
@@ -163,7 +163,7 @@ def classify_bank(
 
 
 def _owners(several: Sequence[pd.DataFrame]) -> dict[str, tuple[str, str]]:
-    """Every batch id, case-folded, with an account that has it."""
+    """Return every batch id, case-folded, with an account that has it."""
     owners: set[tuple[str, str, str]] = set()
     for lines in several:
         cells = (lines[name].tolist() for name in ("batch_id", "merchant_id", "account_id"))
@@ -175,7 +175,7 @@ def _owners(several: Sequence[pd.DataFrame]) -> dict[str, tuple[str, str]]:
 
 
 def _known_covers(covers: Mapping[str, Cover], *, night: NightOfBank | None) -> dict[str, Cover]:
-    """Up to which day an entry that names nothing can be judged: all payouts must be known."""
+    """Limit covers to the day up to which all payouts are known, which unnamed entries need."""
     if night is None:
         return {**covers}
     return {
@@ -185,7 +185,7 @@ def _known_covers(covers: Mapping[str, Cover], *, night: NightOfBank | None) -> 
 
 
 def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
-    """The account whose night shows a finding: its own, else the first that the bank serves."""
+    """Return the account whose run shows a finding: its own, else the first of the bank."""
     if found.payouts:
         return found.payouts[0].merchant_id, found.payouts[0].account_id
     bank = rules.bank[found.receipts[0].bank]
@@ -198,7 +198,7 @@ def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
 def _rows(
     findings: Sequence[Finding], *, night: NightOfBank | None, rules: Rules, books: bool
 ) -> Arrays:
-    """FOUND of each finding; `books`: whether a ledger was compared."""
+    """Return FOUND of each finding; `books`: whether a ledger was compared."""
     facts = [one.facts for one in findings]
     cells = [_shown(one, night=night, rules=rules) for one in findings]
     found = _FINDINGS.found(
@@ -215,7 +215,7 @@ def _rows(
             for name in ("payouts", "receipts", "rate")
         },
     )
-    # Of what waits there is no effect yet.
+    # Pending findings have no effect yet.
     broken = found["code"] != ""
     effect, whole = np.where(broken, found["effect"], 0), found["exposure"]
     at_risk = np.array([CODES[BreakCode(code)].risk if code else "" for code in found["code"]])
@@ -231,7 +231,7 @@ def _rows(
 
 
 def _shown(found: Finding, *, night: NightOfBank | None, rules: Rules) -> Row:
-    """What a finding shows, whatever it comes to; its exposure is the whole payout."""
+    """Return the shown columns of a finding in any state; its exposure is the whole payout."""
     cells: Row = {
         "rule": LEG,
         "currency": found.currency,
@@ -266,20 +266,20 @@ IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
     *("in transit", "opening", "charges", "exchanged", "exchanged at a rate"),
     *("allowed by the rate", "effect shown elsewhere"),
 )
-"""What the difference between paid out and received is made of, beside the effects shown."""
+"""Parts of the difference between paid out and received, in addition to the effects shown."""
 WAITING, LISTED = "WAITING", "OPENING"
-"""States beside those of sets: an entry that is not judged yet, a payout from before."""
+"""States in addition to those of sets: an entry not compared yet, a payout from before."""
 
 
 def bank_frames(
     source: BankSource | None, *, result: BankResult | None, settlement: pd.DataFrame | None
 ) -> dict[str, pd.DataFrame]:
-    """BANK_TABLES by name; none without statements.
+    """Return BANK_TABLES by name; empty without statements.
 
     Args:
         source: the statements.
-        result: what they came to.
-        settlement: SETTLEMENT_COLUMNS, for what was paid out less what was kept.
+        result: the comparison with them.
+        settlement: SETTLEMENT_COLUMNS, for gross and fees of each batch.
     """
     if source is None or result is None:
         return {}
@@ -293,7 +293,7 @@ def bank_frames(
 
 
 def covered_to(counted: pd.DataFrame) -> dict[str, str]:
-    """Bank -> up to which ISO date statements that prove each other cover it; not the others.
+    """Return bank -> the ISO date up to which statements that prove each other cover it.
 
     Args:
         counted: the table of this name.
@@ -303,7 +303,7 @@ def covered_to(counted: pd.DataFrame) -> dict[str, str]:
 
 
 def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
-    """Every statement with its place in the proven chain of its bank, -1 where it has none."""
+    """Yield every statement with its place in its bank's proven chain, -1 where it has none."""
     places = {
         number: place
         for cover in result.classified.covers.values()
@@ -340,7 +340,7 @@ def _paid_rows(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterat
 
 
 def _share(found: Finding, *, of: Payout, on: str) -> Row:
-    """What of a finding is told of one of its payouts: the first bears what differs."""
+    """Return one payout's share of a finding: the first payout bears the difference."""
     bears = of == found.payouts[0]
     came = found.bank_amount - sum(one.paid for one in found.payouts[1:]) if bears else of.paid
     return {
@@ -360,7 +360,7 @@ def _payout(one: Payout, *, lines: Mapping[tuple[str, ...], tuple[int, int]]) ->
 
 
 def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple[int, int]]:
-    """What the lines of each batch come to, gross and fees; a payout of ours is one of them."""
+    """Return the gross and fee sums of each batch's lines; a payout of ours counts as a line."""
     if lines is None:
         return {}
     rows = lines[~pay_outs(lines)]
@@ -373,7 +373,7 @@ def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple
 
 
 def _received(result: BankResult) -> Iterator[Row]:
-    """Each entry in scope once, with the first result that it is part of."""
+    """Yield each entry in scope once, with the first result that it is part of."""
     states: dict[Receipt, tuple[str, str]] = dict.fromkeys(result.paired.waiting, (WAITING, ""))
     seen: set[int] = set()
     for own, found in result.ids.items():

@@ -1,13 +1,12 @@
-"""T16: which statements of a bank count, and up to which day they prove that nothing is missing.
+"""T16: decides which bank statements count, and up to which day they prove that nothing is missing.
 
-Two are versions of one statement where account, number and the year of their last day agree and
-their days overlap, or their openings are equal. A bank that begins its numbers anew, writes 0 each
-time or repeats an Id tells of different ones: the balances of these chain, and all of them count.
+Two statements are versions of one where account, number and the year of their last day agree and
+their days overlap, or their openings are equal. Where a bank restarts its numbers, always writes 0
+or repeats an Id, the statements are different ones: their balances chain, and all of them count.
 
-Each statement was proven by its own balances when it was read (T15). Here they stand side by side:
-one that was told again counts once, a corrected one takes the place of the first, and the chain
-ends where a balance, a number or a business day is missing. What stands behind that does not count
-yet.
+Each statement was proven by its own balances when it was read (T15). Here they are compared with
+each other: a repeated one counts once, a corrected one replaces the first, and the chain ends where
+a balance, a number or a business day is missing. Later statements do not count yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,11 +30,11 @@ from recon.privacy.shown_text import redacted
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What the statements of one bank prove."""
+    """The days that the statements of one bank prove."""
 
     bank: str
     first_day: str = ""
-    """The first day that a statement tells of, "" without any."""
+    """The first day that a statement covers, "" without any."""
     to_day: str = ""
     """The last day up to which nothing is missing."""
     counted: tuple[int, ...] = ()
@@ -46,17 +45,17 @@ class Cover:
 
 @dataclass(frozen=True)
 class ClassifiedStatements:
-    """Every statement, judged."""
+    """All statements, with those that count."""
 
     covers: Mapping[str, Cover]
-    """Bank -> cover, of every bank that the rules name."""
+    """Bank -> cover, for every bank that the rules name."""
     problems: tuple[str, ...]
     """Why something of a bank does not count, in sentences with what to do."""
     reports: tuple[int, ...] = ()
-    """Of a day that is not over: nothing that they lack is missing."""
+    """Reports of a day that is not over: nothing that they lack is missing."""
     details: tuple[int, ...] = ()
     banks: Mapping[int, str] = field(default_factory=dict)
-    """Statement -> bank, of all that are of a known account."""
+    """Statement -> bank, for all statements of a known account."""
 
     @cached_property
     def counted(self) -> frozenset[int]:
@@ -65,7 +64,7 @@ class ClassifiedStatements:
 
 
 def classify_statements(source: BankSource, *, rules: Rules, day: date) -> ClassifiedStatements:
-    """Which statements count, up to which day.
+    """Decide which statements count, up to which day.
 
     Args:
         source: as it was read.
@@ -93,13 +92,13 @@ def classify_statements(source: BankSource, *, rules: Rules, day: date) -> Class
 
 
 def named(statement: BankStatement) -> str:
-    """A statement as sentences name it."""
+    """Return the name of a statement for sentences."""
     number, file = redacted(statement.statement_no), redacted(statement.source)
     return f"statement {number or 'without a number'} ({file})"
 
 
 def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) -> dict[int, str]:
-    """Statement -> bank, of those that are of a bank of ours, in its currency and not to come."""
+    """Return statement -> bank, for those of our banks, in their currency and not in the future."""
     known = {bank.iban: name for name, bank in rules.bank.items()}
     banks: dict[int, str] = {}
     for number, statement in enumerate(source.statements):
@@ -130,7 +129,7 @@ def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) 
 
 
 def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) -> list[int]:
-    """One version of each statement: the newest; of two that nothing tells apart none."""
+    """Choose the newest version of each statement; of two that nothing tells apart none."""
     chosen = []
     for several in _versions(source.statements, numbers=[*numbers]):
         newest = max(source.statements[number].created for number in several)
@@ -149,7 +148,7 @@ def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) ->
 def _versions(
     statements: Sequence[BankStatement], *, numbers: Sequence[int]
 ) -> Iterator[list[int]]:
-    """The statements of one bank, those that are versions of one statement together."""
+    """Yield the statements of one bank, grouped into versions of one statement."""
     ordered = sorted(numbers, key=lambda number: _place(statements[number]))
     behind = {
         number
@@ -175,7 +174,7 @@ def _versions(
 def _is_behind_another(
     number: int, *, among: Sequence[int], statements: Sequence[BankStatement]
 ) -> bool:
-    """Whether a statement opens with what the last ones before it closed with."""
+    """Return whether a statement opens with the closing balance of the last ones before it."""
     own = statements[number]
     before = [
         statements[other]
@@ -189,12 +188,12 @@ def _is_behind_another(
 
 
 def _is_version(earlier: BankStatement, later: BankStatement, *, apart: bool) -> bool:
-    """Whether two statements of one number tell of the same days.
+    """Return whether two statements of one number cover the same days.
 
     Args:
-        earlier: of the two the one that ends first.
+        earlier: the one of the two that ends first.
         later: the other one.
-        apart: whether it goes on where others closed.
+        apart: whether it continues from another statement's closing balance.
     """
     balances = (earlier.opening, earlier.closing) == (later.opening, later.closing)
     days = (earlier.from_date, earlier.to_date) == (later.from_date, later.to_date)
@@ -207,7 +206,7 @@ def _is_version(earlier: BankStatement, later: BankStatement, *, apart: bool) ->
 
 
 def content_of(source: BankSource, number: int, /) -> tuple[object, ...]:
-    """What two statements of one number must share to be one, whatever their format."""
+    """Return the content by which two statements of one number are equal, whatever their format."""
     statement = source.statements[number]
     digest = statement.content or content_digest(
         source.entries[source.entries["statement"].eq(number)]
@@ -223,7 +222,7 @@ def _chain(
     calendar: BusinessCalendar,
     problems: list[str],
 ) -> Cover:
-    """The statements of a bank from the first one up to the first gap."""
+    """Return the cover of a bank: its statements from the first one up to the first gap."""
     statements = source.statements
     ordered = sorted(numbers, key=lambda number: _place(statements[number]))
     chain: list[int] = []
@@ -270,7 +269,7 @@ def _place(statement: BankStatement) -> tuple[str, str, tuple[int, int], str]:
 
 
 def _gap(before: BankStatement, statement: BankStatement, *, calendar: BusinessCalendar) -> str:
-    """What is missing between two statements, "" when nothing is."""
+    """Return what is missing between two statements, "" when nothing is."""
     if (
         before.closing is not None
         and statement.opening is not None
@@ -295,19 +294,19 @@ def _gap(before: BankStatement, statement: BankStatement, *, calendar: BusinessC
 
 
 def _follows(before: BankStatement, statement: BankStatement) -> bool:
-    """Whether the numbers leave nothing out; they may begin again where the balances chain."""
+    """Return whether the numbers are consecutive; they may restart where the balances chain."""
     earlier, later = _numbers(before.statement_no), _numbers(statement.statement_no)
     if earlier is None or later is None:
         return True
     if later == (earlier[0], earlier[1] + 1) or later == (earlier[0] + 1, 1):
         return True
     if before.closing is not None and before.closing == statement.opening:
-        return later <= earlier  # numbers that begin again, or that say nothing
+        return later <= earlier  # numbers that restart, or are not used
     return later == (1, 1) and statement.to_date[:4] > before.from_date[:4]
 
 
 def _numbers(statement_no: str) -> tuple[int, int] | None:
-    """Number and page of a plain statement number."""
+    """Return number and page of a plain statement number."""
     number, _, page = statement_no.partition("/")
     plain = all(text.isascii() and text.isdecimal() for text in (number, page or "1"))
     return (int(number), int(page or 1)) if plain else None

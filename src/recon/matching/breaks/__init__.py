@@ -1,1 +1,1 @@
-"""What was judged as the rows of a result: breaks, effects, their ids and movements."""
+"""Result rows of classified sets: breaks, effects, their ids and movements."""

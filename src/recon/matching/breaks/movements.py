@@ -1,7 +1,7 @@
-"""What became of last night's open breaks, and where tonight's come from: the roll-forward.
+"""The roll-forward: how the previous run's breaks ended, and where this run's breaks come from.
 
-Closing is read off the frame of breaks. The movements are read off what tonight's sets came to, so
-that a break which gets lost on its way to the report leaves a difference (T7).
+Closing balances are counted in the frame of breaks, but movements are derived from the outcomes of
+sets, so that a break lost on its way to the report leaves a difference (T7).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,23 +20,23 @@ from recon.matching.frames.sources import Previous
 from recon.model.terms import Flag, SetState
 
 NEW, REOPENED, RETURNED = "new", "reopened", "returned"
-"""Where a break comes from: `reopened`: it had closed, and points to the closed one; `returned`: it
-was out of sight for some nights and is the same break."""
+"""Origins of a break. `reopened`: it had closed, and refers to the closed break; `returned`: it was
+out of sight for some runs and is the same break."""
 STAYS, REVALUED, RECLASSIFIED = "stays", "revalued", "reclassified"
 LATE, RESOLVED, WRITTEN_OFF = "matched late", "resolved", "written off"
 PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN = "pending", "unverified", "explained", "not seen"
 STILL_OPEN = (STAYS, REVALUED, RECLASSIFIED)
 FOR_GOOD = (LATE, RESOLVED, WRITTEN_OFF)
 CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)
-"""How a break stops being one. `explained`: the break of another account says it now; `not seen`:
-no row of tonight speaks of it: it left the window, or the books that it is about were not read."""
+"""How a break ends. `explained`: another account's break covers it; `not seen`: no row of this run
+refers to it: it left the window, or its ledger was not read."""
 
 
 _LACKS_A_SIDE = frozenset(code for code, row in CODES.items() if row.lacks_a_side)
 
 
 class Disposition(NamedTuple):
-    """What a set came to tonight."""
+    """The outcome of a set in this run."""
 
     state: str
     flags: str
@@ -47,12 +47,12 @@ class Disposition(NamedTuple):
 def dispositions_of(
     rows: Arrays, *, hosts: Rows, previous: Previous | None
 ) -> dict[str, Disposition]:
-    """Id -> fate of every set that is broken tonight or was last night.
+    """Return id -> disposition of every set that is broken in this run or was in the previous one.
 
     Args:
-        rows: what every set shows, before any frame of the result was made.
+        rows: rows of all sets, before any frame of the result is made.
         hosts: the set whose break explains a set, else -1.
-        previous: the night before.
+        previous: the previous run.
     """
     asked = rows["state"] == SetState.BREAK.value
     if previous is not None:
@@ -74,9 +74,9 @@ def movements(
     reopens: Mapping[str, str],
     books: bool,
 ) -> pd.DataFrame:
-    """One row per break of last night or tonight (MOVEMENT_COLUMNS).
+    """Return one row per break of the previous run or this one (MOVEMENT_COLUMNS).
 
-    `reopens` is id -> the closed break that it opens again; `books`: a ledger was compared.
+    `reopens` is id -> the closed break that it reopens; `books`: a ledger was compared.
     """
     before = {} if previous is None else _by_id(previous.breaks)
     now = _by_id(breaks)
@@ -129,7 +129,7 @@ def _coming(identity: str, reopens: Mapping[str, str], previous: Previous | None
 
 
 def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
-    """How a break of last night ended, "" while it is open."""
+    """Return how a break of the previous run ended, "" while it is open."""
     if disposition is None or not disposition.state:
         return NOT_SEEN
     if disposition.hosted:
@@ -144,7 +144,7 @@ def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
 
 
 def _is_of_books(was: Mapping[str, Any]) -> bool:
-    """Whether the books are a side of a break: without them nobody knows that it ended."""
+    """Return whether the ledger is a side of a break: without a ledger its end cannot be known."""
     effect = was["effect_ledger"]
     return bool(pd.notna(effect) and effect != 0)
 
@@ -188,12 +188,12 @@ Ids = np.ndarray[tuple[int], np.dtype[np.object_]]
 def sequenced(
     ids: Ids, *, sets: Arrays, broken: Bools, previous: Previous | None
 ) -> tuple[Ids, Mapping[str, str]]:
-    """The id of each set tonight, and id -> the closed break that it opens again.
+    """Return the id of each set in this run, and id -> the closed break that it reopens.
 
     Args:
         ids: the first id of each set.
         sets: columns merchant_id, account_id, key.
-        broken: the sets that are breaks tonight.
+        broken: the sets that are breaks in this run.
         previous: what closed, and what is open.
     """
     if previous is None or not previous.closed:
@@ -204,12 +204,13 @@ def sequenced(
     again = np.flatnonzero(seen)
     if not again.size:
         return ids, {}
-    # What is out of sight has not closed: it goes on under its own number, and closes under it.
+    # A break that is out of sight has not closed: it continues under its number, and closes under
+    # it.
     known, taken = {*previous.breaks["break_id"], *previous.away}, set(ids)
     changed, older = ids.copy(), {}
     for number in again.tolist():
         set_key = tuple(sets[name][number] for name in ("merchant_id", "account_id", "key"))
-        # The same key of another kind may have a number between.
+        # A set of another kind with the same key may have a number in between.
         fresh, last = next_id(set_key, closed=previous.closed, taken=taken)
         if fresh in known or broken[number]:
             changed[number], older[fresh] = fresh, last
@@ -219,7 +220,7 @@ def sequenced(
 def next_id(
     key: Sequence[str], *, closed: Collection[str], taken: Collection[str] = ()
 ) -> tuple[str, str]:
-    """The id of a key that neither closed nor is taken, and the closed one that it opens again."""
+    """Return a key's first id that is neither closed nor taken, and the closed one it reopens."""
     number, last = 1, ""
     while (own := id_of(*key, str(number))) in closed or own in taken:
         number, last = number + 1, own if own in closed else last
@@ -235,15 +236,15 @@ def left_open(
     previous: Previous | None,
     chargebacks: pd.DataFrame,
 ) -> Previous:
-    """What a result leaves to the next one.
+    """Return the state that a result passes on to the next run.
 
     Args:
-        breaks: those that it has open.
+        breaks: its open breaks.
         moved: its movements (MOVEMENT_COLUMNS).
-        matched: the ids of its matches: a break that was out of sight closes when its set is
-            matched again.
+        matched: the ids of its matches: a break that was out of sight closes when its set matches
+        again.
         as_of: of the result.
-        previous: what was left to it.
+        previous: what was passed on to it.
         chargebacks: KEY_COLUMNS of what was charged back.
     """
     closed, away = set[str](), dict[str, str]()
@@ -257,7 +258,7 @@ def left_open(
             elif movement in CLOSED:
                 closed.discard(identity)
                 away[identity] = str(seen[identity])[:10]
-        # What is open has not ended, whatever was said before.
+        # An open break has not ended, whatever was recorded before.
         closed -= {*breaks["break_id"]}
         ended = closed | {*breaks["break_id"]}
         away = {identity: day for identity, day in away.items() if identity not in ended}
@@ -265,7 +266,7 @@ def left_open(
 
 
 def with_reopened(result: Reconciliation) -> pd.DataFrame:
-    """The breaks, each with the closed break that it opens again (`reopens`, "" for most)."""
+    """Return the breaks with the closed break that each reopens (`reopens`, "" for most)."""
     moved = result.movements
     older = dict(zip(moved["break_id"], moved["reopens"], strict=True))
     return result.breaks.assign(

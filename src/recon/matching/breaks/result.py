@@ -1,8 +1,8 @@
-"""What the engine gives back: four frames, the effects, the control totals and a verdict.
+"""The result of a reconciliation: four frames, the effects, the control totals and a verdict.
 
 Column names and order are those of the CSV files in the contract of reconciliation (§2, §7), as
-archive/schemas.toml declares them;
-amounts are nullable Int64 minor units of the row's currency, blank when the side is absent.
+archive/schemas.toml declares them; amounts are nullable Int64 minor units of the row's currency,
+blank when the side is absent.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,19 +26,19 @@ SECTIONS: Mapping[str, str] = {
     "pending": "pending",
     "unverified": "unverified",
 }
-"""Section of a result, as totals name it -> its frame, and its file in the night's folder."""
+"""Section of a result as totals name it -> its frame, and its file in the run's folder."""
 BREAK_COLUMNS = (*columns_of("breaks"),)
 COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
-"""Frames of a result that has statements of a bank."""
+"""Frames of a result with bank statements."""
 BANKED = "banked"
-"""Frame of a result whose ledger has what arrived at the bank."""
+"""Frame of a result whose ledger books bank receipts."""
 EFFECT_COLUMNS = (*columns_of("effects"),)
 MATCH_COLUMNS = (*columns_of("matches"),)
 PENDING_COLUMNS = (*columns_of("pending"),)
 UNVERIFIED_COLUMNS = (*columns_of("unverified"),)
 MOVEMENT_COLUMNS = (*columns_of("movements"),)
-"""One row per break of the night before or of this one; exposures in minor units, 0 when absent;
-reopens is the closed break that an open one is again, "" for most."""
+"""One row per break of the previous run or of this one; exposures in minor units, 0 when absent;
+reopens is the closed break that an open one continues, "" for most."""
 JOURNAL_COLUMNS = (*columns_of("journals"),)
 """One row per line of a proposed journal; debit and credit in minor units, one of them 0."""
 HELD_COLUMNS = (*columns_of("held"),)
@@ -59,37 +59,37 @@ AMOUNT_COLUMNS = (
 
 
 def subject_of(row: Mapping[str, Any]) -> str:
-    """What a row of BREAK_COLUMNS is shown by: its order, else the batch or entry it is of."""
+    """Return what identifies a break's row for display: its order, else its batch or entry."""
     return str(row["order_no"] or row["about"] or "")
 
 
 def alike_by(row: Mapping[str, Any]) -> str:
-    """What breaks have in common that people answer together: the shared cause, else the code."""
+    """Return what groups breaks that people answer together: the shared cause, else the code."""
     return str(row["cause"] or row["code"])
 
 
 class Deferred(Generic[Value_co]):
-    """A value that costs much and that not everybody wants: made when first asked for, once."""
+    """An expensive value that not every caller needs: computed once, when first requested."""
 
     def __init__(self, make: Callable[[], Value_co]) -> None:
         self._make: Callable[[], Value_co] | None = make
         self._made: list[Value_co] = []
 
     def get(self) -> Value_co:
-        """The value."""
+        """Return the value."""
         if self._make is not None:
             self._made.append(self._make())
-            self._make = None  # what it was made of may go
+            self._make = None  # release the inputs
         return self._made[0]
 
     def passing(self) -> Value_co:
-        """The value for who needs it once: it is not kept when nobody has asked for it before."""
+        """Return the value without storing it, unless it was requested before."""
         return self._made[0] if self._make is None else self._make()
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """One reconciliation, whole."""
+    """The complete result of one reconciliation."""
 
     as_of: datetime
     verdict: Verdict
@@ -105,59 +105,59 @@ class Reconciliation:
     unmapped_codes: tuple[Mapping[str, str | int], ...]
     """field (payment_status, query_result), code, count, sample order_no."""
     not_covered: tuple[str, ...]
-    """Legs and controls that had no source, in words."""
+    """Comparisons and controls without a source, as text."""
     scope_of_assurance: tuple[Mapping[str, str | int], ...]
-    """statement, currency, count, amount: what was proven, what not, what cannot be seen."""
+    """statement, currency, count, amount: what was proven, what was not, what cannot be seen."""
     rules_digest: str
     digest_of_all: Deferred[str]
     """See `digest`."""
     movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))
-    """MOVEMENT_COLUMNS: the roll-forward from the night before; all `new` without one."""
+    """MOVEMENT_COLUMNS: the roll-forward from the previous run; all `new` without one."""
     held: pd.DataFrame = field(default_factory=lambda: _empty(HELD_COLUMNS))
     """HELD_COLUMNS: what the gateway holds, none without a settlement."""
     gateway_holds: GatewayHolds | None = None
-    """The same by account and currency, with the fees; None without a settlement, and in what is
-    read from a night's folder."""
+    """The same by account and currency, with the fees; None without a settlement, and in a result
+    read from a run's folder."""
     journals: pd.DataFrame = field(default_factory=lambda: _empty(JOURNAL_COLUMNS))
-    """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
+    """JOURNAL_COLUMNS: proposed by this run; empty unless the rules name the accounts."""
 
     bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """BANK_TABLES and BANKED by name; none where no statement of a bank was given."""
+    """BANK_TABLES and BANKED by name; empty where no bank statement was given."""
     bank_lacks: tuple[str, ...] = ()
-    """What of a bank does not count, in words; none in what is read from a night's folder."""
+    """Bank data that does not count, as text; empty in a result read from a run's folder."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
     matched_rows: int | None = None
-    """How many matches there were, of a result that let its rows go."""
+    """Number of matches of a result that released its rows."""
 
     @property
     def items(self) -> pa.Table:
-        """Where every judged row went, as archive.schemas has the file `items`."""
+        """Allocation of every classified row, with the columns of `items` in archive.schemas."""
         return self.every_item.get()
 
     @property
     def matches(self) -> pd.DataFrame:
-        """MATCH_COLUMNS: every matched set, sorted; a night of a million has a million."""
+        """MATCH_COLUMNS: every matched set, sorted; a run of a million orders has a million."""
         return self.every_match.get()
 
     def rows_of(self, section: str) -> int:
-        """How many rows a section has (breaks, matches, pending, unverified)."""
+        """Return the number of rows of a section (breaks, matches, pending, unverified)."""
         return self.matched if section == "matches" else len(getattr(self, section))
 
     @property
     def matched(self) -> int:
-        """How many sets matched."""
+        """Number of matched sets."""
         return len(self.matches) if self.matched_rows is None else self.matched_rows
 
     def make_rows(self) -> None:
-        """Make digest and items now: of what they are made of only that of the matches stays."""
+        """Compute digest and items now; of their inputs only those of matches stay in memory."""
         for deferred in (self.digest_of_all, self.every_item):
             deferred.get()
 
     def without_rows(self) -> "Reconciliation":
-        """The same once its files are written: matches, items and all they were made of go.
+        """Return the result without matches, items and their inputs, once its files are written.
 
-        How many matches there were and the digest over all of them stay.
+        The number of matches and the digest over everything stay.
         """
         digest = self.digest
         return replace(

@@ -1,4 +1,4 @@
-"""From judged sets to the rows of matches, pending, breaks and unverified."""
+"""Builds the frames of matches, pending, breaks and unverified from classified sets."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.terms import BreakCode, Flag, SetState
 
 NO_AMOUNT = int(np.iinfo(np.int64).min)
-"""A side that is absent, in columns of amounts that become blank cells."""
+"""Amount of an absent side, in columns that turn it into blank cells."""
 
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 
@@ -69,7 +69,7 @@ SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 def classified_rows(
     joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
 ) -> Arrays:
-    """What every set shows, with its state and flags (see shown_rows)."""
+    """Return the rows of every set, with state and flags (see shown_rows)."""
     rows = shown_rows(joined, outcomes=outcomes)
     numbers = rows["set"]
     flags = set_flags(
@@ -83,7 +83,7 @@ def classified_rows(
 
 
 def shown_rows(joined: Joined, *, outcomes: Outcomes) -> Arrays:
-    """What every set shows of itself (grain: set and currency, the set's own currency first).
+    """Return the rows of every set (grain: set and currency, the set's own currency first).
 
     Columns: set, own (the set's own currency), and MATCH_COLUMNS without match_id, flags, rule;
     NO_AMOUNT for amounts of sides that are absent.
@@ -104,7 +104,7 @@ _SIDES = ("order", "gateway", "ledger", "payout")
 
 
 def _with_explained(sets: Arrays, *, outcomes: Outcomes) -> Arrays:
-    """A host shows the payment of the set in the other account that it stands for."""
+    """Show on a primary set the payment of the set in another account that it represents."""
     away = np.flatnonzero(outcomes.host >= 0)
     if not away.size:
         return sets
@@ -138,7 +138,7 @@ def _of_sets(sets: Arrays) -> Arrays:
 
 
 def _is_named_by_us(sets: Arrays) -> Bools:
-    """Sets that are called by what we instructed: of a payout, of a subscription."""
+    """Mark sets named by our instruction's id: of a payout or a subscription."""
     alone = (sets["kind"] == BY_TRANSACTION) | (sets["kind"] == BY_ENTRY)
     others = (sets["gateway_transaction"] != "") | sets["ledger_present"] | sets["settled_any"]
     instructed = (sets["instruction_currency"] != "") & ~others
@@ -150,7 +150,7 @@ def _labels(labels: tuple[str, ...], *, numbers: Ints) -> Column:
 
 
 def _presence(sets: Arrays, *, outcomes: Outcomes) -> dict[str, Bools]:
-    """Which sides a set has; a host has those of the set that it explains."""
+    """Return which sides a set has; a primary set also has those of the set that it explains."""
     silent = [NUMBER["none"], NUMBER["unverified"]]
     presence = {
         "order": sets["order_state"] != 0,
@@ -183,12 +183,12 @@ def _amounts(
 def frame_of_rows(
     rows: Arrays, *, names: tuple[str, ...], amounts: tuple[str, ...]
 ) -> pd.DataFrame:
-    """Some columns as a frame.
+    """Return some columns as a frame.
 
     Args:
         rows: texts, numbers and amounts.
         names: the columns, in this order.
-        amounts: those that become blank where NO_AMOUNT stands.
+        amounts: the columns where NO_AMOUNT becomes blank.
     """
     columns: dict[str, object] = {}
     for name in names:
@@ -203,7 +203,7 @@ def frame_of_rows(
 
 
 def _other_currencies(joined: Joined, *, rows: Arrays) -> Arrays:
-    """Rows for the second currencies of a set."""
+    """Return rows for the second currencies of a set."""
     nets = joined.nets
     other = nets.take(nets["currency"] != joined.sets["currency"][nets["set"]])
     extra = rows.take(other["set"]).assign(own=False, currency=other["currency"])
@@ -214,11 +214,11 @@ def _other_currencies(joined: Joined, *, rows: Arrays) -> Arrays:
 
 
 def identities(sets: Arrays) -> Column:
-    """The id of each set: digest of merchant, account, key and sequence, never of a code."""
+    """Return the id of each set: digest of merchant, account, key and sequence, never of a code."""
     ids = first_identities(sets)
     if sets["kind"].any():
         times: dict[tuple[int, str], int] = {}
-        # Only a set of another kind has the key of one before it.
+        # Only a set of another kind can have the key of an earlier set.
         rows = np.flatnonzero(among(sets["key"], {*sets["key"][sets["kind"] != 0]}))
         for row in rows[np.argsort(sets["kind"][rows], kind="stable")].tolist():
             place = sets["account"][row], sets["key"][row]
@@ -229,7 +229,7 @@ def identities(sets: Arrays) -> Column:
 
 
 def first_identities(sets: Arrays) -> Column:
-    """The id of each set, were it the first of its key."""
+    """Return the id of each set with sequence number 1."""
     return first_ids(*(sets[name] for name in _KEY))
 
 
@@ -237,14 +237,14 @@ _KEY = ("merchant_id", "account_id", "key")
 
 
 def name_entries(joined: Joined) -> None:
-    """Let every set know the entries that it shows."""
+    """Add column `entry_ids` to the sets: the ledger entries that their rows show."""
     joined.sets.columns["entry_ids"] = entry_ids(
         joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
     )
 
 
 def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:
-    """The entries of each set joined by `;`, sorted (`only`: the id where there is one)."""
+    """Join the entry ids of each set with `;`, sorted (`only`: the id where there is just one)."""
     joined = only.copy()
     crowded = np.bincount(items["set"], minlength=size)[items["set"]] > 1
     several: dict[int, list[str]] = {}
@@ -258,9 +258,9 @@ def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:
 def not_compared_rows(
     ledger: pd.DataFrame, *, versions: Versions, at_bank: Collection[tuple[str, ...]] = ()
 ) -> Arrays:
-    """Matches for entries that have nothing to be compared with (grain: entry).
+    """Return matches for entries that have nothing to be compared with (grain: entry).
 
-    `at_bank`: merchant, account and number of those that are held against statements.
+    `at_bank`: merchant, account and entry id of those that are compared with bank statements.
     """
     alone = np.flatnonzero(not_compared(ledger) & (versions == NEW))
     size = len(alone)
@@ -295,7 +295,7 @@ EFFECTS_SORTED_BY = ["merchant_id", "account_id", "break_id", "leg", "currency"]
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The five frames."""
+    """The five frames of a result."""
 
     breaks: pd.DataFrame
     effects: pd.DataFrame
@@ -316,7 +316,7 @@ _NO_BREAKS = (
 
 
 def rows_without_breaks(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> Arrays:
-    """The sets that are no break, and entries that are not compared (see not_compared_rows)."""
+    """Return rows of sets that are no break, and entries not compared (see not_compared_rows)."""
     chosen = rows.take(among(rows["state"], {state.value for state, _ in _ROUTINE.values()}))
     numbers, classified = chosen["set"], outcomes.classified
     labels = {name: classified.of_each(name) for name in ("rule", "expected_side", "reason")}
@@ -338,15 +338,15 @@ def frames_of(
     as_of: datetime,
     previous: Previous | None,
 ) -> Frames:
-    """The frames of the sets and of what stands beside them; what is one break stays one.
+    """Build the frames of the sets and of the other comparisons; breaks with one id are merged.
 
     Args:
         breaks: of the sets.
         effects: of these.
         sets: see rows_without_breaks.
-        legs: columns of FOUND of each leg beside the sets.
+        legs: columns of FOUND of each other comparison.
         rules: severity and calendar.
-        as_of: the instant that is judged.
+        as_of: the instant of the comparison.
         previous: since when a break is known.
     """
     rows = [sets]
@@ -380,7 +380,7 @@ def frames_of(
 def effects_of(
     joined: Joined, *, outcomes: Outcomes, break_sets: Mapping[int, str]
 ) -> pd.DataFrame:
-    """Every effect of every break, per account, leg and currency (`break_sets`: set -> id)."""
+    """Return every effect of every break by account, leg and currency (`break_sets`: set -> id)."""
     nets = joined.nets
     host = outcomes.host[nets["set"]]
     owner = np.where(host >= 0, host, nets["set"])
@@ -407,13 +407,13 @@ def effects_of(
 
 
 def frame_in_order(rows: Arrays, *, names: tuple[str, ...], by: list[str]) -> pd.DataFrame:
-    """Some columns as a frame, sorted by texts, whatever the order of the inputs."""
+    """Return some columns as a frame, sorted by texts, whatever the order of the inputs."""
     ordered = rows.take(order_of(rows.columns, by=by))
     return frame_of_rows(ordered, names=names, amounts=AMOUNT_COLUMNS)
 
 
 def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":
-    """A column of instants from microseconds since 1970."""
+    """Make a column of instants from microseconds since 1970."""
     index: Any = pd.DatetimeIndex(microseconds.view("datetime64[us]"), tz="UTC")
     return pd.Series(index, dtype=INSTANT)
 
@@ -432,7 +432,7 @@ def breaks_of(
     rules: Rules,
     previous: Previous | None,
 ) -> pd.DataFrame:
-    """One row per break (grain: set that is a break); sorted as the contract says."""
+    """Return one row per set that is a break, sorted as the contract says."""
     chosen = rows["own"] & (rows["state"] == SetState.BREAK.value)
     chosen &= outcomes.host[rows["set"]] < 0
     broken = rows.take(chosen)
@@ -462,7 +462,7 @@ def breaks_of(
         cause=filled("", size=len(broken)),
         reason=filled("", size=len(broken)),
         about=filled("", size=len(broken)),
-        # What the bank says of a payout stands here only once it was asked.
+        # Filled in when the bank statements are compared.
         bank_amount=np.full(len(broken), NO_AMOUNT),
         effect_bank=np.full(len(broken), NO_AMOUNT),
     )
@@ -470,7 +470,7 @@ def breaks_of(
 
 
 def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:
-    """Money at risk by the worst of all findings: the largest effect, or the largest amount."""
+    """Return each break's exposure: the largest effect or amount over all of its findings."""
     sets, host = joined.sets, outcomes.host
     effects = np.abs(sets["gateway_net"] - sets["order_net"])
     if joined.covered:
@@ -494,7 +494,7 @@ def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: lis
 
 
 def _known(outcomes: Outcomes, *, covered: bool) -> Ints:
-    """The largest effect with what our replies say of refunds and captures."""
+    """Return the largest effect, including refunds and captures known only by our replies."""
     effect = np.abs(effect_on_orders(outcomes.sets, ours=outcomes.ours))
     if not covered:
         return effect
@@ -509,14 +509,14 @@ def _aged(
     risks: Sequence[int],
     terms: tuple[Rules, datetime, Previous | None],
 ) -> Arrays:
-    """Breaks with their age, their severity and since when they are known.
+    """Add age, severity and first_seen to breaks.
 
     Args:
         rows: with the identity and currency of each.
-        days: from which on each is one, since 1970.
+        days: the first day of each break, in days since 1970.
         findings: all codes of each.
         risks: the money at risk of each.
-        terms: rules, as_of, and what the night before left open.
+        terms: rules, as_of, and what the previous run left open.
     """
     rules, as_of, previous = terms
     calendar, today = rules.business_calendar, business_date(as_of, rules=rules)
@@ -542,12 +542,12 @@ def _aged(
 
 
 def business_date(as_of: datetime, *, rules: Rules) -> date:
-    """The business date that closes at as-of (or contains it)."""
+    """Return the business date that closes at as-of (or contains it)."""
     return rules.business_calendar.business_date_of(as_of - timedelta(microseconds=1))
 
 
 def first_seen(previous: Previous | None) -> dict[str, str]:
-    """Break -> the date on which an earlier night saw it first."""
+    """Return break -> the date on which an earlier run saw it first."""
     if previous is None:
         return {}
     seen = zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True)
@@ -567,18 +567,16 @@ _TEXTS = (
     *("rule", "leg", "since", "expected_side", "owed_to", "reason", "about", "part"),
 )
 FOUND = (*_TEXTS, *_NUMBERS)
-"""Columns of what is told; minor units, NO_AMOUNT where a side is absent, days as ISO dates.
-
-`key` is what its break is known by; `effect` is that of `leg`, the `effect_…` are what the rows
-show of it; `since`: the day from which on a break is one; `due_at`: until when it may wait, in
-microseconds; `reason`: the sentence of a break, or why something is unverified; `rule`: of a match,
-of which one without a rule is not told; `part`: the account of its journal
-(proposed_journals.PARTS)."""
+"""Columns of findings; minor units, NO_AMOUNT where a side is absent, days as ISO dates. `key`
+identifies a break; `effect` is that of `leg`, the `effect_…` columns are shown in its rows;
+`since`: the first day of a break; `due_at`: until when it may wait, in microseconds; `reason`: the
+sentence of a break, or why something is unverified; `rule`: of a match, which is left out without
+one; `part`: the account of its journal (proposed_journals.PARTS)."""
 _BLANK = {**dict.fromkeys(_TEXTS, ""), **_NUMBERS, "owed_to": "none"}
 
 
 def found_rows(columns: Mapping[str, Any], *, size: int) -> Arrays:
-    """FOUND of so many rows: columns, or one cell for all; what is not given is blank."""
+    """Return FOUND rows from columns, or single cells repeated; what is not given is blank."""
     found: dict[str, Column] = {}
     for name in FOUND:
         found[name] = np.empty(size, dtype=np.int64 if name in _NUMBERS else object)
@@ -587,10 +585,10 @@ def found_rows(columns: Mapping[str, Any], *, size: int) -> Arrays:
 
 
 class Leg:
-    """What codes.toml asks and says of rows that stand beside the sets (`of`, see When.of).
+    """The rules and sentences of codes.toml for comparisons other than sets (`of`, see When.of).
 
-    `facts`: name -> type of what its conditions may ask of a row; those of its sentences may ask of
-    FOUND and of `more`, too.
+    `facts`: name -> type of what its conditions may use; those of its sentences may also use FOUND
+    and `more`.
     """
 
     def __init__(
@@ -613,13 +611,13 @@ class Leg:
         more: Mapping[str, Sequence[Any] | Column],
         marks: Mapping[Flag, Bools] | None = None,
     ) -> Arrays:
-        """FOUND of each row: what the table makes of its facts, beside what it shows.
+        """Return FOUND rows: the outcome of each row's facts, together with its shown columns.
 
         Args:
             facts: a column of each fact, and `unverified` (see classifying.table).
             shown: the other columns of FOUND, or one cell for all rows.
-            more: what else the sentences of breaks are made of (grain: row).
-            marks: flags that no row of the table has, and where each stands.
+            more: further values that the sentences of breaks use (grain: row).
+            marks: masks of the flags that no row of the table sets.
         """
         classified = classified_by(self._rows, facts=facts)
         own = {name: classified.of_each(name) for name in ("state", "reason", "expected_side")}
@@ -635,11 +633,12 @@ class Leg:
 def identified(
     found: Arrays, *, previous: Previous | None, taken: Collection[str] = ()
 ) -> tuple[Arrays, dict[str, str]]:
-    """The rows of FOUND with ids by their key, and id -> the closed break it opens again."""
+    """Return the rows of FOUND with ids by their key, and id -> the closed break it reopens."""
     closed = previous.closed if previous is not None else frozenset()
     ids, reopens, taken = [], {}, {*taken}
     for *key, state in found.rows("merchant_id", "account_id", "key", "state"):
-        # Where a bank numbers all its statements alike, two entries of a year may bear one name.
+        # Where a bank numbers all its statements alike, two entries of a year may have the same
+        # name.
         own, last = next_id(key, closed=closed, taken=taken)
         ids.append(own)
         taken.add(own)
@@ -649,7 +648,7 @@ def identified(
 
 
 def dispositions_of_found(rows: Arrays) -> dict[str, Disposition]:
-    """What became of every id, for the roll-forward."""
+    """Return the disposition of every id, for the roll-forward."""
     cells = rows.rows("id", "state", "flags")
     return {own: Disposition(state, flags, hosted=False) for own, state, flags in cells}
 
@@ -668,18 +667,18 @@ def _graded(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous |
 
 
 _JOINED = (*("flags", "bank_amount", "effect_bank", "exposure", "severity", "owed_to", "reason"),)
-"""What a break takes over from what else is found of it."""
+"""Columns that a break merges from another finding about the same id."""
 
 
 def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
-    """The breaks with more of them; what is one already bears the other code as a flag.
+    """Add breaks; one that exists already gets the other code as a flag.
 
     It is as severe as the more severe of the two, and owed to whom either of them says.
     """
     known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
     both = np.array([one in known for one in rows["id"].tolist()], dtype=np.bool_)
     if both.any():
-        # Whole columns: each cell that is written into a frame copies its column.
+        # Whole columns: writing a single cell into a frame copies its column.
         cells = {name: breaks[name].tolist() for name in _JOINED}
         joined = rows.take(both)
         for at, code, row in zip(
@@ -710,7 +709,7 @@ def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
 def _added(
     frame: pd.DataFrame, rows: Arrays, *, names: tuple[str, ...], by: list[str]
 ) -> pd.DataFrame:
-    """A frame of the result with more rows, in its order."""
+    """Return a frame of the result with more rows, sorted."""
     if not len(rows):
         return frame
     amounts = tuple(name for name in AMOUNT_COLUMNS if name in names)

@@ -1,4 +1,4 @@
-"""What the books wrote off, and what a night is refused for whose sums could not be exact."""
+"""Write-offs in the ledger, and the check that a run's sums are exact in int64."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ _COLUMNS = {
 
 
 def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
-    """Give up on a night whose sums could not be exact.
+    """Refuse a run whose sums could not be exact.
 
-    `parts`: what rows come to that are not among these.
+    `parts`: sums of rows that are not in `sources`.
 
     Raises:
-        SourceUnreadableError: the amounts of a column come to more than SUM_MAX.
+        SourceUnreadableError: the amounts of a column sum to more than SUM_MAX.
     """
     counted = Counter(parts or {})
     counted.update(sums_of_amounts(sources))
@@ -50,7 +50,7 @@ def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
 
 
 def sums_of_amounts(sources: Sources) -> Sums:
-    """What the amounts of every column come to without their signs."""
+    """Return the sum of absolute amounts of every column."""
     frames = {source: _by_themselves(getattr(sources, source)) for source in _COLUMNS}
     return {
         (source, name): _without_signs(amounts_of(frame[name]))
@@ -61,7 +61,7 @@ def sums_of_amounts(sources: Sources) -> Sums:
 
 
 def _by_themselves(frame: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Without sums of settlement lines: where those lines stood they were bounded."""
+    """Return single lines only: summed settlement lines were checked where they were read."""
     return None if frame is None else one_by_one(frame)
 
 
@@ -76,10 +76,10 @@ TYPES = (EntryType.WRITE_OFF.value, EntryType.WRITE_OFF.value + REVERSAL_SUFFIX)
 
 
 def booked_write_offs(ledger: pd.DataFrame) -> pd.DataFrame:
-    """The write-offs of the books: merchant, account, currency, entry_id, amount.
+    """Return the write-offs of the ledger: merchant, account, currency, entry_id, amount.
 
-    Minor units, a reversal negative; repeats of a row count once, and an entry that is told in two
-    ways not at all: it is refused.
+    Minor units, a reversal negative; repeats of a row count once, and an entry with conflicting
+    content not at all: it is refused.
     """
     ids = ledger.loc[ledger["entry_type"].isin(TYPES), "entry_id"]
     rows = ledger[ledger["entry_id"].isin(ids)].reset_index(drop=True)

@@ -1,1 +1,1 @@
-"""What the gateway keeps, holds back and pays out, against the books: groups, items and debts."""
+"""Money that the gateway keeps, holds back and pays out, compared with the ledger."""

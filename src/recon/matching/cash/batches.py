@@ -1,12 +1,12 @@
-"""What the gateway holds: batches in the order of time, what each leaves, and reserves by day.
+"""Amounts that the gateway holds: what each settlement batch leaves over time, and reserves by day.
 
-A batch is closed when it has a payout. One that comes to less than nothing has none to wait for:
-the gateway takes it off the payouts that follow, so it counts at once; so does one that comes to
-no more than the debts before it.
+A batch is closed when it has a payout. A batch with a negative total waits for no payout: the
+gateway deducts it from later payouts, so it counts at once; so does one whose total is no more than
+the debts before it.
 
-A batch that pays out less than its lines repays what it owes from before, and leaves an item; one
-that pays out more releases the oldest items. What nobody kept before is a debt, where the lines
-themselves are below 0 and nothing was paid, else paid beyond.
+A batch that pays out less than its lines first repays earlier debts, and the rest is an item held
+back; one that pays out more releases the oldest items. What no item covers is a debt, where the
+lines themselves are below 0 and nothing was paid, else it is paid beyond.
 """
 
 from collections import deque
@@ -28,12 +28,12 @@ from recon.model.terms import EntryType, Reject, SourceKind
 
 OPENING, ITEM, DEBT, BEYOND = "opening", "item", "debt", "beyond"
 NO_PAYOUT, OTHER_CURRENCY, UNSURE, RESERVE = "no_payout", "other_currency", "unsure", "reserve"
-"""What a listed amount is: from before the opening, held back, owed to the gateway, paid beyond
-what there was, of a batch that is not paid out, of a batch whose payout has another currency, of a
-batch of which a line could not be read, kept as a reserve."""
+"""Kinds of listed amounts: owed from before the opening, held back, owed to the gateway, paid
+beyond what was due, of a batch without a payout, of a batch whose payout has another currency, of a
+batch with an unreadable line, kept as a reserve."""
 BatchOf = tuple[str, str, str, str]
-"""Merchant, account, currency and batch: as `listed` knows a batch. Of a line that could not be
-read, "" is any currency or a batch that it does not name."""
+"""Merchant, account, currency and batch. For an unreadable line, "" stands for any currency, or for
+a batch that it does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ class Batch(NamedTuple):
     lines: int
     paid: int
     is_closed: bool
-    """It has a payout, or comes to less than nothing."""
+    """It has a payout, or a negative total."""
     is_foreign: bool
     """Its payout has another currency."""
     is_unsure: bool
-    """A line of it could not be read."""
+    """One of its lines could not be read."""
 
 
 def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
-    """What the gateway holds of every account and currency, the oldest first."""
+    """Return what the gateway holds of every account and currency, the oldest first."""
     batches = batches_of(sources)
     kept = _reserves(sources)
     places = {*batches, *kept}
@@ -99,7 +99,7 @@ def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
 
 
 def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
-    """The batches of every place, by settled_on and batch_id."""
+    """Return the batches of each account key, sorted by settled_on and batch_id."""
     lines = sources.settlement
     if lines is None or not len(lines):
         return {}
@@ -120,8 +120,8 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     }
     paid_out = {(*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if shut}
     unsure = unsure_batches(sources)
-    # A payout of another currency that could not be read may be of a batch without one, and lines
-    # of another currency of a payout without lines.
+    # A payout of another currency that could not be read may belong to a batch without one, and
+    # lines of another currency to a payout without lines.
     in_any = {(*held[:2], held[3]) for held in unsure}
     by_place: dict[Place, list[Batch]] = {}
     for number, (merchant, account, currency, batch) in enumerate(keys):
@@ -144,10 +144,10 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
 
 
 def unsure_batches(sources: Sources) -> set[BatchOf]:
-    """The batches of which a line could not be read.
+    """Return the batches with a line that could not be read.
 
-    A line that names no batch may be of any that its file tells of, or of none that is known. One
-    whose currency could not be read is of those that its batch has lines in, else of any ("").
+    A line that names no batch may belong to any batch of its file, or to an unknown one. A line
+    whose currency could not be read belongs to the currencies of its batch, else to any ("").
     """
     lines, unread = sources.settlement, sources.unread_batches
     refused = [entry for entry in sources.rejects if entry.kind is SourceKind.SETTLEMENT]
@@ -180,7 +180,7 @@ def _named_by(entry: Reject, *, known: Collection[tuple[str, ...]]) -> set[Batch
 
 
 def _opening(account_key: Place, rules: Rules) -> tuple[int, int]:
-    """What the gateway owed and kept before the first line."""
+    """Return the payable and the reserve that the gateway held before the first line."""
     opening = rules.settlement.get(account_key[2])
     return (0, 0) if opening is None else (opening.opening_payable, opening.opening_reserve)
 
@@ -188,7 +188,7 @@ def _opening(account_key: Place, rules: Rules) -> tuple[int, int]:
 def left_of_batches(
     batches: Iterable[Batch], *, account_key: Place, opening: int
 ) -> Iterator[Listed]:
-    """What is left of the batches of one place, in their order; `opening`: owed before them."""
+    """Yield what is left of an account key's batches, in order; `opening`: owed before them."""
     items: deque[Listed] = deque()
     debts: deque[Listed] = deque()
     beyond: deque[Listed] = deque()
@@ -216,7 +216,7 @@ def left_of_batches(
 
 
 def _apart(entry: Batch) -> str:
-    """Why a batch stands outside the order of time, "" when it does not."""
+    """Return why a batch is listed outside the order of time, "" when it is not."""
     if entry.is_unsure:
         return UNSURE
     if entry.is_foreign:
@@ -225,7 +225,7 @@ def _apart(entry: Batch) -> str:
 
 
 def _taken(rows: deque[Listed], *, by: int) -> int:
-    """Take an amount off the oldest rows; what is left of it."""
+    """Deduct an amount from the oldest rows and return what could not be deducted."""
     while rows and by:
         first = rows.popleft()
         size = min(abs(first.amount), by)
@@ -237,7 +237,7 @@ def _taken(rows: deque[Listed], *, by: int) -> int:
 
 
 def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
-    """What was kept back, or released, of every place and day."""
+    """Return the reserve kept back (positive) or released (negative) by account key and day."""
     lines = sources.settlement
     if lines is None or not len(lines):
         return {}
@@ -255,7 +255,7 @@ def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
 def left_of_reserves(
     days: Mapping[str, int], *, account_key: Place, opening: int
 ) -> Iterator[Listed]:
-    """The reserve, the oldest first; released beyond what was kept is below 0."""
+    """Yield the reserve, the oldest first; what was released beyond the amount kept is below 0."""
     rows: deque[Listed] = deque()
     if opening:
         rows.append(Listed(*account_key, RESERVE, "", "", opening))

@@ -1,10 +1,10 @@
-"""What stands beside the books in groups, and what each group comes to by its two sides.
+"""Groups of settlement lines and ledger entries outside the sets, with the totals of both sides.
 
 Fees, reserves and payouts of the gateway leave the sets of their payments, whatever order they
 name. Reserves are compared as a running balance, fees by what `[ledger] fees_per` says, a payout
-with the entries that name its batch, else with one of its amount, else as a running balance. What
-arrived at the bank stands in groups of the same kind (bank/bookings.py). A group whose sides differ
-waits only while what is young on either side may explain it.
+with the entries that name its batch, else with one of its amount, else as a running balance. Bank
+receipts form groups of the same kind (bank/bookings.py). A group whose sides differ is pending only
+while recent lines or entries (still in their grace) may explain the difference.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ from recon.model.business_date import midnight
 from recon.model.terms import EntryType
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
-"""Kinds of groups; the first word of their keys."""
+"""Kinds of groups; the first part of their keys."""
 UNASSIGNED = "unassigned"
 """Group of entries that name none."""
 BASES: Mapping[str, EntryType] = {
@@ -61,26 +61,26 @@ _SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount", "items")
 
 @dataclass(frozen=True, slots=True)
 class BookGroups:
-    """The groups with what makes them up."""
+    """The groups with the lines and entries that belong to them."""
 
     groups: Arrays
-    """merchant_id, account_id, currency, kind, name, key, settled, booked, entries (grain: group);
-    amounts as the books sign them: what the gateway kept or paid out is below 0."""
+    """merchant_id, account_id, currency, kind, name, key, settled, booked and their number of items
+    (grain: group); signed as in the ledger: what the gateway kept or paid out is below 0."""
     settled: Arrays
-    """kind, group, row of the settlement, day, amount, items (grain: row and kind); of a row that
-    stands for several lines as many items."""
+    """kind, group, row of the settlement, day, amount, items (grain: row and kind); a row that
+    represents several lines has as many items."""
     booked: Arrays
     """kind, group, row of the ledger, at, amount (grain: entry)."""
     closed: Mapping[int, Rows]
-    """Group -> the entries of the ledger that write off what it differs by."""
+    """Group -> the ledger entries that write off its difference."""
 
     def ledger_rows(self) -> Rows:
-        """The entries that stand in groups and in no set."""
+        """Return the ledger rows that belong to groups and to no set."""
         return np.concatenate([self.booked["row"], *self.closed.values()]).astype(np.intp)
 
 
 def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
-    """The groups of a settlement source; None without one, and of a part of a night."""
+    """Return the groups; None without a settlement, and for a single bucket of a run."""
     if sources.settlement is None or sources.is_part:
         return None
     lines, per = sources.settlement, rules.ledger.fees_per
@@ -91,7 +91,8 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
     groups, settled, entries = numbered(settled, entries)
     keys = [":".join(filter(None, cells)) for cells in groups.rows("kind", "currency", "name")]
     groups.columns["key"] = np.array(keys, dtype=object)
-    # The name of a payment is its order's, too: what bears it is of the order, not of its fees.
+    # A payment's name may be its order's too: an entry with it belongs to the order, not to its
+    # fees.
     is_payment = (groups["kind"] == FEES) & (per == "payment")
     names = np.where(is_payment, "", groups["name"]).tolist()
     closed = closed_groups(sources.ledger, groups=groups, labels=[*zip(keys, names, strict=True)])
@@ -101,7 +102,7 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
 def numbered(
     settled: Arrays, entries: Arrays, *, more: Arrays | None = None
 ) -> tuple[Arrays, Arrays, Arrays]:
-    """The groups of both sides, and both with the number of each row's group.
+    """Number the groups of both sides; return the groups, and both sides with their group numbers.
 
     `more`: names of groups that may have no row.
     """
@@ -119,7 +120,7 @@ def numbered(
 
 
 def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
-    """Every fee, reserve and payout that lines tell of."""
+    """Return every fee, reserve and payout in the settlement lines."""
     paid = pay_outs(lines)
     gross, fee, net = (amounts_of(lines[name]) for name in ("gross", "fee", "net"))
     reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid & (gross != 0)
@@ -151,7 +152,7 @@ def _lines_of(lines: pd.DataFrame, *, kind: str, rows: Bools, amount: Ints, per:
 
 
 def _payments(frame: pd.DataFrame, *, rows: Rows) -> Column:
-    """The transaction of some rows, else their order; neither is of no group."""
+    """Return the transaction of the given rows, else their order, else UNASSIGNED."""
     named = texts_at(rows, of=frame["transaction_id"])
     named = np.where(named != "", named, texts_at(rows, of=frame["order_no"]))
     return np.where(named != "", named, UNASSIGNED)
@@ -162,7 +163,7 @@ def _months(days: Column) -> Column:
 
 
 def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) -> Arrays:
-    """Every entry of a fee, a reserve or a payout of the gateway; none of our own payouts."""
+    """Return the entries for the gateway's fees, reserves and payouts, without our own payouts."""
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
     ours = ledger[CLASSIFIED].to_numpy(dtype=np.bool_) if CLASSIFIED in ledger.columns else None
@@ -180,9 +181,9 @@ def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) 
 def entries_of(
     ledger: pd.DataFrame, *, kinds: Mapping[str, EntryType], but: Bools | None = None
 ) -> Arrays:
-    """Entries of some types and what takes them back, below 0; each once, without a name.
+    """Return the entries of some types, reversals negated; each entry once, without a name.
 
-    `but`: those that are judged elsewhere.
+    `but`: mask of entries that are compared elsewhere.
     """
     mine = is_base_type(ledger["entry_type"], *kinds.values()) & (entry_versions(ledger) == NEW)
     mine &= True if but is None else ~but
@@ -216,7 +217,7 @@ def _names_of_fees(
     if per == "batch":
         named = _named_batches(ledger, rows=rows, places=places, batches=batches)
         return np.where(named != "", named, UNASSIGNED)
-    # What day it is booked on is a day of the calendar of the rules.
+    # Booking days are days of the business calendar.
     entries = ledger[["booked_at", "reference_no"]].iloc[rows]
     at = pd.DatetimeIndex(entries["booked_at"]).tz_convert(rules.business_calendar.zone)
     form = "%Y-%m" if per == "month" else "%Y-%m-%d"
@@ -229,7 +230,7 @@ def _names_of_fees(
 def _named_batches(
     ledger: pd.DataFrame, *, rows: Rows, places: Mapping[str, Column], batches: set[Any]
 ) -> Column:
-    """The batch of its account and currency that each of some entries names; "" for none."""
+    """Return the batch of its account and currency that each entry names; "" for none."""
     own = zip(*(places[name].tolist() for name in ACCOUNT_CURRENCY), strict=True)
     named = (texts_at(rows, of=ledger[name]).tolist() for name in ("order_no", "reference_no"))
     labels = zip(*named, strict=True)
@@ -241,10 +242,10 @@ def _named_batches(
 
 
 def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arrays]:
-    """Entries of a kind that name nothing with groups of their amount; what is left as a balance.
+    """Match unnamed entries of a kind to groups of equal amount; compare the rest as one balance.
 
-    Of equal amounts the oldest group goes with the oldest entry. Where entries are left without
-    one, they stand with all groups that are left in one of their account and currency.
+    Of equal amounts the oldest group is matched to the oldest entry. Where entries are left, all
+    groups left in their account and currency join them in one group.
     """
     unkeyed = (entries["kind"] == kind) & (entries["name"] == "")
     if not unkeyed.any():
@@ -277,7 +278,7 @@ def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arra
 def _unbooked(
     settled: Arrays, entries: Arrays, *, kind: str
 ) -> dict[tuple[str, ...], dict[int, list[str]]]:
-    """Place -> amount -> the groups that no entry names, the oldest first."""
+    """Return account key -> amount -> names of groups that no entry names, the oldest first."""
     named = {*entries.take(entries["kind"] == kind).rows(*ACCOUNT_CURRENCY, "name")}
     sums: dict[tuple[str, ...], tuple[str, int]] = {}
     own = settled.take(settled["kind"] == kind)
@@ -298,13 +299,13 @@ def closed_groups(
     labels: Sequence[Iterable[str]],
     among: Bools | None = None,
 ) -> dict[int, Rows]:
-    """Groups whose difference a write-off or an adjustment that names them is of.
+    """Return groups whose difference a write-off or an adjustment that names them closes.
 
     Args:
         ledger: LEDGER_COLUMNS.
-        groups: see BookGroups; of several that one entry names the first by its key has it.
-        labels: by which each may be named.
-        among: the entries that may close one; None: all.
+        groups: see BookGroups; an entry that names several closes the first of them by key.
+        labels: the names by which an entry may refer to each group.
+        among: mask of the entries that may close one; None: all.
     """
     gaps = groups["settled"] - groups["booked"]
     if ledger is None or not gaps.any():
@@ -321,7 +322,7 @@ def closed_groups(
 
 
 def uneven_since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
-    """Of some groups the first day after which they were never even again, "" of all others."""
+    """Return the first day of each marked group's current difference, "" for all others."""
     settled, booked = (
         side.take(rows[side["group"]]).rows("group", name, "amount")
         for side, name in ((books.settled, "day"), (books.booked, "at"))
@@ -346,7 +347,7 @@ def uneven_since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
 
 
 def midnights(days: Column, *, zone: ZoneInfo) -> Ints:
-    """When ISO dates begin, microseconds."""
+    """Return when ISO dates begin, in microseconds since 1970."""
     known = {
         day: microseconds(midnight(date.fromisoformat(day), zone=zone)) for day in {*days.tolist()}
     }
@@ -354,9 +355,9 @@ def midnights(days: Column, *, zone: ZoneInfo) -> Ints:
 
 
 BEFORE_BOOKS = "before_books"
-"""Group of what was settled before the books begin."""
+"""Group of what was settled before the ledger begins."""
 Begins = Mapping[tuple[str, str], str]
-"""Merchant and account -> the first day of its books, ISO date."""
+"""Merchant and account -> the first day of its ledger, ISO date."""
 _GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
 _NAMES = ("order_no", "transaction_id")
 
@@ -364,12 +365,12 @@ _NAMES = ("order_no", "transaction_id")
 def begins_of(
     ledger: pd.DataFrame, *, lines: pd.DataFrame, zone: tzinfo
 ) -> dict[tuple[str, str], str]:
-    """The first day of the books of every account that has any.
+    """Return each account's first ledger day, or an earlier settlement day of a booked capture.
 
     Args:
         ledger: LEDGER_COLUMNS.
         lines: SETTLEMENT_COLUMNS.
-        zone: of the calendar of the rules, in which an entry has its day.
+        zone: of the business calendar, which gives an entry its day.
     """
     first = ledger.groupby([*ACCOUNT], as_index=False)["booked_at"].min()
     begins = {
@@ -388,12 +389,12 @@ def begins_of(
 
 
 def set_apart(settled: Arrays, entries: Arrays, *, begins: Begins) -> Arrays:
-    """The settled amounts, those from before the books under the name of their own group.
+    """Return the settled amounts, with those before the ledger begins in a group of their own.
 
     Args:
         settled: merchant_id, account_id, currency, kind, name, day, amount of each line and kind.
-        entries: the same of each entry of the books, without its day.
-        begins: the first day of the books, for accounts whose books may begin late.
+        entries: the same of each ledger entry, without its day.
+        begins: the first day of the ledger, for accounts whose ledger may begin late.
     """
     old = _old(settled, begins=begins)
     if not old.any():
@@ -418,7 +419,7 @@ def _old(settled: Arrays, *, begins: Begins) -> Bools:
 
 
 def _even_from(settled: Arrays, *, rows: Bools, groups: Ints, gaps: Ints) -> dict[int, str]:
-    """Group -> the last day from which on it is even, of those that need a day before the books."""
+    """Return group -> the latest early day from which on it balances, for groups that need one."""
     by_day: dict[int, dict[str, int]] = {}
     cells = (groups[rows], settled["day"][rows], settled["amount"][rows])
     for group, day, amount in zip(*(column.tolist() for column in cells), strict=True):

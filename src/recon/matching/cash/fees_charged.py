@@ -1,4 +1,4 @@
-"""Settlement lines beside the fee contract: sums by its lines, what it leaves out, what differs."""
+"""Compares charged fees with the fee contract: sums, uncovered fees and differences."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from recon.model.gateway_holds import (
 
 GIVEN_BACK = "given back by the gateway"
 REASONS_SHOWN = 10
-"""Reasons why fees are not covered that the result names; the sheet names all."""
+"""Number of reasons for uncovered fees that the result names; the sheet names all."""
 _ACCOUNT_KEY = ("merchant_id", "account_id", "currency")
 _TEXTS = (
     *_ACCOUNT_KEY,
@@ -41,11 +41,11 @@ _TEXTS = (
 _SUMMED = ("lines", "base", "expected", "charged", "over", "under")
 Key = tuple[str, ...]
 Outside = dict[tuple[str, str], tuple[int, int]]
-"""Reason and currency -> lines, and what was charged for them."""
+"""Reason and currency -> number of lines, and the fees charged for them."""
 
 
 def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFees | None:
-    """What was charged beside what was agreed; None without a settlement or a contract."""
+    """Compare the fees charged with those agreed; None without a settlement or a contract."""
     lines, volumes = sources.settlement, volumes_of(sources)
     if lines is None or contract is None:
         return None
@@ -55,7 +55,7 @@ def charged_fees(sources: Sources, *, contract: FeeContract | None) -> ChargedFe
 def charged_by_pieces(
     pieces: Iterable[pd.DataFrame], *, contract: FeeContract, volumes: Volumes | None
 ) -> ChargedFees:
-    """The same of lines that come some at a time; nobody has to hold all of them.
+    """Compare fees as `charged_fees`, for lines in pieces that are never in memory together.
 
     Args:
         pieces: SETTLEMENT_COLUMNS, together the whole settlement; at least one.
@@ -75,7 +75,7 @@ def charged_by_pieces(
 
 
 class _Charged:
-    """What pieces of a settlement came to so far."""
+    """Accumulates the totals of the pieces of a settlement."""
 
     def __init__(self, contract: FeeContract) -> None:
         self._contract = contract
@@ -87,7 +87,7 @@ class _Charged:
         self.totals = Counter[str]()
 
     def add(self, lines: pd.DataFrame, *, volumes: Volumes | None) -> None:
-        """Some lines more."""
+        """Add the lines of one piece."""
         contract = self._contract
         agreed = agreed_fees(lines, contract=contract, volumes=volumes)
         for name, sums in _line_sums(lines, agreed=agreed, contract=contract).items():
@@ -102,7 +102,7 @@ class _Charged:
             )
 
     def by_line(self) -> pd.DataFrame:
-        """Sums by line of the contract."""
+        """Return the sums by contract line."""
         rows = [
             {**_cells(line), **{name: int(sums[at]) for name, sums in self._sums.items()}}
             for at, line in enumerate(self._contract.lines)
@@ -111,7 +111,7 @@ class _Charged:
 
 
 def unpriced_lines(sources: Sources, *, contract: FeeContract | None) -> Counter[str]:
-    """Why the contract does not say what lines should cost -> how many, of lines by themselves."""
+    """Count single lines whose expected fee is unknown, by reason."""
     if sources.settlement is None or contract is None:
         return Counter()
     lines = one_by_one(sources.settlement)
@@ -120,7 +120,7 @@ def unpriced_lines(sources: Sources, *, contract: FeeContract | None) -> Counter
 
 
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
-    """What the contract does not say, by name and count (see unpriced_lines)."""
+    """Yield the reasons for unknown fees as text, with their counts (see unpriced_lines)."""
     shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     for reason, number in shown[:REASONS_SHOWN]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"
@@ -131,7 +131,7 @@ def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
 def _line_sums(
     lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
 ) -> dict[str, Ints]:
-    """_SUMMED of each line of the contract."""
+    """Return the sums named in _SUMMED for each contract line."""
     held = np.flatnonzero(agreed.line >= 0)
     number, size = agreed.line[held], len(contract.lines)
     fee, gross = _minor(lines, "fee")[held], _minor(lines, "gross")[held]
@@ -165,7 +165,7 @@ def _cells(line: ContractLine) -> dict[str, str]:
 
 
 def _add_outside(outside: Outside, *, lines: pd.DataFrame, agreed: AgreedFees) -> None:
-    """Add what no line holds for, by reason, and what was given back."""
+    """Add the lines that no contract line applies to, by reason, and the fees given back."""
     rows = np.flatnonzero((agreed.line == NOT_COVERED) | (agreed.line == CREDIT))
     credit = agreed.line[rows] == CREDIT
     reasons = (*agreed.reasons, GIVEN_BACK)
@@ -194,7 +194,7 @@ def _outside_frame(outside: Outside) -> pd.DataFrame:
 def _differing_rows(
     lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract
 ) -> pd.DataFrame:
-    """The lines whose fee is not the agreed one."""
+    """Return the lines whose fee differs from the agreed one."""
     rows = np.flatnonzero((agreed.line >= 0) & (agreed.gap != 0))
     columns = {name: texts(lines[name].iloc[rows]) for name in _TEXTS}
     names = np.array([line.name for line in contract.lines], dtype=object)
@@ -208,8 +208,9 @@ def _differing_rows(
 
 
 def _differing(pieces: Sequence[pd.DataFrame], *, given: Counter[Key]) -> pd.DataFrame:
-    """Those of all pieces, each with what was given back of it."""
-    # What has no row has no texts either: its columns would make those of others objects.
+    """Combine the differing lines of all pieces, each with what was given back of it."""
+    # A piece without rows has no text type either: its columns would turn those of others into
+    # objects.
     some = [piece for piece in pieces if len(piece)] or pieces[:1]
     frame = pd.concat(some, ignore_index=True)
     frame = frame.sort_values([*frame.columns], kind="stable").reset_index(drop=True)
@@ -222,7 +223,7 @@ def _differing(pieces: Sequence[pd.DataFrame], *, given: Counter[Key]) -> pd.Dat
 def _months(
     otherwise: Counter[Key], *, contract: FeeContract, volumes: Volumes | None
 ) -> pd.DataFrame:
-    """What the months came to; which lines cost otherwise than without what came late."""
+    """Return the volumes of the months, and how many lines late lines repriced."""
     rows: list[dict[str, str | int]] = []
     if volumes is not None:
         for name, month in month_sums(volumes, contract=contract):
@@ -240,7 +241,7 @@ def _months(
 def _priced_otherwise(
     lines: pd.DataFrame, *, agreed: AgreedFees, contract: FeeContract, volumes: Volumes
 ) -> Counter[Key]:
-    """Contract line, place and month -> lines that what came late to that month made cost other."""
+    """Count lines repriced by late lines, by contract line, account and deciding month."""
     count: Counter[Key] = Counter()
     if not volumes.frame["late"].any():
         return count
@@ -256,7 +257,7 @@ def _priced_otherwise(
 
 
 def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
-    """What of each overcharge was given back: by transaction, else by order, the oldest first."""
+    """Return what was given back of each overcharge: by transaction, then order, oldest first."""
     back = np.zeros(len(differing), dtype=np.int64)
     left = Counter(given)
     if not left:
@@ -274,7 +275,7 @@ def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
 
 
 def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
-    """What was given back to each payment, by its transaction, else its order."""
+    """Return what was given back to each payment, by its transaction, else its order."""
     given: Counter[Key] = Counter()
     names = (*_ACCOUNT_KEY, "transaction_id", "order_no")
     columns = [texts(lines[name].iloc[rows]).tolist() for name in names]
@@ -286,7 +287,7 @@ def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
 
 
 def _totals(lines: pd.DataFrame) -> dict[str, int]:
-    """Currency -> all fees."""
+    """Return currency -> sum of all fees."""
     rows = np.flatnonzero(~pay_outs(lines))
     codes, labels = _currencies(lines, rows=rows)
     sums = total(_minor(lines, "fee")[rows], groups=codes, size=len(labels))

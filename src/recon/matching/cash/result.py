@@ -1,4 +1,4 @@
-"""The cash of a reconciliation: its groups and what is held, as rows of the result."""
+"""Turns cash groups and held amounts into rows of the result."""
 
 from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -52,12 +52,12 @@ from recon.model.terms import EntryType, Flag, UnverifiedReason
 
 LONG_PAST = "1970-01-01"
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
-"""Kind of a group -> the source whose items its lines are, and the account of its journals."""
+"""Kind of a group -> the source that its lines count as, and the account of its journals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """When the comparison stands, and whether the books were given."""
+    """The instant and rules of the comparison, and whether a ledger was given."""
 
     as_of: datetime
     rules: Rules
@@ -65,25 +65,25 @@ class Clock:
 
     @property
     def last_day(self) -> str:
-        """The last day that may be right; no grace runs from one further ahead."""
+        """The last plausible day; no grace runs from a date after it."""
         calendar = self.rules.business_calendar
         return calendar.local_date(self.as_of + AHEAD_MAX).isoformat()
 
 
 _SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
-"""`rule`, of matches: the group agrees, or was written off."""
+"""`rule` of matches: the group agrees, or was written off."""
 UNREAD = 1 + UNVERIFIED_REASONS.index(UnverifiedReason.BATCH_QUARANTINED)
 _OF_BOTH: Mapping[str, Clause] = {
     "name": lambda facts: str(facts.name),
     "since": lambda facts: day_text(facts.since),
     "exposure": amount_of("exposure", unsigned=True),
 }
-"""What sentences of groups and of held-back money may show."""
+"""Clauses that sentences of groups and of held-back money may use."""
 _PLURALS = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
 
 
 def group_of(kind: str, *, name: str) -> str:
-    """What people read of which group of the books a row is."""
+    """Return a group's name as shown to people."""
     if kind not in _PLURALS:
         return name
     return f"{_PLURALS[kind]} of {name}" if name else f"all {_PLURALS[kind]} since the opening"
@@ -107,22 +107,22 @@ _GROUPS = Leg(
         "booked_there": amount_of("booked", unsigned=True),
     },
 )
-"""`differs`: both sides are compared and are not the same; `settled`: there is a line of it,
-`booked`: the books come to something; `settled_less`: the lines come to less than the books;
-`before`: it was settled before the books begin; `late_books`: what is young on either side does
-not explain the rest."""
+"""`differs`: both sides are compared and are not the same; `settled`: it has a settlement line;
+`booked`: its entries do not sum to 0; `settled_less`: the lines sum to less than the entries;
+`before`: it was settled before the ledger begins; `late_books`: recent lines and entries do not
+explain the difference."""
 
 
 def findings_of_groups(
     books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
 ) -> Arrays:
-    """What each group comes to (result_rows.FOUND; grain: group).
+    """Return one row of result_rows.FOUND per group.
 
     Args:
         books: the groups.
-        listed: what the gateway holds, of which a reserve below 0 was released too far.
-        unsure: the batches of which a line could not be read.
-        clock: when, by which rules.
+        listed: what the gateway holds; a reserve below 0 was released too far.
+        unsure: the batches with a line that could not be read.
+        clock: the instant and the rules.
     """
     groups, size = books.groups, len(books.groups)
     settled, booked = groups["settled"], groups["booked"]
@@ -167,16 +167,16 @@ def found_of_groups(
     names: Sequence[str],
     shown: Mapping[str, Any],
 ) -> Arrays:
-    """What groups come to (result_rows.FOUND; grain: group).
+    """Return one row of result_rows.FOUND per group, from facts that differ by kind of comparison.
 
     Args:
         books: the groups.
         facts: `differs`, `before`, `over_released` and `unverified`.
-        marks: flags that no row of codes.toml has, and where each stands.
-        ends: until when each row of `settled` and of `booked` is young, microseconds.
-        clock: when, by which rules.
-        names: what their sentences call them.
-        shown: what else their rows show.
+        marks: masks of the flags that no row of codes.toml sets.
+        ends: when the grace of each row of `settled` and of `booked` ends, microseconds.
+        clock: the instant and the rules.
+        names: names of the groups for their sentences.
+        shown: other columns of their rows.
     """
     groups, size, now = books.groups, len(books.groups), microseconds(clock.as_of)
     closed = np.zeros(size, dtype=np.bool_)
@@ -207,13 +207,13 @@ def found_of_groups(
         {**known, **facts},
         shown={
             **{name: groups[name] for name in (*ACCOUNT_CURRENCY, "key")},
-            # What names the group: its entries may be as many as the payments.
+            # The key of the group: it may have as many entries as there are payments.
             "entry_id": groups["key"],
             "since": since,
             "due_at": due_at,
             **shown,
         },
-        # What was charged, kept or paid out; below 0 where it was given back.
+        # Positive: charged, kept or paid out; below 0 where it was given back.
         more={"name": names, "settled": -settled, "booked": -booked},
         marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)},
     )
@@ -227,9 +227,9 @@ _HELD = Leg(
 
 
 def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
-    """What each listed amount comes to; reserves and what is from before the opening are none.
+    """Return one row of result_rows.FOUND per listed amount, without reserves and opening amounts.
 
-    Of a batch that is paid out in another currency than its lines, the payout alone is told.
+    Of a batch paid out in another currency than its lines, only the payout is reported.
     """
     every = [held for held in listed if held.what not in {OPENING, RESERVE}]
     foreign = {_batch_of(held) for held in every if held.what == OTHER_CURRENCY}
@@ -278,7 +278,7 @@ def _batch_of(held: Listed) -> tuple[str, str, str]:
 
 
 def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
-    """What was released beyond what was ever kept, of groups of reserves."""
+    """Return the reserve released beyond what was ever kept, for groups of reserves."""
     below: dict[Place, int] = {
         held.account_key: -held.amount
         for held in listed
@@ -294,10 +294,10 @@ def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
 
 
 def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
-    """Groups of which a line could not be read.
+    """Mark groups with a line that could not be read.
 
-    Of payouts, and of fees by batch, that of its batch; of all else those of its account and
-    currency. What the books have of a batch that no line tells of stands where they name none.
+    For payouts, and fees by batch, the group of its batch; else those of its account and currency.
+    Entries of a batch that no line reports are in the group of entries that name no batch.
     """
     groups, lines = books.groups, books.settled
     if not unsure:
@@ -318,13 +318,13 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
 
 
 def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
-    """Until when each line and each entry is young; no grace runs from a date far ahead."""
+    """Return when the grace of each line and each entry ends; none runs from a date far ahead."""
     rules, booked = clock.rules, books.booked
     calendar, grace = rules.business_calendar, Grace.parse(rules.grace.gateway_to_ledger)
     days = days_not_ahead(books.settled["day"], clock=clock)
     at = np.where(is_ahead(booked["at"], as_of=microseconds(clock.as_of)), NO_INSTANT, booked["at"])
     if rules.ledger.fees_per == "month":
-        # The fees of a month have time from its last day on.
+        # The grace of a month's fees runs from the month's last day.
         days = np.where(books.settled["kind"] == FEES, _month_ends(days), days)
         is_fee = booked["kind"] == FEES
         months = days_not_ahead(np.where(is_fee, booked["name"], LONG_PAST), clock=clock)
@@ -335,7 +335,7 @@ def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
 
 
 def _month_ends(days: Column) -> Column:
-    """The last day of the month of each day or month."""
+    """Return the last day of the month of each day or month."""
     months = {day[:7] for day in days.tolist()}
     last = {
         month: f"{month}-{monthrange(int(month[:4]), int(month[5:]))[1]:02d}" for month in months
@@ -344,12 +344,12 @@ def _month_ends(days: Column) -> Column:
 
 
 def days_not_ahead(days: Column, *, clock: Clock) -> Column:
-    """Days or months; those that lie too far ahead as long past."""
+    """Return the days or months with those too far ahead replaced by LONG_PAST."""
     return np.where(days > clock.last_day, LONG_PAST, days).astype(object)
 
 
 def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
-    """The groups that have a date too far ahead."""
+    """Mark the groups that have a date too far ahead."""
     settled, booked, size = books.settled, books.booked, len(books.groups)
     wrong = is_ahead(booked["at"], as_of=microseconds(clock.as_of))
     both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
@@ -359,17 +359,17 @@ def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
 
 @dataclass(frozen=True)
 class CashResult:
-    """Fees, reserves, payouts and what the gateway holds, judged."""
+    """The classified fees, reserves, payouts and held amounts."""
 
     books: BookGroups
     listed: tuple[Listed, ...]
     found: Arrays
-    """FOUND; those of the groups first, in their order."""
+    """FOUND; first the rows of the groups, in their order."""
     reopens: Mapping[str, str]
 
 
 def with_groups_marked(sources: Sources, *, rules: Rules) -> Sources:
-    """The sources, the ledger saying of each entry whether it stands in a group."""
+    """Return the sources with column GROUPED: whether a ledger entry belongs to a group."""
     books = grouped(sources, rules=rules)
     if books is None or sources.ledger is None:
         return sources
@@ -386,9 +386,9 @@ def classify_cash(
     previous: Previous | None,
     taken: Collection[str] = (),
 ) -> CashResult | None:
-    """The groups and what is held; None where no settlement was given.
+    """Classify the groups and the held amounts; None where no settlement was given.
 
-    `taken`: ids of the breaks of sets, one of which may bear the key of a group.
+    `taken`: ids of the breaks of sets, one of which may have the key of a group.
     """
     books = grouped(sources, rules=rules)
     if books is None:
@@ -405,7 +405,7 @@ def classify_cash(
 
 
 def cash_items(result: CashResult | None) -> Iterator[Arrays]:
-    """The items of groups: source, its row, group, ACCOUNT_CURRENCY, state, items, net."""
+    """Yield the items of groups: source, its row, group, ACCOUNT_CURRENCY, state, items, net."""
     if result is None:
         return
     books, states = result.books, result.found["state"]
@@ -432,25 +432,25 @@ def cash_items(result: CashResult | None) -> Iterator[Arrays]:
 
 
 def listed_frame(rows: Iterable[Listed]) -> pd.DataFrame:
-    """What the gateway holds, as a table of the result."""
+    """Return what the gateway holds as a table of the result."""
     cells = sorted(tuple(getattr(row, name) for name in HELD_COLUMNS) for row in rows)
     listed = [dict(zip(HELD_COLUMNS, row, strict=True)) for row in cells]
     return frame_of_cells(listed, names=HELD_COLUMNS, numbers={"amount"})
 
 
 _HELD_BACK = frozenset({OPENING, ITEM})
-"""What paid-out batches left; what the gateway owed before the first line is the oldest of it."""
+"""Kinds that paid-out batches leave; what the gateway owed before the first line is the oldest."""
 
 
 def gateway_holds(
     held: pd.DataFrame, *, sources: Sources, cash: CashResult | None = None
 ) -> GatewayHolds | None:
-    """Payable, held back and reserve as they are listed, and the fees of lines and books.
+    """Return payable, held back and reserve as listed, and the fees of lines and ledger.
 
     Args:
         held: HELD_COLUMNS of the result.
         sources: the lines and the entries that were compared.
-        cash: the groups; fees from before the books begin are compared with nothing.
+        cash: the groups; fees from before the ledger begins are compared with nothing.
 
     Returns:
         None where no settlement was given.
@@ -475,7 +475,7 @@ def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
     for row in held.to_dict("records"):
         account_key = (row["merchant_id"], row["account_id"], row["currency"])
         known = by_place.get(account_key, Holding(*account_key))
-        # A debt has its day, too, but the oldest money is what somebody waits for.
+        # Debts have a day too, but the oldest money that somebody waits for is shown.
         day = row["settled_on"] or BEFORE_FIRST
         piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
         if row["what"] == RESERVE:
@@ -499,7 +499,7 @@ def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, 
 
 
 def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:
-    """Fees less their reversals, each entry once."""
+    """Return fees less their reversals, each entry once."""
     if ledger is None:
         return None
     mine = is_base_type(ledger["entry_type"], EntryType.FEE) & (entry_versions(ledger) == NEW)

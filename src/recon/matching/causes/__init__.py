@@ -1,1 +1,1 @@
-"""Why a set is broken, in a sentence, and what to do about it."""
+"""Reasons of breaks as sentences, causes that several breaks share, and proposed journals."""

@@ -1,10 +1,10 @@
-"""Journals that would put the books right, proposed for people to import. Nothing here books.
+"""Proposes journals that would correct the ledger, for people to import; nothing is booked here.
 
-A journal comes from the ledger's effect of a break whose money is proven and whose answer is to
-book it. Two lines, equal and opposite, for each kind of entry that is missing, is there too often
-or has another amount: the clearing account of the gateway against the account of that kind. Its id
-is the break's id and a version: while an exported one waits to be booked, nothing is proposed for
-its break, and nothing ever for a break that two people wrote off.
+A journal comes from the ledger effect of a break whose money is proven and that is resolved by
+booking it. It has two lines, equal and opposite, for each kind of entry that is missing, booked too
+often or with another amount: the gateway's clearing account against the account of that kind. Its
+id is the break's id and a version. While an exported journal waits to be booked, nothing is
+proposed for its break, and nothing ever for a break whose write-off two people approved.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _OF_LEDGER: Mapping[str, str] = {
 
 
 class BookingPart(NamedTuple):
-    """What is to be booked of one break, currency and kind of entry, minor units."""
+    """Amount to be booked for one break, currency and kind of entry, in minor units."""
 
     break_id: str
     currency: str
@@ -44,15 +44,15 @@ class BookingPart(NamedTuple):
 
 
 def parts_of(joined: Joined, *, break_sets: Mapping[int, str]) -> list[BookingPart]:
-    """What is to be booked, by set, currency and part; never 0.
+    """Return the amounts to be booked, by set, currency and part; never 0.
 
-    The sum of the parts of a break and currency is gateway less ledger. Each part is what the
-    gateway shows of one kind of movement less what is booked of that kind, so a refund that is
-    booked twice is put right as a refund, whatever the break is called.
+    The parts of a break and currency sum to gateway less ledger. Each part is what the gateway
+    shows of one kind of movement less what is booked of that kind, so a refund booked twice is
+    corrected as a refund, whatever the code of the break.
 
     Args:
         joined: the sets with their items.
-        break_sets: the id of the break of each set that is one.
+        break_sets: the break id of each set that is a break.
     """
     sums: dict[tuple[int, str, str], int] = {}
     for number, currency, part, amount in _every_part(joined, wanted=break_sets):
@@ -72,7 +72,7 @@ def _every_part(
     shown, paid, booked = (_of(items, wanted=wanted) for items in sides)
     names = ("set", "currency", "captured", "refunded", "net")
     for number, currency, captured, refunded, net in shown.rows(*names):
-        # What is left of a payment that was charged back is neither its capture nor a refund.
+        # The rest of a payment that was charged back is neither its capture nor a refund.
         yield number, currency, "sales", captured
         yield number, currency, "refunds", -refunded
         yield number, currency, "chargebacks", net - captured + refunded
@@ -87,7 +87,7 @@ def _of(items: Arrays, *, wanted: Mapping[int, str]) -> Arrays:
 
 
 def parts_of_found(rows: Arrays) -> Iterator[BookingPart]:
-    """What is to be booked of each break of what is no set (see found_rows.FOUND)."""
+    """Yield the amounts to be booked for breaks that are not sets (see result_rows.FOUND)."""
     for own, currency, part, effect, state in rows.rows(
         "id", "currency", "part", "effect", "state"
     ):
@@ -96,13 +96,10 @@ def parts_of_found(rows: Arrays) -> Iterator[BookingPart]:
 
 
 BOOKED = frozenset(code for code, row in CODES.items() if row.journal == "books")
-"""Codes that are answered by booking what the gateway shows.
-
-Others need a decision or evidence first: whether to refund, whose a movement is, what a status
-means.
-"""
+"""Codes resolved by booking what the gateway shows. Others need a decision or evidence first:
+whether to refund, whose a movement is, what a status means."""
 UNDECIDED = frozenset(code for code, row in CODES.items() if row.journal == "undecided")
-"""Findings beside the primary code with which its amount is not proven."""
+"""Secondary findings that leave the amount of the primary code unproven."""
 
 
 def propose(
@@ -114,15 +111,15 @@ def propose(
     date: str,
     sources: Sources,
 ) -> pd.DataFrame:
-    """The journals of tonight's breaks, one row per line (JOURNAL_COLUMNS), two for each part.
+    """Return the journals of this run's breaks, one row per line (JOURNAL_COLUMNS), two per part.
 
     Args:
-        breaks: tonight's breaks.
-        effects: what they mean on the leg of the ledger.
-        parts: the same by kind of entry (see `parts_of`).
+        breaks: this run's breaks.
+        effects: their effects.
+        parts: their ledger effects by kind of entry (see `parts_of`).
         rules: the accounts; without them nothing is proposed.
-        date: ISO business date that the journals are dated.
-        sources: what was handed out before, and which breaks two people agreed to write off.
+        date: ISO business date of the journals.
+        sources: journals exported before, and breaks whose write-off two people approved.
     """
     agreed = sources.agreed_write_offs
     written_off = frozenset(() if agreed is None else agreed.breaks)
@@ -141,19 +138,19 @@ def propose(
 
 
 def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
-    """Exported journals whose break still has an effect on the ledger in their currency."""
+    """Return unbooked exported journals whose break still has a ledger effect in their currency."""
     shown = shown_in_the_books(effects, exported=exported)
     return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
 OF_BANK = "bank_books"
-"""Leg of what arrived at the bank and is not booked there."""
+"""Leg of bank receipts that are not booked."""
 LACKS = ("ledger", OF_BANK)
-"""Legs of effects that the books put right."""
+"""Legs of effects that booking corrects."""
 
 
 def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> list[Exported]:
-    """Exported journals whose break has no effect on the ledger any more in their currency."""
+    """Return unbooked exported journals whose break has no more ledger effect in their currency."""
     legs = effects[effects["leg"].isin(LACKS)]
     open_still = set(zip(legs["break_id"], legs["currency"], strict=True))
     return [
@@ -170,7 +167,7 @@ def _bookable(
     parts: Sequence[BookingPart],
     written_off: frozenset[str],
 ) -> Iterator[dict[str, Any]]:
-    """The parts of the breaks that booking answers; of those whose parts are the whole effect."""
+    """Yield the parts of breaks resolved by booking, where they sum to the whole effect."""
     named = ("break_id", "code", "flags", "order_no", "transaction_id", "about")
     wanted = {
         cells["break_id"]: cells
@@ -203,7 +200,7 @@ def _leg_of(part: BookingPart) -> str:
 def _lines(
     row: Mapping[str, Any], *, accounts: JournalAccounts, date: str, exported: Sequence[Exported]
 ) -> Iterator[dict[str, Any]]:
-    """Debit and credit of one part; none while an exported journal waits for the books."""
+    """Yield debit and credit of one part; none while an exported journal waits to be booked."""
     before = [
         journal
         for journal in exported
@@ -231,7 +228,7 @@ def _lines(
 
 
 def journal_id(break_id: str, currency: str, *, version: int) -> str:
-    """The name of a journal, by which an import can refuse it the second time."""
+    """Return the name of a journal, by which an import can refuse a repeat."""
     return f"{break_id}-{currency}-{version}"
 
 

@@ -1,8 +1,8 @@
-"""Why a break is open, as one sentence that finance can read.
+"""Explains why a break is open, in one sentence for finance staff.
 
-codes.toml has one sentence for each way in which a set comes to a code, and the words that several
-of them share; the first whose condition holds is told. Every number in it is one of the set's own
-rows, or the sum of such, of the side that the sentence names.
+codes.toml has one sentence for each way in which a set gets a code, and the parts that several of
+them share; the first whose condition holds is used. Every number in a sentence is that of one of
+the set's own rows, or their sum, on the side that the sentence names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,11 +38,11 @@ from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.terms import BreakCode, InstructionState
 
 Facts = SimpleNamespace
-"""One break: FACTS and NETS in minor units of its currency, and `rows`, where a code asks."""
+"""One break: FACTS and NETS in minor units of its currency, and `rows`, where a code needs them."""
 
 
 class SetRows(NamedTuple):
-    """The rows of one set; sorted, so that the order of the input's rows changes no sentence.
+    """The rows of one set, sorted, so that the order of input rows changes no sentence.
 
     Each row has the facts of ROW_FACTS that its side knows.
     """
@@ -50,7 +50,7 @@ class SetRows(NamedTuple):
     orders: Sequence[Facts] = ()
     payments: Sequence[Facts] = ()
     entries: Sequence[Facts] = ()
-    """Ledger entries by their type; amounts less what reverses them."""
+    """Ledger entries by type; amounts less reversals."""
     moves: Sequence[Facts] = ()
     payouts: Sequence[Facts] = ()
     rivals: Sequence[Facts] = ()
@@ -59,7 +59,7 @@ class SetRows(NamedTuple):
     """What the rivals share: `transaction` or `reference`, and its id."""
     sides: str = ""
     other_account: str = ""
-    """The account that has the other side, and what it has."""
+    """The account that has the other side, followed by what it has."""
     other_sides: str = ""
 
 
@@ -70,21 +70,21 @@ ROW_FACTS: Mapping[str, type] = {
     **dict.fromkeys(_AMOUNTS, int),
     **dict.fromkeys(("beyond", "twice", "elsewhere"), bool),
 }
-"""What a condition over a row may name. `amount`: what it is over, of a payment captured, else
-authorised; `net`: what is left of it; `beyond`: more was captured than authorised; `twice`: the
-first payment that is told in several ways; `elsewhere`: a rival of another account."""
+"""Facts for conditions over a row. `amount`: its amount, of a payment captured, else authorised;
+`net`: what is left of it; `beyond`: more was captured than authorised; `twice`: the first payment
+reported with conflicting content; `elsewhere`: a rival of another account."""
 
 
 def rows_of_sets(
     codes: Iterable[BreakCode], *, numbers: Rows, joined: Joined, sources: Sources, host: Rows
 ) -> Mapping[int, SetRows]:
-    """The rows of the sets whose primary code names some.
+    """Collect the rows of the sets whose primary code needs them for its sentence.
 
     Args:
-        codes: the primary code of each break; rows of several currencies are always named.
+        codes: the primary code of each break; sets with several currencies always get their rows.
         numbers: its set.
         joined: the sets.
-        sources: what they were made of.
+        sources: the rows that the sets were made of.
         host: for each set the one whose break explains it, else negative.
     """
     several = joined.sets["currencies"][numbers] > 1
@@ -134,7 +134,7 @@ _OF_MOVES = ("kind", "state", "currency", "amount")
 
 
 def _grouped(items: Arrays, *names: str) -> dict[int, list[Facts]]:
-    """The rows of each set in their order."""
+    """Return the rows of each set, sorted."""
     grouped: dict[int, list[Facts]] = {}
     for number, *cells in sorted(items.rows("set", *names)):
         row = Facts(**dict(zip(names, cells, strict=True)))
@@ -172,7 +172,7 @@ def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Arrays:
 
 
 def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
-    """For a break that stands for two accounts, which of them has which side."""
+    """Return, for a break that represents two accounts, which of them has which side."""
     pairs = ((int(host[linked]), linked) for linked in np.flatnonzero(host >= 0).tolist())
     return {
         number: {
@@ -204,7 +204,7 @@ def _rivals(sets: Arrays, others: set[int], *, of: int) -> list[Facts]:
 def _fitting(
     joined: Joined, *, sources: Sources, wanted: set[int]
 ) -> Iterator[tuple[int, set[int], str]]:
-    """The other sets that a set fits, and the id that they share, "" for their order number."""
+    """Yield a set, the others that it fits, and the id that they share, "" for the order number."""
     sets = joined.sets
     away = {number for number in wanted if sets["account_ambiguous"][number]}
     by_order = np.flatnonzero(among(sets["order_no"], {sets["order_no"][row] for row in away}))
@@ -230,7 +230,7 @@ def _fitting(
 def _ids_of_sets(
     joined: Joined, *, sources: Sources, wanted: set[int]
 ) -> Iterator[tuple[int, str, str, str, str]]:
-    """Set, merchant, account, `transaction` or `reference` and id of the rows that name one."""
+    """Yield set, merchant, account, `transaction` or `reference`, and id of rows with one."""
     for name, labels in _NAMED_IDS.items():
         frame: pd.DataFrame | None = getattr(sources, name)
         if frame is None or not wanted:
@@ -282,13 +282,13 @@ FACTS: Mapping[str, type] = {
     **dict.fromkeys(("gateway_net", "order_net", "ordered", "stated"), int),
     **dict.fromkeys(("gateway_taken", "refund_both", "settled_rest"), int),
 }
-"""What a condition may name, and of which type it is (see `facts_of`)."""
+"""Names and types of the facts that a condition may use (see `facts_of`)."""
 
 
 def facts_of(
     frame: pd.DataFrame, *, joined: Joined, rows: Mapping[int, SetRows]
 ) -> Iterator[Facts]:
-    """The facts of every break, in the order of `frame` (columns set and those of breaks)."""
+    """Yield the facts of every break, in the order of `frame` (columns set and those of breaks)."""
     sets, numbers = joined.sets.take(frame["set"].to_numpy()), frame["set"].tolist()
     own = [rows.get(number, NO_ROWS) for number in numbers]
     ids = [[payment.transaction_id for payment in each.payments] for each in own]
@@ -299,7 +299,7 @@ def facts_of(
         "stated": _stated(joined)[frame["set"].to_numpy()],
         "gateway_net": amounts_of(frame["gateway_amount"]),
         "order_net": amounts_of(frame["order_amount"]),
-        # What was captured, as far as it is known: the whole, or our part of it.
+        # The captured amount as far as it is known: the whole, or our part of it.
         "gateway_taken": sets["gateway_captured"] - sets["uncaptured"],
         "refund_both": sets["refund_confirmed"] + sets["refund_doubtful"],
         "settled_rest": sets["settled_gross"] - sets["settled_captured"] + back,
@@ -320,7 +320,7 @@ def facts_of(
 
 
 def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
-    """The order under which the gateway has the payment that the rows of each set name."""
+    """Return the order under which the gateway has the payment that each set's rows name."""
     sets = joined.sets
     unpaid = {number for number in numbers if sets["gateway_state"][number] == NUMBER["none"]}
     if not unpaid:
@@ -340,9 +340,9 @@ def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
 
 
 def _stated(joined: Joined) -> Ints:
-    """What the payments of the state that speaks for each set are over (grain: set).
+    """Return per set the total of its payments whose state is that of the set.
 
-    A cancelled attempt beside the authorisation that stands is no part of it.
+    A cancelled attempt next to a valid authorisation is not included.
     """
     items, sets = joined.gateway.items, joined.sets
     number = items["set"]
@@ -357,12 +357,12 @@ _TAKEN = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded", 
 
 
 def label_of(state: str) -> str:
-    """A state as people read it."""
+    """Return a state with spaces, for display."""
     return state.replace("_", " ")
 
 
 def _sums(rows: Iterable[Any], *, of: str = "amount") -> str:
-    """What rows come to, by currency."""
+    """Return the sum of rows by currency, as text."""
     sums: dict[str, int] = {}
     for row in rows:
         sums[row.currency] = sums.get(row.currency, 0) + getattr(row, of)
@@ -370,7 +370,7 @@ def _sums(rows: Iterable[Any], *, of: str = "amount") -> str:
 
 
 def _by_currency(facts: Facts) -> str:
-    """What each side is over, in its own currencies."""
+    """Return the amounts of each side in its own currencies."""
     rows = facts.rows
     clauses = {
         "the order": _sums(rows.orders),
@@ -393,7 +393,7 @@ _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
 
 
 def _not_done(kind: str) -> Clause:
-    """Whether the gateway refused, or a person found that it took no effect."""
+    """Make the clause whether the gateway refused, or a person found that it took no effect."""
 
     def clause(facts: Facts) -> str:
         states = {move.state for move in facts.rows.moves if move.kind == kind}
@@ -406,7 +406,7 @@ def _not_done(kind: str) -> Clause:
 
 
 def _waits_for(kind: str) -> Clause:
-    """Whether somebody is to approve it first."""
+    """Make the clause whether an instruction waits for approval or for sending."""
 
     def clause(facts: Facts) -> str:
         planned = (kind, InstructionState.PLANNED)
@@ -418,7 +418,7 @@ def _waits_for(kind: str) -> Clause:
 
 
 def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause:
-    """What we instructed of one kind and standing, in the currency that we instructed it in."""
+    """Make the clause of our instructions of a kind and status, in the currency instructed."""
 
     def clause(facts: Facts) -> str:
         mine = [move for move in facts.rows.moves if move.kind == kind and move.state in states]
@@ -456,11 +456,11 @@ CLAUSES: Mapping[str, Clause] = {
         frozenset({InstructionState.RESOLVED_NOT_APPLIED}),
     ),
 }
-"""What single rows say, beside the plain amounts and words of the facts."""
+"""Clauses built from single rows, in addition to the plain amounts and labels of the facts."""
 
 
 def _fact(name: str) -> Clause:
-    """A fact as it is said: a state as words, a name as it is, an amount in its currency."""
+    """Make the clause of a fact: a state's label, a name as it is, an amount in its currency."""
     if FACTS.get(name) is str:
         is_state = name.startswith("state_")
         return lambda facts: label_of(getattr(facts, name)) if is_state else getattr(facts, name)
@@ -469,7 +469,7 @@ def _fact(name: str) -> Clause:
 
 
 def _reported(name: str) -> Clause:
-    """Words that several sentences share: the first that hold, of a list all that do."""
+    """Make the clause of a shared part: the first that holds, for a list all that hold."""
     several = name in TABLE.listed
 
     def clause(facts: Facts) -> str:
@@ -483,7 +483,7 @@ def _reported(name: str) -> Clause:
 
 
 def _each(name: str) -> Clause:
-    """What rows of a side say, each in words, or what they come to."""
+    """Make the clause of single rows: a text for each, or their sum."""
     rule = TABLE.each[name]
     holds, say = _EACH[name]
 
@@ -509,7 +509,7 @@ _CELLS: Mapping[str, Clause] = {
     "kind": lambda row: row.kind.replace("_", "-"),
     **{name: amount_of(name) for name in _AMOUNTS},
 }
-"""What a sentence over a row may name."""
+"""Clauses for sentences over a row."""
 _EACH = {
     name: (
         ready(rule.when or "True", facts=ROW_FACTS, of=name),
@@ -526,15 +526,15 @@ _CLAUSES: Mapping[str, Clause] = {
     **{name: _each(name) for name in TABLE.each},
     **CLAUSES,
 }
-"""What may stand in the braces of a sentence."""
+"""Clauses for the braces of a sentence."""
 _SHARED = {
     name: sentences_of(templates, of=name, facts=FACTS, clauses=_CLAUSES)
     for name, templates in _SHARED_TEMPLATES.items()
 }
 SENTENCES = Sentences("sets", facts=FACTS, clauses=_CLAUSES)
 _OF_ROWS_ALONE = {*CLAUSES, *TABLE.each, *_OF_ROWS} - {"each_payment", "each_kind"}
-"""Clauses that are made of single rows; two are asked only of sets of several currencies, whose
-rows are always at hand."""
+"""Clauses that need single rows; the two excluded ones are used only for sets of several
+currencies, whose rows are always collected."""
 
 
 def _needs_rows(sentences: Iterable[Sentence]) -> bool:
@@ -545,19 +545,19 @@ def _needs_rows(sentences: Iterable[Sentence]) -> bool:
 
 
 NAMES_ROWS = frozenset(code for code, every in SENTENCES.of_codes.items() if _needs_rows(every))
-"""Codes of which a sentence names single rows; those of all others are made of sums alone."""
+"""Codes with a sentence that needs single rows; all others need only sums."""
 
 
 def with_reasons(
     breaks: pd.DataFrame, *, joined: Joined, sources: Sources, outcomes: Outcomes
 ) -> pd.DataFrame:
-    """The breaks with their reason.
+    """Return the breaks with their reason.
 
     Args:
         breaks: result.BREAK_COLUMNS, each with its set.
-        joined: the sets that were judged.
-        sources: what they were made of.
-        outcomes: which break stands for two accounts.
+        joined: the classified sets.
+        sources: the rows that they were made of.
+        outcomes: which break represents two accounts.
     """
     codes = [BreakCode(code) for code in breaks["code"]]
     rows = rows_of_sets(

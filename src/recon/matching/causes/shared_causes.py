@@ -1,13 +1,12 @@
-"""Breaks that share one cause, told as one line, so that one look (and one answer) covers them.
+"""Finds causes that several breaks share, so that one line and one answer cover them all.
 
-codes.toml says which there are. A cause is only claimed on evidence that could have spoken against
-it: a scale needs nearly every compared amount of the file to be off by the same power of ten, a
-missing day needs the source to have next to nothing of that day. What is merely alike is left
-without a cause.
+codes.toml lists the causes. A cause needs evidence that could have contradicted it: a scale needs
+nearly every compared amount of the file to be off by the same power of ten, a missing day needs the
+source to have next to nothing of that day. Breaks that are merely alike get no cause.
 
-Of many orders each bucket tells its breaks with what causes ask of them, and counts its sets; the
-cause is looked for once, among the breaks of all of them and against the counts of all. So is what
-might be the other side of a break that has none.
+For many orders each bucket adds the facts that causes need to its breaks, and counts its sets;
+causes are then found once, among the breaks of all buckets and against the counts of all. The same
+holds for guesses at the other side of a break that has none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,16 +42,16 @@ STEP_MICROSECONDS = HOUR_MICROSECONDS // 4
 """Zones differ by hours, halves or quarters (Kathmandu is 5 3/4 hours ahead of UTC); a payment
 follows its order, and an entry its payment, within a step."""
 SLACK_MICROSECONDS = 2 * MINUTE_MICROSECONDS
-"""So far clocks of two systems may be apart."""
+"""Maximum difference between the clocks of two systems."""
 STEP_HOURS = 0.25
 STEPS_MIN, STEPS_MAX = 4, 56
 """Less than an hour is a delay; no zone is more than 14 hours away from UTC."""
 PAIRS_MIN, PAIRS_SHARE_MIN = 3, 0.8
-"""So many sets, and such a part of all that have both times, must be apart by one shift."""
+"""Minimum number of sets, and their share of all with both times, that one shift must explain."""
 
 PAID_AT = "transaction_date"
 DATED = {"orders": "ordered_at", "ledger": "booked_at"}
-"""The time that each source has beside the gateway's."""
+"""The time of each source that is compared with the gateway's."""
 ALONE: Mapping[str, tuple[str, str]] = {
     BreakCode.MISSING_IN_ORDERS.value: ("orders", PAID_AT),
     BreakCode.MISSING_AT_GATEWAY.value: ("orders", DATED["orders"]),
@@ -60,15 +59,14 @@ ALONE: Mapping[str, tuple[str, str]] = {
     BreakCode.MISSING_IN_LEDGER.value: ("ledger", PAID_AT),
     BreakCode.LEDGER_ONLY.value: ("ledger", DATED["ledger"]),
 }
-"""Breaks of a record whose other side is missing: the source, and the time that it stands under."""
+"""Codes of a record whose other side is missing: the source, and the time of the record."""
 SIDES = {"orders": "order_state", "ledger": "ledger_capture"}
-"""By what a set is known to have one."""
+"""Column that shows whether a set has a record of the source."""
 
 Breaks = pd.DataFrame
 """Breaks, each with the facts of its set (see `with_facts`)."""
 Evidence = Mapping[str, pd.DataFrame]
-"""Sets counted (column `sets`), also those without a break; counts of several buckets add up.
-
+"""Counts of sets (column `sets`), with and without a break; counts of several buckets add up.
 `amounts`: account, file and currency, of sets with an amount on either side; `files`: account and
 file, of orders with an amount (a file is that of the set's first order); `orders_days` and
 `ledger_days`: account and paid_day of sets with a record of the source; `pairs`: account, source
@@ -77,7 +75,7 @@ since 1970: both times of `pairs`."""
 
 
 def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar) -> Evidence:
-    """All that any cause asks of sets beside those with a break."""
+    """Count the sets, with or without a break, that causes are checked against."""
     sets, file = joined.sets, _files(joined, sources=sources)
     ordered, paid = sets["order_captured"] > 0, sets[PAID_AT]
     day = business_days(paid, calendar=calendar)
@@ -102,7 +100,7 @@ def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar)
 
 
 def added_evidence(parts: Sequence[Evidence]) -> Evidence:
-    """The evidence of several buckets together."""
+    """Add up the evidence of several buckets."""
     if len(parts) == 1:
         return parts[0]
     added = {}
@@ -114,7 +112,7 @@ def added_evidence(parts: Sequence[Evidence]) -> Evidence:
 
 
 def _counted(joined: Joined, *, rows: Bools, **columns: Any) -> pd.DataFrame:
-    """The sets of some rows counted by account and these columns."""
+    """Count the marked sets by account and the given columns."""
     cells: dict[str, Column] = {"account": joined.sets["account"], **columns}
     groups, places = combined([column[rows] for column in cells.values()])
     table: dict[str, Column] = {
@@ -127,7 +125,7 @@ def _counted(joined: Joined, *, rows: Bools, **columns: Any) -> pd.DataFrame:
 
 
 def _files(joined: Joined, *, sources: Sources) -> Column:
-    """The file of the first order of every set; "" for a set without one."""
+    """Return the file of the first order of every set; "" for a set without one."""
     items = joined.orders.items
     files = filled("", size=len(joined.sets))
     files[items["set"][::-1]] = texts(sources.orders["source"])[items["row"]][::-1]
@@ -135,7 +133,7 @@ def _files(joined: Joined, *, sources: Sources) -> Column:
 
 
 def _off(joined: Joined) -> Column:
-    """By which of SCALES an order is larger or smaller than its payment, in words."""
+    """Return as text by which of SCALES an order is larger or smaller than its payment."""
     ordered, paid = (joined.sets[name] for name in ("order_captured", "gateway_captured"))
     off = filled("", size=len(joined.sets))
     for scale in SCALES:
@@ -145,14 +143,14 @@ def _off(joined: Joined) -> Column:
 
 
 def _dates(days: Ints) -> Column:
-    """ISO dates of days since 1970."""
+    """Return ISO dates for days since 1970."""
     dates: Column = np.where(days == NO_INSTANT, 0, days).astype("datetime64[D]").astype(str)
     return np.where(days == NO_INSTANT, "", dates).astype(object)
 
 
 def _steps(source: str, *, ours: Ints, paid: Ints) -> Ints:
-    """So many steps a time is ahead of the gateway's, those beyond all zones as one."""
-    # What came second is a little later than the shift alone would have it.
+    """Return by how many steps a time is ahead of the gateway's, capped just beyond all zones."""
+    # The later event is a little later than the shift alone would make it.
     apart = ours - paid if source == "ledger" else paid - ours
     steps = (apart + SLACK_MICROSECONDS) // STEP_MICROSECONDS
     signed = steps if source == "ledger" else -steps
@@ -167,10 +165,10 @@ def with_facts(
     sources: Sources,
     calendar: BusinessCalendar,
 ) -> Breaks:
-    """The breaks with what causes and guesses ask of their sets, and without the set's number."""
+    """Return the breaks with the facts of their sets that causes need, without the set's number."""
     sets, numbers = joined.sets, breaks["set"].to_numpy()
     away = np.flatnonzero(outcomes.host >= 0)
-    # A host stands for one set: that one's account, never just any with the same order number.
+    # A primary set represents one set: use that one's account, not any with the same order number.
     strays = zip(outcomes.host[away].tolist(), sets["account_id"][away], strict=True)
     gateway, orders = joined.gateway.items, joined.orders.items
     unknown = gateway.take(gateway["state"] == NUMBER[GatewayState.UNMAPPED.value])
@@ -201,7 +199,7 @@ def with_facts(
 
 
 def with_causes(breaks: Breaks, *, evidence: Evidence, calendar: BusinessCalendar) -> Breaks:
-    """The breaks with `cause` filled where several share one; the first that holds is told."""
+    """Return the breaks with `cause` filled where several share one; the first that holds wins."""
     causes = pd.Series("", index=breaks.index, dtype="str")
     asked, evidence = _with_shifts(breaks, evidence=evidence, calendar=calendar)
     asked = asked.assign(written=_written(breaks))
@@ -213,7 +211,7 @@ def with_causes(breaks: Breaks, *, evidence: Evidence, calendar: BusinessCalenda
 
 
 def _shared(breaks: Breaks, *, cause: Cause, evidence: Evidence) -> Iterator[tuple[pd.Index, str]]:
-    """Rows of breaks, and the cause they share."""
+    """Yield the rows of breaks that share a cause, and its sentence."""
     by, over = [*cause.by], [*cause.over]
     for name in by:
         breaks = breaks[breaks[name].ne("").to_numpy()]
@@ -240,10 +238,10 @@ def _shared(breaks: Breaks, *, cause: Cause, evidence: Evidence) -> Iterator[tup
 def _with_shifts(
     breaks: Breaks, *, evidence: Evidence, calendar: BusinessCalendar
 ) -> tuple[Breaks, Evidence]:
-    """Breaks and evidence with what a shift of a source's times moves to another business date.
+    """Add what a shift of a source's times moves to another business date, to breaks and evidence.
 
-    Columns source and clock, `shifted` (which times are off, in words) and `edge`: the business
-    date that begins between the time and the shifted one; "" for none.
+    Columns source and clock, `shifted` (which times are off, as text) and `edge`: the business date
+    that begins between the time and the shifted one; "" for none.
     """
     pairs, place = evidence["pairs"], [*ACCOUNT, "source"]
     least = PAIRS_SHARE_MIN * pairs.groupby(place)["sets"].transform("sum")
@@ -253,7 +251,7 @@ def _with_shifts(
     ]
     if shifts.empty:
         return breaks.assign(source="", clock="", shifted="", edge=""), evidence
-    # Where orders and ledger agree it is the gateway that is off.
+    # Where orders and ledger agree, the gateway's times are off.
     agree = shifts.duplicated([*ACCOUNT, "steps"], keep=False)
     names = np.where(agree, "gateway", shifts["source"])
     steps = np.where(agree, -shifts["steps"], shifts["steps"])
@@ -288,16 +286,16 @@ def _edges(rows: pd.DataFrame, *, calendar: BusinessCalendar) -> Column:
     return np.where(here == there, "", _dates(np.maximum(here, there)))
 
 
-# What might be the other side of a break, told beside it and never acted on. Two ways to a guess:
-# a number that is nearly the same at the same amount, and a few records of one day that sum to
+# Guesses at the other side of a break, shown with it and never acted on. There are two kinds: a
+# number that is nearly the same at the same amount, and a few records of one day that sum to
 # exactly one other. Neither is evidence: amounts and dates agree by chance, so no guess moves an
-# item, and where two guesses are as good as each other none is told.
+# item, and of two equally good guesses none is shown.
 
 ITEMS_MAX = 12
-"""Of one amount, or of one day, on either side; among more, agreement is chance."""
+"""Maximum records of one amount, or of one day, per side; among more, agreement is chance."""
 PARTS_MIN = 2
 CHARACTERS_MIN = 4
-"""Shorter numbers are near each other by chance."""
+"""Shorter numbers are similar by chance."""
 
 
 class OneSide(NamedTuple):
@@ -305,7 +303,7 @@ class OneSide(NamedTuple):
 
     codes: tuple[BreakCode, ...]
     amount: str
-    """The column of what they have."""
+    """The column with the amount of their record."""
     label: str
 
 
@@ -321,13 +319,13 @@ LEGS = (
         OneSide((BreakCode.LEDGER_ONLY,), "ledger_amount", "entry"),
     ),
 )
-"""What lacks a record, beside what has one too many."""
+"""Breaks that lack a record, paired with breaks that have one too many."""
 Guesses = Iterator[tuple[int, str]]
 """Row of breaks, and what might be its other side."""
 
 
 def with_suggestions(breaks: Breaks) -> Breaks:
-    """The breaks, the reasons of some with a guess behind them; a cause leaves no guess."""
+    """Return the breaks with guesses appended to some reasons; none for breaks with a cause."""
     reasons = breaks["reason"].tolist()
     for leg in LEGS:
         sides = [_unexplained(breaks, side=side) for side in leg]
@@ -340,7 +338,7 @@ def with_suggestions(breaks: Breaks) -> Breaks:
 
 
 def _unexplained(breaks: Breaks, *, side: OneSide) -> pd.DataFrame:
-    """Breaks that no cause explains as one side of a guess: name, row, worth and place."""
+    """Return breaks without a cause as one side of a guess: name, row, worth and account."""
     is_code, amount = breaks["code"].isin(side.codes), breaks[side.amount]
     chosen = is_code & breaks["cause"].eq("") & amount.notna()
     names = [*ACCOUNT_CURRENCY, "began_day", "order_no", "transaction_id"]
@@ -350,7 +348,7 @@ def _unexplained(breaks: Breaks, *, side: OneSide) -> pd.DataFrame:
 
 
 def _written(breaks: Breaks) -> Column:
-    """How both sides write their order numbers, where only that keeps records apart."""
+    """Return how both sides write their order numbers, where only that keeps records apart."""
     written = filled("", size=len(breaks))
     for leg in LEGS:
         sides = []
@@ -372,12 +370,12 @@ def _written(breaks: Breaks) -> Column:
 
 
 def _few(side: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
-    """Those of places with few."""
+    """Return the rows of groups with at most ITEMS_MAX rows."""
     return side[side.groupby(by)["row"].transform("size").le(ITEMS_MAX)]
 
 
 def _near_pairs(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, OneSide]) -> Guesses:
-    """Pairs of one amount whose numbers are nearly the same, each the only one for the other."""
+    """Yield pairs of equal amount with nearly equal numbers, each the only match for the other."""
     by = [*ACCOUNT_CURRENCY, "worth"]
     pairs = _few(own, by=by).merge(_few(other, by=by), on=by, suffixes=("", "_other"))
     names = zip(pairs["name"], pairs["name_other"], strict=True)
@@ -390,7 +388,7 @@ def _near_pairs(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, O
 
 
 def _near(own: str, other: str) -> bool:
-    """The same letters and digits, or one of them changed, added, lost or swapped with the next."""
+    """Return whether letters and digits are equal but for one changed, added, lost or swapped."""
     names = ("".join(filter(str.isalnum, name.casefold())).lstrip("0") for name in (own, other))
     left, right = sorted(names, key=len)
     places = range(len(right))
@@ -405,7 +403,7 @@ def _less(name: str, n: int, /) -> str:
 
 
 def _summing(own: pd.DataFrame, other: pd.DataFrame, *, leg: tuple[OneSide, OneSide]) -> Guesses:
-    """Records of one business date of which exactly one choice sums to one on the other side."""
+    """Yield records that equal exactly one sum of records of their day on the other side."""
     by = [*ACCOUNT_CURRENCY, "began_day"]
     left, right = (dict(iter(_few(side, by=by).groupby(by))) for side in (own, other))
     for place in left.keys() & right.keys():

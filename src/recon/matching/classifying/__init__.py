@@ -1,1 +1,1 @@
-"""What a set is: the state table, both legs, grace, severity."""
+"""Classification of sets: state table, comparison of amounts, grace and severity."""

@@ -1,4 +1,4 @@
-"""From the sides to the facts of a set: what its rows say, and what our moves did and explain."""
+"""Derives the facts of a set from its sides and from our own instructions."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ PAYOUT_FACTS = {
     "payout": KnownPayout.PAYOUT,
     **{f"payout_{bit.name}".lower(): bit for bit in KnownPayout if bit.name != "PAYOUT"},
 }
-"""What is known of a payout of ours; none holds of what is no payout."""
+"""Facts about a payout of ours; all are false where there is no payout."""
 
 
 def unseen_moves(sets: Arrays) -> dict[str, Bools]:
-    """Moves of ours without a visible effect."""
+    """Return masks of our instructions without a visible effect, by kind and status."""
     shown = ints(sets["gateway_refunded"])
     confirmed, doubtful = ints(sets["refund_confirmed"]), ints(sets["refund_doubtful"])
     rejected = ints(sets["refund_rejected"] + sets["refund_failed_later_sum"])
@@ -40,7 +40,7 @@ def unseen_moves(sets: Arrays) -> dict[str, Bools]:
 
 
 def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[str, Ints], Ours]:
-    """What our instructions did and explain.
+    """Return facts about our instructions, and the amounts that they explain.
 
     Args:
         sets: the joined sides (grain: set).
@@ -71,27 +71,27 @@ def our_moves(sets: Arrays, *, refund_late: Bools, rules: Rules) -> tuple[dict[s
 
 
 def _doubt_shown(sets: Arrays, *, shown: Bools) -> Ints:
-    """Doubtful refunds that the gateway seems to show, and whether it shows more than is ours."""
+    """Return 1 where the gateway may show a doubtful refund, 2 where it shows more than ours."""
     ours = ints(sets["refund_confirmed"]) + ints(sets["refund_doubtful"])
     doubt = sets["refund_doubtful_any"] & (shown | sets["refund_unknown"])
     return bits(doubt) + bits(doubt & (ours < ints(sets["gateway_refunded"])))
 
 
 def _can_show(in_full: Bools, *, rules: Rules) -> Bools:
-    """Whether the query shows the state that the refund would lead to."""
+    """Return whether the query can show the state that the refund would lead to."""
     part, full = GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED
     return np.where(in_full, rules.shows(full), rules.shows(part))
 
 
 def _explained(sets: Arrays, *, money: Bools) -> Bools:
-    """Our confirmed moves account exactly for what the gateway shows beyond the order.
+    """Mark sets where our confirmed instructions exactly explain what the gateway shows.
 
-    What went beyond what the order expects is no explanation.
+    An instruction for more than the order expects explains nothing.
     """
     captured, refunded = ints(sets["gateway_captured"]), ints(sets["gateway_refunded"])
     capture, refund = ints(sets["capture_confirmed"]), ints(sets["refund_confirmed"])
     ordered_refund = ints(sets["order_refunded"])
-    # Where the query tells only what was authorised, a capture of less cannot be seen.
+    # Where the query shows only the authorised amount, a smaller capture cannot be seen.
     is_seen = (capture == captured) | (~sets["captured_known"] & (capture <= captured))
     by_capture = (capture > 0) & is_seen & (capture <= _to_be_captured(sets))
     is_expected = ~np.isin(sets["order_state"], STATES_REFUND) | (refund <= ordered_refund)
@@ -107,20 +107,20 @@ def _explained(sets: Arrays, *, money: Bools) -> Bools:
 
 
 def _to_be_captured(sets: Arrays) -> Ints:
-    """The most that an order lets us take: nothing once it is cancelled or failed."""
+    """Return the most that an order lets us capture: nothing once it is cancelled or failed."""
     waits = sets["order_state"] == ORDER_STATES.index("pending")
     return np.where(waits, ints(sets["order_amount"]), ints(sets["order_captured"]))
 
 
 def _uncaptured(sets: Arrays, *, explained: Bools) -> Ints:
-    """What the query shows as authorised beyond the capture that explains the set."""
+    """Return the authorised amount shown beyond the capture that explains the set."""
     confirmed, shown = ints(sets["capture_confirmed"]), ints(sets["gateway_captured"])
     less = explained & ~sets["captured_known"] & (confirmed > 0) & (confirmed < shown)
     return np.where(less, shown - confirmed, 0).astype(np.int64)
 
 
 def beyond_doubt(sets: Arrays) -> Ints:
-    """What the query shows as authorised beyond a capture of ours that is in doubt."""
+    """Return the authorised amount shown beyond a capture of ours that is in doubt."""
     ours = ints(sets["capture_confirmed"]) + ints(sets["capture_doubtful"])
     shown = ints(sets["gateway_captured"])
     part = ~sets["captured_known"] & (ints(sets["capture_doubtful"]) > 0) & (ours < shown)
@@ -128,7 +128,7 @@ def beyond_doubt(sets: Arrays) -> Ints:
 
 
 def plain_facts(sets: Arrays, *, ours: Ours, covered: bool) -> dict[str, Ints]:
-    """Facts that are read off the sides without comparing their amounts."""
+    """Return facts that are read off the sides without comparing the amounts of two sides."""
     state = sets["gateway_state"]
     present = (sets["order_state"] != 0) | ~np.isin(state, _ABSENT) | sets["ledger_present"]
     present |= sets["settled_any"] | (sets["payout"] != 0) | _end_not_taken(sets)
@@ -180,7 +180,7 @@ BOUNDED = [*MONEY_STATES, NUMBER["authorised"]]
 
 
 def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
-    """Reviews, exchange, settlement and payouts."""
+    """Return facts about reviews, exchange rates, settlement and payouts."""
     review = sets["gateway_state"] == NUMBER["in_review"]
     same = sets["settled_currency"] == sets["currency"]
     captured = sets["settled_captured"] != sets["gateway_captured"] - ours.uncaptured
@@ -205,7 +205,7 @@ def _beyond_the_legs(sets: Arrays, *, ours: Ours) -> dict[str, Ints]:
 
 
 def _end_not_taken(sets: Arrays) -> Bools:
-    """We asked to end a subscription, and were refused or heard nothing."""
+    """Mark sets where our request to end a subscription was rejected or is in doubt."""
     asked = sets["cancel_subscription_rejected_any"] | sets["cancel_subscription_doubtful_any"]
     return np.asarray(asked, dtype=np.bool_)
 
@@ -216,7 +216,7 @@ def _both_dead(sets: Arrays) -> Bools:
 
 
 def _booked_twice(sets: Arrays, *, ours: Ours) -> Bools:
-    """A movement stands twice and its type sums to more than the gateway's."""
+    """Mark sets with a movement booked twice whose type sums to more than the gateway's."""
     charged = sets["gateway_state"] == NUMBER["chargeback"]
     bounds = {
         "capture": sets["gateway_captured"],
@@ -236,9 +236,9 @@ def _refund_evidence(sets: Arrays) -> Bools:
 
 
 def unverified_reasons(sets: Arrays) -> Ints:
-    """Number of the first reason (outcomes.UNVERIFIED_REASONS, from 1) or 0.
+    """Return the number of the first reason (table.UNVERIFIED_REASONS, from 1) or 0.
 
-    A refund of untold amount that may be our own in doubt is that doubt, which people decide.
+    A refund of unknown amount that may be our own doubtful one is left to people to decide.
     """
     ours = sets["refund_confirmed_any"] | sets["refund_doubtful_any"]
     unknown = sets["refund_unknown"] & ~ours

@@ -1,4 +1,4 @@
-"""The judgement of every set: patterns judged once, the night's budget of rounding kept."""
+"""Classifies every set: each distinct pattern of facts once, within the rounding budget."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ PATTERN: Mapping[str, type] = {
     "order_state": int,
     "gateway_state": int,
     "unverified": int,
-    "orders_lack": bool,  # no order, and an order file is lacking that may tell of it
+    "orders_lack": bool,  # no order, and a missing order file may contain it
     "anything": bool,  # any order, payment or compared entry
     "wrong_account": bool,
     "ambiguous": bool,
@@ -63,31 +63,31 @@ PATTERN: Mapping[str, type] = {
     "foreign_payment": bool,  # the gateway holds nothing in the set's currency
     "unmapped": bool,
     "several_payments": bool,
-    # Signs, with what our replies say of refunds, where the order tells of refunds.
+    # Signs of gateway less order, with refunds known by our replies if the order states refunds.
     "net_sign": int,
     "captured_sign": int,
     "refunded_sign": int,
     "rounded": bool,
-    "residual_orders": int,  # sign of what nothing explains on the leg of orders
-    "both_known": bool,  # what was authorised and what was captured
+    "residual_orders": int,  # sign of the unexplained difference between gateway and order
+    "both_known": bool,  # both the authorised and the captured amount
     "over_authorised": bool,
     "over_refund": bool,
     "order_net": bool,
     "gateway_net": bool,
     "explained": bool,  # a confirmed instruction explains exactly what the gateway shows
     "captured": bool,
-    "refunded": bool,  # with what our replies say of refunds
+    "refunded": bool,  # including our refunds known only by their replies
     "refund_unknown": bool,
     "covered": bool,  # a ledger was given
     "ledger_net": bool,
     "ledger_captured": bool,
-    # Signs; below 0 a reversal stands without its original.
+    # Signs; below 0 a reversal has no original.
     "ledger_refunded": int,
     "ledger_chargeback": int,
     "ledger_capture_differs": bool,
     "ledger_refund_differs": bool,
     "ledger_rounded": bool,
-    "residual_ledger": int,  # sign of what nothing explains on the leg of the ledger
+    "residual_ledger": int,  # sign of the unexplained difference between gateway and ledger
     "booked_twice": bool,
     "refund_evidence": bool,
     "chargeback_before": bool,
@@ -110,38 +110,38 @@ PATTERN: Mapping[str, type] = {
     "refund_doubt_shown": int,  # 1: ours come to what is shown refunded; 2: more is shown
     "reply_only": bool,  # a confirmed refund that the query cannot show
     "refund_running": bool,  # one that it does not show yet, within its grace
-    "tells_refund": bool,  # the order says what it expects refunded
-    # And the gateway still has it in review.
+    "tells_refund": bool,  # the order states the amount that it expects refunded
+    # Our decisions on reviews that the gateway still shows as in review.
     "review_confirmed": bool,
     "review_rejected": bool,
     "review_doubtful": bool,
-    "subscription_stands": bool,  # we asked to end one, and nothing says that it ended
+    "subscription_stands": bool,  # we asked to end one, and nothing confirms that it ended
     "exchange_differs": bool,
     "settled": bool,  # any line of a settlement file
     "settled_capture": bool,
     "settled_differs": bool,
-    # By lines, of a payment that the gateway shows with its money; 2: the books have exactly that.
+    # Charged back by settlement lines although the gateway shows the money; 2: booked exactly so.
     "charged_by_lines": int,
     "settlement_owed": bool,  # a settlement file of its days exists
     "fee_differs": bool,
     **dict.fromkeys(PAYOUT_FACTS, bool),
     **{f"late_{clock}": bool for clock in CLOCKS},  # it has run out
 }
-"""What is known of a set, without its amounts. Signs are -1, 0, 1 after tolerance."""
+"""Facts of a set without its amounts, by type. Signs are -1, 0, 1 after tolerance."""
 FACTS: Mapping[str, type] = {
     **PATTERN,
     **dict.fromkeys(("order", "gateway", "cell"), str),
-    # Signs of what neither a code nor anything that is waited for says; for `last` alone.
+    # Signs of what neither a code nor a pending finding covers; only for rows with `last`.
     **dict.fromkeys(("open_orders", "open_ledger"), int),
 }
-"""What conditions of the table may name, beside its own `[facts]`."""
+"""Facts that conditions of the table may name, in addition to its own `[facts]`."""
 
 
 def table_rows_of_sets(table: CodeTable) -> tuple[tuple[TableRow, ...], Mapping[str, Condition]]:
-    """The conditions of the table over sets, and its own facts in their order.
+    """Compile the table's conditions for sets, and its own facts in their order.
 
     Raises:
-        Defect: a condition, cell or clock is not known; the message names its code or fact.
+        Defect: a condition, cell or clock is unknown; the message names its code or fact.
     """
     known, facts = dict(FACTS), {}
     for name, text in table.facts.items():
@@ -166,14 +166,14 @@ _COLUMNS = {
     )
     for state in states.split()
 }
-"""The cells of the states of the gateway; a state without one says nothing by itself."""
+"""Gateway state -> its column of cells; other states decide nothing by themselves."""
 ROWS, DERIVED = table_rows_of_sets(TABLE)
 _MATCHED = [(each.rule, condition_of(each.holds, facts=FACTS)) for each in TABLE.matched]
 _BOTH_LEGS = frozenset(code for code, row in TABLE.codes.items() if row.both_legs)
 
 
 def classify(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
-    """What the sets of each pattern come to.
+    """Return the judgement of each pattern.
 
     Args:
         patterns: columns of PATTERN (grain: pattern).
@@ -188,7 +188,7 @@ def classify(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
 
 
 def _facts(patterns: Mapping[str, Ints]) -> SimpleNamespace:
-    """The facts of the patterns as conditions name them."""
+    """Return the facts of the patterns under the names that conditions use."""
     known = SimpleNamespace(**{n: patterns[n].astype(FACTS[n]) for n in PATTERN})
     known.order = np.array(ORDER_STATES, dtype=object)[patterns["order_state"]]
     known.gateway = np.array(GATEWAY_STATES, dtype=object)[patterns["gateway_state"]]
@@ -200,15 +200,15 @@ def _facts(patterns: Mapping[str, Ints]) -> SimpleNamespace:
 
 
 def _cell(order: str, gateway: str) -> str:
-    """The cell of a pair; a state of the gateway without a column says nothing by itself."""
+    """Return the cell of a pair of states, "=" for gateway states without a column."""
     return TABLE.cells[order][_COLUMNS[gateway]] if gateway in _COLUMNS else "="
 
 
 def _open_legs(known: SimpleNamespace, *, found: list[tuple[TableRow, Bools]]) -> None:
-    """Mark the legs whose difference neither a code nor anything that is waited for says.
+    """Set open_orders and open_ledger: differences that no code and no pending finding covers.
 
-    Every difference has a finding of its own; this is the floor under them, so that no set is
-    MATCHED or PENDING with money that does not add up.
+    Every difference should have a finding of its own; this safeguard ensures that no set is MATCHED
+    or PENDING with money that does not add up.
     """
     claimed = {leg: np.zeros_like(known.payout) for leg in ("", *LEGS)}
     for row, holds in found:
@@ -233,18 +233,18 @@ NO_PRIMARY = -1
 
 
 class MovedSets(NamedTuple):
-    """Which sets are explained by another account."""
+    """Sets whose missing side is in another account of the merchant."""
 
     host: Rows
-    """For a set that belongs to another one, that set; else NO_HOST."""
+    """For a set that belongs to another one, that set; else NO_PRIMARY."""
     wrong: Bools
-    """Sets that stand for such a pair."""
+    """Sets that represent such a pair."""
     ambiguous: Bools
     """Sets with several candidates."""
 
 
 def wrong_accounts(sets: Arrays, *, classified: Bools) -> MovedSets:
-    """Pair up one-sided sets over the accounts of a merchant; `classified` sets may take part."""
+    """Pair one-sided sets across accounts of a merchant; only `classified` sets take part."""
     size = len(sets)
     moved = MovedSets(
         np.full(size, NO_PRIMARY, dtype=np.intp),
@@ -297,10 +297,10 @@ def wrong_accounts(sets: Arrays, *, classified: Bools) -> MovedSets:
 
 
 def brought_together(sets: Arrays, *, host: Rows) -> Arrays:
-    """The sets with what stands in another account beside the rows that it belongs to.
+    """Merge sets of another account into the primary sets that they belong to.
 
-    A host is judged as if its records were in one account, so that what else is wrong with them is
-    told on its break. Sets that are not hosts stay as they are.
+    A primary set is classified as if its records were in one account, so that any other problem is
+    reported on its break. Sets that are not primary stay as they are.
     """
     away = np.flatnonzero(host >= 0)
     if not away.size:
@@ -318,7 +318,7 @@ def brought_together(sets: Arrays, *, host: Rows) -> Arrays:
 _NUMBERS = "bi"
 _OF_ITS_ACCOUNT = frozenset({"account", "kind", "currencies"})
 _TEXTS = ("gateway_currency", "settled_currency")
-"""The texts that a judgement reads beside the set's own currency, which both have."""
+"""Texts that classification reads in addition to the set's own currency, which both sets share."""
 _WHERE_BOTH_ARE = frozenset({"both_known", "captured_known"})
 _ONE_OF_BOTH = frozenset(
     {"order_state", "gateway_state", "payout", "ledger_any", "instruction_amount"}
@@ -327,7 +327,7 @@ _LATEST = ("_at", "_date", "settled_from", "settled_until")
 
 
 def _joined(name: str, column: Column, other: Column) -> Column:
-    """Texts: the one that is given; instants: the later; marks: either; amounts: their sum."""
+    """Combine two columns: given text, later instant, either mask, sum of amounts."""
     if column.dtype == object:
         return np.where(column == "", other, column)
     if name in _WHERE_BOTH_ARE:
@@ -345,35 +345,35 @@ ACCOUNT = ["merchant_id", "account_id", "currency"]
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What every set came to."""
+    """The classification of every set."""
 
     classified: Judgements
     host: Rows
-    """The set whose break explains this one (another account), else -1."""
+    """The set in another account whose break explains this one, else -1."""
     due_at: Ints
     """When a PENDING set becomes late."""
     sets: Arrays
-    """The sets as they were judged: a host has the rows of the set that it stands for."""
+    """The sets as classified: a primary set includes the rows of the set that it represents."""
     ours: Ours
-    """What our moves did beyond what the query shows."""
+    """Effects of our instructions beyond what the query shows."""
     rounded: Ints
-    """What is called rounding, both legs together, unsigned minor units."""
+    """Amount that counts as rounding against orders and ledger together, unsigned minor units."""
     candidates: Bools
-    """Sets that come to something else once their night budget is spent: all sets of an account
-    and currency decide together, so a bucket leaves these to the one table over all of them."""
+    """Sets whose outcome changes once their rounding budget is spent: all sets of an account and
+    currency decide together, so a bucket leaves these to one pass over all of them."""
 
     def states(self) -> Column:
-        """The state of each set; a set explained elsewhere has its host's."""
+        """Return the state of each set; a set explained by a primary set is part of its break."""
         own = self.classified.of_each("state")
         own[self.host >= 0] = SetState.BREAK.value
         return own
 
 
 class SetFacts(NamedTuple):
-    """What is known of every set, but for what hangs on the night's budget of roundings."""
+    """Everything known of each set, except what depends on the rounding budget."""
 
     sets: Arrays
-    """As they are judged; see Outcomes."""
+    """As they are classified; see Outcomes."""
     host: Rows
     ours: Ours
     due: dict[str, Ints]
@@ -382,9 +382,9 @@ class SetFacts(NamedTuple):
 
 
 def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
-    """The sets with the rows of other accounts beside their own, our moves and the clocks.
+    """Return facts, clocks and our instructions per set, merged across accounts.
 
-    What sentences and rows of breaks ask of it as well, the sets of `joined` learn here.
+    Also adds the columns to the sets of `joined` that sentences and rows of breaks need.
     """
     own = joined.sets
     own.columns |= without_ahead(own, as_of=as_of)
@@ -409,7 +409,7 @@ def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
 
 
 def classify_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
-    """Judge every set; a second time without rounding where the night's budget is spent."""
+    """Classify every set; again without rounding where the run's rounding budget is spent."""
     known = facts_of_sets(joined, rules=rules, as_of=as_of)
     sets = known.sets
     budgets = {
@@ -446,7 +446,7 @@ def _classified(both: Legs, *, known: SetFacts, candidates: Bools) -> Outcomes:
 
 
 def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
-    """The first of the instants a pending set waits for."""
+    """Return the earliest instant that each pending set waits for."""
     ends = np.full(len(classified.patterns), NO_INSTANT, dtype=np.int64)
     for clock, end in due.items():
         waiting = np.array([clock in each.clocks for each in classified.judgements], np.bool_)
@@ -458,7 +458,7 @@ def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
 
 
 def _over_budget(sets: Arrays, *, outcomes: Outcomes, budgets: Mapping[str, int]) -> Bools:
-    """Sets of an account and currency whose rounding sums to more than its night budget."""
+    """Mark sets of an account and currency whose rounding exceeds its budget."""
     flagged = [
         Flag.ROUNDING in j.flags and j.state == SetState.MATCHED
         for j in outcomes.classified.judgements
@@ -479,7 +479,7 @@ _PAIR = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]
 def set_flags(
     sets: Arrays, *, outcomes: Outcomes, instructed: bool, as_of: datetime, rules: Rules
 ) -> Column:
-    """The flags of every set as text: secondary codes in order of precedence, then words sorted."""
+    """Return the flags of every set as text: secondary codes by precedence, then labels sorted."""
     matched = outcomes.states() == SetState.MATCHED.value
     marks = {
         Flag.REFERENCE_CONFLICT: _reference_conflict(sets),
@@ -506,7 +506,7 @@ def _zero_amount(sets: Arrays) -> Bools:
 
 
 def _expiring(sets: Arrays, *, as_of: datetime, rules: Rules) -> Bools:
-    """Authorised, and its validity ends within the days of warning."""
+    """Mark authorised payments whose validity ends within the warning days."""
     days = rules.authorisation.valid_days - rules.authorisation.warn_days
     warned = sets["transaction_date"] + days * DAY_MICROSECONDS <= microseconds(as_of)
     dated = sets["transaction_date"] != NO_INSTANT
@@ -515,7 +515,7 @@ def _expiring(sets: Arrays, *, as_of: datetime, rules: Rules) -> Bools:
 
 
 def _portal_action(sets: Arrays, *, instructed: bool, rules: Rules) -> Bools:
-    """A movement after the opening date that no instruction of ours explains."""
+    """Mark movements after the opening date that no instruction of ours explains."""
     opening = rules.window.opening_date
     if not instructed or rules.account.capture_mode != "manual" or opening is None:
         return np.zeros(len(sets), dtype=np.bool_)
@@ -532,7 +532,7 @@ def _portal_action(sets: Arrays, *, instructed: bool, rules: Rules) -> Bools:
 
 
 def _cut_off_difference(sets: Arrays, *, rules: Rules) -> Bools:
-    """Both sides agree, but on different business dates."""
+    """Mark sets whose order and payment fall on different business dates."""
     calendar = rules.business_calendar
     sold = business_days(sets["ordered_at"], calendar=calendar)
     paid = business_days(sets["transaction_date"], calendar=calendar)

@@ -1,7 +1,7 @@
-"""The sentences of codes.toml: which one holds for a break, and how it reads.
+"""The sentences of codes.toml: chooses the one that holds for a break and fills in its text.
 
-Each leg (see Code.say) names the facts that the conditions of its sentences may ask, and the
-clauses that may stand in their braces.
+Each comparison (see Code.say) names the facts that the conditions of its sentences may use, and the
+clauses that may occur in their braces.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,26 +15,26 @@ from recon.model.money import Money
 from recon.model.terms import BreakCode
 
 SHOWN_MAX = 4
-"""So many records are named one by one; how many more there are is counted."""
+"""Maximum number of records named one by one; further ones are only counted."""
 NOTHING = "nothing"
 Clause = Callable[[Any], str]
 """Facts of a break -> text."""
 
 
 class Sentence(NamedTuple):
-    """A sentence that is ready to be told."""
+    """A checked sentence with its compiled condition."""
 
     text: str
     holds: Condition
     named: tuple[str, ...]
-    """The clauses in its braces: only these are asked."""
+    """Names of the clauses in its braces; only these are evaluated."""
 
 
 class Sentences:
-    """What codes.toml says of the breaks of one leg.
+    """The sentences of codes.toml for the breaks of one comparison.
 
     Raises:
-        Defect: a sentence names a fact or a clause that is not there; the message names its code.
+        Defect: a sentence names an unknown fact or clause; the message names its code.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Sentences:
         }
 
     def reason(self, code: str, facts: Any, /) -> str:
-        """Why a break with this primary code is open."""
+        """Return why a break with this primary code is open."""
         return first_text(self.of_codes[BreakCode(code)], facts=facts, clauses=self._clauses)
 
 
@@ -64,10 +64,10 @@ def sentences_of(
     facts: Mapping[str, type],
     clauses: Mapping[str, Clause],
 ) -> tuple[Sentence, ...]:
-    """Some templates of codes.toml, checked.
+    """Check and compile templates of codes.toml.
 
     Raises:
-        Defect: one names a fact or a clause that is not there; the message names `of`.
+        Defect: one names an unknown fact or clause; the message names `of`.
     """
     sentences = []
     for template in templates:
@@ -81,7 +81,7 @@ def sentences_of(
 
 
 def as_text(sentence: Sentence, *, facts: Any, clauses: Mapping[str, Clause]) -> str:
-    """A sentence with its clauses; a name with a capital begins it."""
+    """Fill in a sentence; the text for a capitalised name starts with a capital."""
     texts = {}
     for name in sentence.named:
         text = clauses[name.lower()](facts)
@@ -90,20 +90,20 @@ def as_text(sentence: Sentence, *, facts: Any, clauses: Mapping[str, Clause]) ->
 
 
 def first_text(sentences: Iterable[Sentence], *, facts: Any, clauses: Mapping[str, Clause]) -> str:
-    """The first of some sentences that holds."""
+    """Return the text of the first sentence that holds."""
     sentence = next(one for one in sentences if one.holds(facts))
     return as_text(sentence, facts=facts, clauses=clauses)
 
 
 def money(amount: int | None, *, currency: str) -> str:
-    """An amount as people read it; `nothing` for none and for one without a currency."""
+    """Format an amount; `nothing` for None and for an amount without a currency."""
     if amount is None or not currency:
         return NOTHING
     return str(Money.of_minor_units(amount, currency=currency))
 
 
 def amount_of(name: str, *, currency: str = "currency", unsigned: bool = False) -> Clause:
-    """The clause of an amount, by the names of the facts that hold it and its currency."""
+    """Make the clause of an amount from the names of the facts with the amount and its currency."""
 
     def clause(facts: Any) -> str:
         amount: int | None = getattr(facts, name)
@@ -115,7 +115,7 @@ def amount_of(name: str, *, currency: str = "currency", unsigned: bool = False) 
 
 
 def listed(items: Sequence[str]) -> str:
-    """`a, b and c`; of many the first, and how many more."""
+    """Join as `a, b and c`; of many only the first, and the number of the others."""
     if len(items) > SHOWN_MAX:
         items = [*items[: SHOWN_MAX - 1], f"{len(items) - SHOWN_MAX + 1} more"]
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

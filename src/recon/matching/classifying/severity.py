@@ -1,4 +1,4 @@
-"""How much is at risk in a break, who is owed, how old and how urgent it is."""
+"""Computes the money at risk in a break, who is owed, its due dates and its severity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
@@ -26,7 +26,7 @@ DATES = (
     *("capture_confirmed_at", "cancel_confirmed_at", "refund_confirmed_at", "review_confirmed_at"),
     *("capture_waiting_at", "cancel_waiting_at", "refund_waiting_at", "capture_doubtful_at"),
 )
-"""Of every side, from which a grace may run."""
+"""Dates of all sides from which a grace may run."""
 WAITING = ("capture_waiting", "cancel_waiting", "refund_waiting")
 CLOCKS: Mapping[str, tuple[str, str]] = {
     "order_to_gateway": ("sold", "order_to_gateway"),
@@ -42,16 +42,16 @@ CLOCKS: Mapping[str, tuple[str, str]] = {
     "payout_booked": ("payout_at", "gateway_to_ledger"),
     "settlement": ("moved", "settlement"),
 }
-"""What may delay a finding, as the table of codes names it: from when, and for which grace."""
+"""Clock of codes.toml that may delay a finding -> the instant it runs from, and its grace."""
 
 
 def microseconds(instant: datetime) -> int:
-    """An instant as the frames count it."""
+    """Return an instant as microseconds since 1970, as the frames count it."""
     return int(pd.Timestamp(instant).as_unit("us").value // 1000)
 
 
 def due_columns(sets: Arrays, *, rules: Rules) -> dict[str, Ints]:
-    """For every grace, when it ends for each set; NO_INSTANT (late) where it never started."""
+    """Return when each grace ends for each set; NO_INSTANT (late) where it never started."""
     ordered, dated = sets["ordered_at"], sets["transaction_date"]
     sold = np.where(ordered == NO_INSTANT, dated, ordered)
     sold = np.where(sold == NO_INSTANT, sets["instructed_at"], sold)
@@ -69,9 +69,9 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[str, Ints]:
 
 
 def without_ahead(sets: Arrays, *, as_of: int) -> dict[str, Column]:
-    """The dates of sets without those that lie too far ahead: they begin no grace and no age.
+    """Return the dates of sets without those too far ahead, from which no grace and no age runs.
 
-    `date_ahead` marks the sets that had one. An instruction that waits and has no date arrived now.
+    `date_ahead` marks the sets that had one. A waiting instruction without a date arrived now.
     """
     columns: dict[str, Column] = {}
     marked = np.zeros(len(sets), dtype=np.bool_)
@@ -86,19 +86,19 @@ def without_ahead(sets: Arrays, *, as_of: int) -> dict[str, Column]:
 
 
 def is_ahead(instants: Ints, *, as_of: int) -> Bools:
-    """Dates that cannot be right."""
+    """Mark dates too far ahead to be right."""
     return np.asarray(instants > as_of + AHEAD_MAX_MICROSECONDS, dtype=np.bool_)
 
 
 def with_unproven(due: dict[str, Ints], *, sets: Arrays, as_of: int) -> dict[str, Ints]:
-    """Settlement that fell due after the last day that files prove is looked for the next day."""
+    """Postpone settlement due after the last day that files prove: it is checked the next day."""
     ends = due["settlement"]
     unproven = (ends > sets["settled_until"]) & (ends <= as_of)
     return due | {"settlement": np.where(unproven, as_of + DAY_MICROSECONDS, ends)}
 
 
 def due(since: Ints, *, grace: Grace, calendar: BusinessCalendar) -> Ints:
-    """`BusinessCalendar.due_at` for a whole column."""
+    """Compute `BusinessCalendar.due_at` for a whole column."""
     started = since != NO_INSTANT
     if grace.unit == "h":
         return np.where(started, since + grace.count * HOUR_MICROSECONDS, NO_INSTANT)
@@ -109,7 +109,7 @@ def due(since: Ints, *, grace: Grace, calendar: BusinessCalendar) -> Ints:
 
 
 def business_days(instants: Ints, *, calendar: BusinessCalendar) -> Ints:
-    """The business date each instant belongs to, in days since 1970; NO_INSTANT stays."""
+    """Return the business date of each instant, in days since 1970; NO_INSTANT is kept."""
     given = np.where(instants == NO_INSTANT, 0, instants)
     wall = _wall_clock(given, calendar=calendar)
     cut_off = int(calendar.cut_off.total_seconds()) * 1_000_000
@@ -136,7 +136,7 @@ def _business_days_later(since: Ints, *, grace: Grace, calendar: BusinessCalenda
 
 
 def _later(day: int, *, grace: Grace, calendar: BusinessCalendar) -> int:
-    """The day number so many business days later."""
+    """Return the day number that many business days later."""
     start = date.fromordinal(date(1970, 1, 1).toordinal() + day)
     noon = datetime.combine(start, time(12), calendar.zone)
     end = calendar.local_date(calendar.due_at(noon, grace=grace))
@@ -150,9 +150,9 @@ LEVELS = tuple(Severity)
 
 
 def owed_to(code: BreakCode, *, effect_orders: int) -> str:
-    """`shopper`, `merchant` or `none`, by the sign of gateway minus order.
+    """Return `shopper`, `merchant` or `none`, by the sign of gateway minus order.
 
-    A result knows no other word; for people see `owed_text`.
+    A result has no other values; for display see `owed_text`.
     """
     owed = CODES[code].owed_to
     if owed == "shopper":
@@ -163,9 +163,9 @@ def owed_to(code: BreakCode, *, effect_orders: int) -> str:
 
 
 def owed_text(row: Mapping[Any, Any]) -> str:
-    """Who people read is owed.
+    """Return who is owed, for display.
 
-    What a payout brought too much is the gateway's and not `none`.
+    Where a result has `none`, a payout that was too high is owed to the gateway.
     """
     owed = str(row["owed_to"])
     return CODES[BreakCode(str(row["code"]))].otherwise if owed == "none" else owed
@@ -175,16 +175,16 @@ _EFFECTS = ("effect_orders", "effect_ledger", "effect_bank")
 
 
 def risk_of_break(row: Mapping[Any, Any]) -> int:
-    """Money at risk of a break as it stands in a result (BREAK_COLUMNS), minor units."""
+    """Return the money at risk of a break's row (BREAK_COLUMNS), in minor units."""
     known = [0 if pd.isna(row[name]) else int(row[name]) for name in _EFFECTS]
     effects = effects_in_question(known[0], known[1:], flags=str(row["flags"]))
     return money_at_risk(int(row["exposure"]), effects=effects)
 
 
 def effects_in_question(on_orders: int, others: Sequence[int], *, flags: str) -> Sequence[int]:
-    """The effects of a break without one that our own instruction explains to the cent.
+    """Return the effects of a break, without one that our own instruction explains to the cent.
 
-    Where the books alone are wrong of a payment that we captured, what we captured is not at risk.
+    Where only ledger or bank differ for a payment that we captured, that amount is not at risk.
 
     Args:
         on_orders: 0 where none is known, as of the others.
@@ -197,9 +197,9 @@ def effects_in_question(on_orders: int, others: Sequence[int], *, flags: str) ->
 
 
 def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
-    """What is at risk in a break: its effect where one is known, never more than the whole.
+    """Return what is at risk in a break: its effect where one is known, at most the whole.
 
-    The one rule behind its severity, the column on Breaks and the sums of page one.
+    The one rule behind the severity, the column on Breaks and the sums of page one.
 
     Args:
         exposure: The whole amount that may be at risk, minor units.
@@ -212,7 +212,7 @@ def money_at_risk(exposure: int, *, effects: Iterable[int]) -> int:
 def severity_of(
     codes: Sequence[BreakCode], *, at_risk: int, currency: str, age_days: int, rules: Rules
 ) -> Severity:
-    """Money at risk sets it, age raises it, `ignore` caps it; never below the floor of a code."""
+    """Return the severity by money at risk, raised by age, capped by `ignore`, above the floors."""
     thresholds = rules.severity.get(currency, SeverityRules())
     unit = 10 ** (exponent(currency) if currency else 0)
     limits = (thresholds.medium, thresholds.high, thresholds.critical)
@@ -230,10 +230,10 @@ def worse(severity: str, other: str) -> str:
 
 
 def urgency(row: Mapping[Any, Any]) -> tuple[int, bool, str, int, int, str]:
-    """Sorts rows of breaks, wherever people read them: the gravest first, then by currency.
+    """Return the sort key of a break's row for display: highest severity first, then by currency.
 
-    Of a currency the largest money first; amounts of two currencies are never compared. What has
-    no currency stands last.
+    Within a currency the largest amount comes first; amounts of two currencies are never compared.
+    Rows without a currency come last.
     """
     currency, age_days = str(row["currency"] or ""), int(row["age_days"] or 0)
     level = -LEVELS.index(Severity(row["severity"]))
@@ -241,16 +241,16 @@ def urgency(row: Mapping[Any, Any]) -> tuple[int, bool, str, int, int, str]:
 
 
 def exposure_of(code: BreakCode) -> str:
-    """The column of `exposures` that a code is measured by."""
+    """Return the column of `exposures` that measures a code."""
     return CODES[code].risk
 
 
 def exposures(
     sets: Arrays, *, effects: Ints, uncaptured: Ints, beyond_ours: Ints
 ) -> dict[str, Ints]:
-    """What a set may put at risk, by what it is measured by; minor units, unsigned.
+    """Return the amounts that a set may put at risk, by measure; minor units, unsigned.
 
-    No figure is a difference across currencies: of sides in two of them the whole is at risk.
+    No figure is a difference across currencies: where sides have two, the whole amount is at risk.
     `uncaptured`: what our confirmed capture, which explains the set, left of the payment;
     `beyond_ours`: the same, and what one in doubt left.
     """

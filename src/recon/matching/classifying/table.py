@@ -1,8 +1,8 @@
-"""The table of codes, asked once of each distinct pattern of facts, whatever leg they are of.
+"""Evaluates the conditions of codes.toml once per distinct pattern of facts, for any comparison.
 
-A leg gives a column of each fact that the conditions of its rows may name. By name some say more:
-`unverified` (number in UNVERIFIED_REASONS, from 1; 0 for none), `late_<grace>` (that clock of a row
-has run out) and `closed_<leg>` (a write-off closes the findings of that leg).
+A comparison gives a column for each fact that its conditions may name. Some names have a meaning of
+their own: `unverified` (number in UNVERIFIED_REASONS, from 1; 0 for none), `late_<grace>` (that
+clock has run out) and `closed_<leg>` (a write-off closes the findings of that leg).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,19 +29,19 @@ UNVERIFIED_REASONS = (
     UnverifiedReason.REFUND_AMOUNT_UNKNOWN,
     UnverifiedReason.BATCH_QUARANTINED,
 )
-"""In this order the first that applies is shown; number n+1 stands for the n-th, 0 for none."""
+"""The first that applies is shown; numbered from 1, 0 for none."""
 ABSENT = ""
-"""Neither side says anything: no row anywhere."""
+"""State of a set without a row on any side."""
 LEGS = ("orders", "instructions", "ledger", "settlement", "bank")
-"""In this order what comes first of them is waited for."""
+"""Comparisons in order; the first of them with something pending names the expected side."""
 FIRM = frozenset(code for code, row in TABLE.codes.items() if row.firm)
-"""A write-off does not close these: they are doubts, not differences."""
+"""Codes that a write-off does not close: they are doubts, not differences."""
 Known = Any
 """Facts by name, each an array (grain: pattern)."""
 
 
 class TableRow(NamedTuple):
-    """A row of the table that may hold."""
+    """A compiled row of the table for a code or a flag."""
 
     code: BreakCode | None
     flag: Flag | None
@@ -59,9 +59,9 @@ class Judgement:
     """In order of precedence; the first is the primary code."""
     flags: tuple[Flag, ...] = ()
     clocks: frozenset[str] = frozenset()
-    """What is waited for while it is PENDING."""
+    """The clocks that it waits for while PENDING."""
     expected_side: str = ""
-    """Whose word it waits for."""
+    """The side whose data it waits for."""
     rule: str = ""
     """Why it is MATCHED."""
     reason: str = ""
@@ -74,16 +74,16 @@ NOTHING = Judgement(ABSENT)
 def rows_of(
     table: CodeTable, *, of: str, facts: Mapping[str, type], given: str = "True"
 ) -> tuple[TableRow, ...]:
-    """The rows of the table that say something of one leg.
+    """Compile the rows of the table for one kind of comparison.
 
     Args:
         table: the codes.
         of: see When.of.
         facts: name -> type of every fact that their conditions may name.
-        given: what else must hold for each of them.
+        given: a condition that must also hold for each of them.
 
     Raises:
-        Defect: a condition or clock is not known; the message names its code or flag.
+        Defect: a condition or clock is unknown; the message names its code or flag.
     """
     whens: list[tuple[BreakCode | None, Flag | None, When]] = [
         *((code, None, when) for code, row in table.codes.items() for when in row.when),
@@ -103,10 +103,10 @@ def rows_of(
 
 
 def ready(text: str, *, facts: Mapping[str, type], of: str) -> Condition:
-    """A condition of the table.
+    """Compile a condition of the table.
 
     Raises:
-        Defect: it is none, or names what is not there; the message says of what it is (`of`).
+        Defect: it is invalid or names an unknown fact; the message names its owner (`of`).
     """
     try:
         return condition_of(text, facts=facts)
@@ -116,7 +116,7 @@ def ready(text: str, *, facts: Mapping[str, type], of: str) -> Condition:
 
 
 def distinct_patterns(columns: Mapping[str, Column]) -> tuple[Rows, dict[str, Column]]:
-    """The pattern number of each row, and the distinct patterns as the same columns."""
+    """Return the pattern number of each row, and the distinct patterns as the same columns."""
     packed, span = np.zeros(len(next(iter(columns.values()))), dtype=np.int64), 1
     for column in columns.values():
         values = pd.factorize(column)[0] if column.dtype == object else column
@@ -133,7 +133,7 @@ def distinct_patterns(columns: Mapping[str, Column]) -> tuple[Rows, dict[str, Co
 
 
 def where_holds(row: TableRow, *, known: Known) -> Bools:
-    """Where a row holds and no write-off closes its leg."""
+    """Return where a row holds and no write-off closes its leg."""
     holds: Bools = row.holds(known)
     if row.when.leg in ("orders", "ledger") and row.code not in FIRM:
         holds = holds & ~getattr(known, f"closed_{row.when.leg}")
@@ -141,7 +141,7 @@ def where_holds(row: TableRow, *, known: Known) -> Bools:
 
 
 def is_late(row: TableRow, *, known: Known) -> Bools | bool:
-    """Where nothing delays a row any more."""
+    """Return where a row's grace has run out, or True if it has none."""
     late: Bools | bool = not row.when.grace or getattr(known, f"late_{row.when.grace}")
     return late
 
@@ -149,12 +149,12 @@ def is_late(row: TableRow, *, known: Known) -> Bools | bool:
 def judgements_of(
     found: Iterable[tuple[TableRow, Bools]], *, known: Known
 ) -> tuple[Judgement, ...]:
-    """What each pattern comes to.
+    """Return the judgement of each pattern.
 
     Args:
         found: rows of the table, and where each holds.
-        known: the facts; `orders_lack`: payments of which a missing order file may tell;
-            `anything`: there is a row of any side; `agreed`: why it agrees where it does.
+        known: the facts; `orders_lack`: payments that a missing order file may contain;
+        `anything`: a row exists on any side; `agreed`: the match rule where it agrees.
     """
     late: list[list[TableRow]] = [[] for _ in known.unverified]
     waits: list[list[TableRow]] = [[] for _ in known.unverified]
@@ -189,26 +189,26 @@ def _judgement(
 
 
 class Judgements(NamedTuple):
-    """What rows came to: each has a pattern, and each pattern a judgement."""
+    """The judgements of rows, stored once per distinct pattern."""
 
     patterns: Rows
     judgements: tuple[Judgement, ...]
 
     def of_each(self, name: str, /) -> Column:
-        """A text of the judgement of each row: state, reason, rule, expected_side."""
+        """Return a text of each row's judgement: state, reason, rule, expected_side."""
         labels = [str(getattr(judgement, name)) for judgement in self.judgements]
         return np.array([*labels, ""], dtype=object)[self.patterns]
 
     def codes(self) -> Column:
-        """The primary code of each row, "" where it is no break."""
+        """Return the primary code of each row, "" where it is no break."""
         codes = [str(each.codes[0]) if each.codes else "" for each in self.judgements]
         return np.array([*codes, ""], dtype=object)[self.patterns]
 
     def flags(self, marks: Mapping[Flag, Bools], /) -> Column:
-        """The flags of each row: secondary codes in order of precedence, then words sorted.
+        """Return the flags of each row: secondary codes in order of precedence, then labels sorted.
 
         Args:
-            marks: flags that no row of the table says, and where each stands.
+            marks: masks of the flags that no row of the table sets.
         """
         labels, bits = (*marks,), np.zeros(len(self.patterns), dtype=np.int64)
         for bit, mask in enumerate(marks.values()):
@@ -224,11 +224,11 @@ class Judgements(NamedTuple):
 
 
 def classified_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> Judgements:
-    """What rows of a leg beside the sets come to.
+    """Classify rows of a comparison other than that of the sets.
 
     Args:
-        rows: of the table, of that leg.
-        facts: every fact of the leg and `unverified` (grain: row).
+        rows: of the table, for that comparison.
+        facts: every fact of the comparison and `unverified` (grain: row).
     """
     numbers, patterns = distinct_patterns(facts)
     size = len(patterns["unverified"])
@@ -239,6 +239,6 @@ def classified_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> J
 
 
 def flag_text(flags: Iterable[str]) -> str:
-    """Codes in the order of precedence, then words sorted, joined by `;`."""
+    """Join codes in order of precedence, then labels sorted, with `;`."""
     at: dict[str, int] = {code: number for number, code in enumerate(PRECEDENCE)}
     return ";".join(sorted(map(str, flags), key=lambda one: (at.get(one, len(at)), one)))

@@ -1,1 +1,1 @@
-"""The frames that the engine works on, and how they are grouped, numbered and sorted."""
+"""Frames and arrays that the engine works on, with helpers to group, number and sort them."""

@@ -1,7 +1,7 @@
-"""Columns of one length: what the engine works on between its sources and its result.
+"""`Arrays`, a light table of equally long columns used between the engine's sources and its result.
 
-Numbers are numpy arrays, texts arrays of `str`. A night of three orders looks at some hundred of
-columns, and a frame asks a hundred times more than an array for each look.
+Numbers are numpy arrays, texts are arrays of `str`. A run of three orders reads some hundred
+columns, and reading one from a frame takes a hundred times longer than from an array.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,10 +20,10 @@ Column = npt.NDArray[Any]
 
 
 def columns_of(file: str) -> dict[str, str]:
-    """Name -> type of pandas of each column that a file of a night's folder has.
+    """Return name -> pandas type for each column of a file in a run's folder.
 
-    Texts are `str`, whole numbers int64, or Int64 where they may be blank, instants
-    datetime64[us, UTC].
+    Texts are `str`, whole numbers int64, or Int64 where they may be blank, instants datetime64[us,
+    UTC].
     """
     return {field.name: _kind(field) for field in SCHEMAS[file].columns}
 
@@ -37,16 +37,16 @@ def _kind(field: pa.Field) -> str:
 
 
 def text_type() -> Any:
-    """How pandas holds a column of texts here: both ways say the same, also put together."""
+    """Return the pandas type of text columns; Python and Arrow storage can be mixed."""
     return pd.StringDtype(na_value=np.nan)
 
 
 @contextmanager
 def texts_for(*, few: bool) -> Iterator[None]:
-    """Within it pandas holds texts as Python does for few rows: Arrow takes longer to begin.
+    """Use Python storage for texts of few rows within this context: Arrow takes longer to start.
 
-    It is a setting of the process: of two at once each sets its own, and where one undoes the
-    other's, its columns take longer and say the same.
+    This is a setting of the process. Where two contexts run at once, each sets its own and one may
+    undo the other's; its columns are then slower to make but have the same values.
     """
     with pd.option_context("mode.string_storage", "python" if few else "pyarrow"):
         yield
@@ -60,20 +60,20 @@ class Arrays:
         self.size = size
 
     def __getitem__(self, name: str) -> Column:
-        """One column."""
+        """Return one column."""
         return self.columns[name]
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return self.size
 
     def take(self, rows: Any) -> "Arrays":
-        """Some of the rows: by their numbers, by a mask or by a slice."""
+        """Return some of the rows, chosen by numbers, a mask or a slice."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         return Arrays(columns, size=len(next(iter(columns.values()))))
 
     def assign(self, **columns: Any) -> "Arrays":
-        """The same rows with other columns, or more of them; a single value stands in every row."""
+        """Return the rows with columns added or replaced; a single value fills its column."""
         given = {
             name: column if isinstance(column, np.ndarray) else np.full(self.size, column)
             for name, column in columns.items()
@@ -81,40 +81,40 @@ class Arrays:
         return Arrays({**self.columns, **given}, size=self.size)
 
     def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Row by row, what stands in these columns."""
+        """Iterate over the rows as tuples of the named columns."""
         return zip(*(self.columns[name].tolist() for name in names), strict=True)
 
 
 def texts(column: "pd.Series[str]") -> Column:
-    """A column of text as an array of `str`."""
+    """Return a text column as an array of `str`."""
     return column.to_numpy(dtype=object)
 
 
 def texts_at(rows: Rows, *, of: "pd.Series[str]") -> Column:
-    """Some cells of a column of text as an array of `str`."""
+    """Return the given rows of a text column as an array of `str`."""
     cells: Any = of.array.take(rows)
     return texts(cells)
 
 
 def text_column(labels: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> "pd.Series[str]":
-    """The other way round: a column of a frame from texts; those of Arrow are not copied."""
+    """Make a frame column from texts, the inverse of `texts`; Arrow data is not copied."""
     return pd.Series(text_array(labels))
 
 
 def text_array(labels: Sequence[str] | Column | pa.Array | pa.ChunkedArray) -> Any:
-    """The same as a frame takes it in least time, which is a third of that of a column."""
+    """Make a text array that a frame accepts, in a third of the time of a column."""
     return pd.array(labels, dtype=text_type())
 
 
 def filled(label: str, *, size: int) -> Column:
-    """The same text in every row."""
+    """Return an array that holds the same text in every row."""
     column = np.empty(size, dtype=object)
     column[:] = label
     return column
 
 
 def records(frame: pd.DataFrame, *, rows: Any, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Some cells of some rows of a frame, row by row."""
+    """Iterate over the given rows of a frame as dicts of the named columns."""
     named = [*names]
     columns = (frame[name].array.take(rows).tolist() for name in named)
     for cells in zip(*columns, strict=True):
@@ -124,7 +124,7 @@ def records(frame: pd.DataFrame, *, rows: Any, names: Iterable[str]) -> Iterator
 def frame_of_cells(
     rows: Sequence[Mapping[str, Any]], *, names: Iterable[str], numbers: Collection[str]
 ) -> pd.DataFrame:
-    """A frame of texts from a few rows; the columns named in `numbers` hold 64-bit integers."""
+    """Build a text frame from a few rows; the columns named in `numbers` hold 64-bit integers."""
     columns = {}
     for name in names:
         cells = [row[name] for row in rows]
@@ -133,11 +133,11 @@ def frame_of_cells(
 
 
 def among(column: Column, labels: "frozenset[str] | set[str]") -> Bools:
-    """The rows that hold one of the words."""
+    """Mark the rows that hold one of the labels."""
     return np.array(pd.Series(column, dtype=object).isin(labels), dtype=np.bool_)
 
 
 def stacked(tables: "list[Arrays]", *, names: tuple[str, ...]) -> Arrays:
-    """Some columns of several tables, one below the other."""
+    """Concatenate the named columns of several tables."""
     columns = {name: np.concatenate([table[name] for table in tables]) for name in names}
     return Arrays(columns, size=sum(map(len, tables)))

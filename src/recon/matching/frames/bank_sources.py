@@ -1,6 +1,6 @@
-"""What the matching reads of banks: typed entries, and the statements that they stand in.
+"""Bank data that the matching reads: typed entries and the statements that contain them.
 
-Signed from the merchant's account: what came in is positive.
+Amounts are signed from the merchant's account: receipts are positive.
 """
 
 import hashlib
@@ -16,19 +16,19 @@ from recon.matching.frames.arrays import columns_of
 _LINES_AT_ONCE = 65_536
 BOOKED, PENDING = "booked", "pending"
 STATEMENT, REPORT, DETAILS = "statement", "report", "details"
-"""What a document is: proven by its balances; of one day that is not over; details of entries."""
+"""Kinds of document: proven by its balances; of an unfinished day; details of entries."""
 
 BANK_ENTRY_COLUMNS: Mapping[str, str] = columns_of("bank")
-"""One row per entry (`part` 0) and, behind it, one per payment that it stands for; days are ISO
-dates, `statement` is the number of its statement in the same BankSource, from 0."""
+"""One row per entry (`part` 0), followed by one row per payment that it contains. Days are ISO
+dates; `statement` is the number of the statement in its BankSource, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class BankStatement:
-    """One statement, or page of one, as a file has it; amounts in minor units."""
+    """One statement, or one page of one, as a file reports it; amounts in minor units."""
 
     source: str
-    """The file."""
+    """The name of the file."""
     sha256: str
     iban: str
     statement_no: str
@@ -37,62 +37,62 @@ class BankStatement:
     to_date: str
     form: str = STATEMENT
     opening: int | None = None
-    """None, as `closing`, where the document has no balances: nothing proves it then."""
+    """None, as `closing`, where the document has no balances, so that nothing proves it."""
     closing: int | None = None
     booked: int = 0
-    """The sum of its booked entries."""
+    """Sum of its booked entries."""
     entries: int = 0
-    """Booked ones."""
+    """Number of its booked entries."""
     created: str = ""
     others: int = 0
-    """The sum of its booked entries that are not kept: other people's."""
+    """Sum of its booked entries that are not stored because they are not ours."""
     content: str = ""
-    """What its entries say, as a digest, where not all of them are kept."""
+    """Digest of the content of its entries, where not all of them are stored."""
     days_given: bool = True
-    """False where the days are only those of its balances: a day without an entry leaves no gap."""
+    """False where only its balances have days: a day without an entry is then no gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedBankFile:
-    """A file of which nothing counts."""
+    """A bank file that was refused as a whole."""
 
     source: str
     why: str
-    """In a sentence, with what to do."""
+    """A sentence with the reason and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class BankSource:
-    """Everything that banks say in one reconciliation."""
+    """All bank data of one reconciliation."""
 
     entries: pd.DataFrame
     """BANK_ENTRY_COLUMNS."""
     statements: tuple[BankStatement, ...]
     refused: tuple[RefusedBankFile, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was read otherwise than it stands, in sentences."""
+    """Sentences about data that was read in another way than it is written."""
     night: "NightOfBank | None" = None
     """None: the given files are complete, and everything is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightOfBank:
-    """What the night of one account knows of banks that it may share with other accounts."""
+    """What one account's run knows of banks that the account may share with others."""
 
     account: tuple[str, str]
-    """Merchant and account: what is of another one is shown by its own night."""
+    """Merchant and account; findings of other accounts are shown by their own runs."""
     banks: tuple[str, ...]
-    """Those that the account is paid out at."""
+    """Names of the banks that receive this account's payouts."""
     payouts: pd.DataFrame
     """SETTLEMENT_COLUMNS of the payout rows of every account that these banks serve."""
     known_to: Mapping[str, str]
     """Bank -> the last day up to which the payouts of all its other accounts are known."""
     shown_since: str
-    """Payouts settled before that are shown only while they are open."""
+    """Payouts settled before this day are shown only while they are open."""
 
 
 def together(parts: list[BankSource]) -> BankSource:
-    """The files of a reconciliation as one source."""
+    """Merge the bank files of a reconciliation into one source."""
     entries: list[pd.DataFrame] = []
     statements: list[BankStatement] = []
     for part in parts:
@@ -107,7 +107,7 @@ def together(parts: list[BankSource]) -> BankSource:
 
 
 def chosen(source: BankSource, *, numbers: Sequence[int]) -> BankSource:
-    """Some statements of a source with their entries, numbered anew in the order of `numbers`."""
+    """Return some statements of a source with their entries, renumbered as in `numbers`."""
     places = {number: position for position, number in enumerate(numbers)}
     entries = source.entries[source.entries["statement"].isin(places)].reset_index(drop=True)
     renumbered = entries["statement"].map(places).astype("int64")
@@ -119,14 +119,14 @@ def chosen(source: BankSource, *, numbers: Sequence[int]) -> BankSource:
 
 
 def no_entries() -> pd.DataFrame:
-    """BANK_ENTRY_COLUMNS without a row."""
+    """Return an empty frame of BANK_ENTRY_COLUMNS."""
     return pd.DataFrame(
         {name: pd.Series([], dtype=kind) for name, kind in BANK_ENTRY_COLUMNS.items()}
     )
 
 
 def content_digest(entries: pd.DataFrame) -> str:
-    """What the booked entries of one statement say, whatever their format and their order."""
+    """Return a digest of one statement's booked entries that ignores their format and order."""
     contents = Contents()
     contents.add(entries.assign(statement=0))
     return contents.digest(0)
@@ -134,12 +134,12 @@ def content_digest(entries: pd.DataFrame) -> str:
 
 @dataclass(slots=True)
 class Contents:
-    """What the booked entries of statements say, as they come, in as few bytes as it has."""
+    """Collects the days and amounts of booked entries per statement, compactly, to digest them."""
 
     _pieces: dict[int, list[pa.Table]] = field(default_factory=dict)
 
     def add(self, entries: pd.DataFrame) -> None:
-        """Some rows of BANK_ENTRY_COLUMNS, of any statements."""
+        """Add rows of BANK_ENTRY_COLUMNS, of any statements."""
         counted = entries[entries["part"].eq(0) & entries["status"].eq(BOOKED)]
         for number in counted["statement"].unique().tolist():
             own = counted[counted["statement"].eq(number)]
@@ -149,7 +149,7 @@ class Contents:
             self._pieces.setdefault(number, []).append(piece)
 
     def digest(self, statement: int, /) -> str:
-        """Of one statement: its lines as text, in their order."""
+        """Return the digest of one statement: its entries as lines of text, sorted."""
         pieces = self._pieces.get(statement)
         return _digest_of(pa.concat_tables(pieces) if pieces else None)
 

@@ -1,4 +1,4 @@
-"""Text columns as numbers: each distinct word is looked at once, each row costs one look-up."""
+"""Numbers for text columns: each distinct label is processed once, each row costs one look-up."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -17,30 +17,30 @@ Label = TypeVar("Label", bound=Hashable)
 Codes = npt.NDArray[np.int32]
 NO_KEY = -1
 FEW_ROWS = 256
-"""Fewer are numbered one by one: a dictionary of Arrow costs as much as some hundred of words."""
+"""Up to so many rows are numbered in Python: an Arrow dictionary costs some hundred labels."""
 
 Columns = pd.DataFrame | Mapping[str, "pd.Series[str]"]
-"""What rows are numbered by."""
+"""A table whose rows are numbered by some of its columns."""
 
 
 class Coded(NamedTuple):
-    """Columns that share one dictionary."""
+    """Columns encoded with one shared dictionary."""
 
     codes: tuple[Codes, ...]
-    """For each column, the number of the word in each of its rows."""
+    """For each column, the number of the label in each of its rows."""
     labels: pa.Array
-    """The distinct words, by number."""
+    """The distinct labels, by number."""
 
 
 class Placed(NamedTuple):
-    """A number for each distinct combination of a few columns of few words."""
+    """The number of each row's combination of cells, and the distinct combinations by number."""
 
     rows: Rows
     places: list[tuple[str, ...]]
 
 
 def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
-    """Number the words of several columns together, in order of first appearance."""
+    """Number the labels of several columns together, in order of first appearance."""
     if sum(map(len, columns)) <= FEW_ROWS:
         known: dict[str, int] = {}
         few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
@@ -59,12 +59,12 @@ def _texts(column: "pd.Series[str]") -> list[str]:
 
 
 def _numbers(labels: Iterable[Label], *, known: dict[Label, int]) -> Iterator[int]:
-    """The number of each word, the next one for a word that is not known yet."""
+    """Yield the number of each label; a new label gets the next number."""
     return (known.setdefault(label, len(known)) for label in labels)
 
 
 def numbered(column: "pd.Series[str]") -> Rows:
-    """The number of each row's word among the words of the column."""
+    """Return for each row the number of its label among the labels of the column."""
     return coded([column]).codes[0].astype(np.intp)
 
 
@@ -75,7 +75,7 @@ def _joined(parts: list[Codes]) -> Codes:
 
 
 def pieces(column: "pd.Series[str]") -> list[pa.Array]:
-    """The texts of a column as Arrow holds them, none of the type null."""
+    """Return the texts of a column as Arrow chunks, with nulls replaced by ""."""
     text: Any = pa.array(column)
     chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
     return [
@@ -88,7 +88,7 @@ def pieces(column: "pd.Series[str]") -> list[pa.Array]:
 def by_label(
     column: "pd.Series[str]", *, of: Callable[[str], int | bool]
 ) -> "np.ndarray[Any, np.dtype[Any]]":
-    """What `of` says to the word of each row; it is asked once for each distinct word."""
+    """Return `of(label)` for each row; `of` is called once per distinct label."""
     if len(column) <= FEW_ROWS:
         texts = _texts(column)
         asked = {label: of(label) for label in texts}
@@ -99,18 +99,18 @@ def by_label(
 
 
 def label_of(column: "pd.Series[str]") -> Column:
-    """A column of few words as an array of `str`: rows that say the same hold one text."""
+    """Return a column of few distinct labels as an array of `str`; equal rows share one object."""
     (codes,), labels = coded([column])
     return np.array([*labels.to_pylist(), ""], dtype=object)[codes]
 
 
 def equals(column: "pd.Series[str]", *labels: str) -> Bools:
-    """The rows that hold one of the words."""
+    """Mark the rows that hold one of the labels."""
     return np.asarray(by_label(column, of=lambda label: label in labels), dtype=np.bool_)
 
 
 def placed(frame: Columns, *, by: Sequence[str]) -> Placed:
-    """Number the distinct combinations of columns that hold few words each."""
+    """Number the distinct combinations of columns that have few distinct labels each."""
     (rows,), places = placed_together([frame], by=by)
     return Placed(rows, places)
 
@@ -118,7 +118,7 @@ def placed(frame: Columns, *, by: Sequence[str]) -> Placed:
 def placed_together(
     frames: Sequence[Columns], *, by: Sequence[str]
 ) -> tuple[list[Rows], list[tuple[str, ...]]]:
-    """The same for several frames; the rows of each by the numbers that they share."""
+    """Number combinations of several frames together; return numbers per frame and the list."""
     sizes = [len(frame[by[0]]) for frame in frames]
     if sum(sizes) <= FEW_ROWS:
         numbers: dict[tuple[str, ...], int] = {}
@@ -141,7 +141,7 @@ def placed_together(
 
 
 def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
-    """Number the distinct combinations of columns of texts, in order of first appearance."""
+    """Number the distinct combinations of text columns, in order of first appearance."""
     if len(columns[0]) <= FEW_ROWS:
         numbers: dict[tuple[str, ...], int] = {}
         lists = zip(*(column.tolist() for column in columns), strict=True)
@@ -157,15 +157,15 @@ def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
 
 
 MANY_MORE = 4
-"""So many times more others than texts are first held against these: whatever is looked up in
-stands in a table of its own, which takes 70 bytes for each."""
+"""If `wanted` has more than this many times the rows of the column, it is first reduced to the
+column's texts: the look-up table takes 70 bytes for each text."""
 
 
 def is_among(column: "pd.Series[str]", wanted: Iterable[str]) -> "pd.Series[bool]":
-    """Whether each text is one of some others; of the column's own index.
+    """Return whether each text is one of `wanted`, with the column's own index.
 
-    `Series.isin` takes the others one by one through Python, which for a million orders costs more
-    than comparing them.
+    `Series.isin` takes the wanted texts one by one through Python, which for a million orders costs
+    more than comparing them.
     """
     names = wanted.array if isinstance(wanted, pd.Series) else [*wanted]
     known: pa.Array = pa.array(names, pa.large_string())

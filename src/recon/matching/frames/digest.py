@@ -1,4 +1,4 @@
-"""One SHA-256 over frames, the same for the same inputs; and the ids of sets."""
+"""SHA-256 digests of frames, text hashes to find repeats, and the ids of sets."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,33 +18,33 @@ Labels = npt.NDArray[np.uint64]
 
 
 def are_distinct(column: "pd.Series[str]") -> bool:
-    """Whether no two texts of a column are equal, and none is blank of the type null."""
+    """Return whether all texts of a column differ and none is null."""
     return bool(column.is_unique and not column.hasnans)
 
 
 def are_repeated(column: "pd.Series[str]") -> Bools:
-    """The rows whose text is that of another row as well, blanks left out."""
+    """Mark the rows whose text occurs in another row as well; blanks are never marked."""
     if are_distinct(column):
         return np.zeros(len(column), dtype=np.bool_)
     return np.asarray(column.duplicated(keep=False) & column.fillna("").ne(""), dtype=np.bool_)
 
 
 def numbers_of(column: "pd.Series[str]") -> Labels:
-    """The number of each text of a column that has no blanks of the type null."""
+    """Hash each text of a column without nulls to 64 bits."""
     return pd.util.hash_array(texts(column), categorize=False)
 
 
 def shared_numbers(parts: Sequence[Labels]) -> Labels:
-    """The numbers that several texts of all parts have, sorted."""
+    """Return the hashes that occur more than once over all parts, sorted."""
     ordered = np.sort(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]))
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def are_among(numbers: Labels, several: Labels, /) -> Bools:
-    """Which of some numbers are among a few, which are sorted."""
+    """Mark which of `numbers` are in `several`, a short sorted array."""
     if not len(several):
         return np.zeros(len(numbers), dtype=np.bool_)
-    # Few against many: looking each up costs less than np.isin, which sorts them all.
+    # Few against many: a binary search for each costs less than np.isin, which sorts them all.
     spots = np.minimum(np.searchsorted(several, numbers), len(several) - 1)
     among: Bools = several[spots] == numbers
     return among
@@ -56,7 +56,7 @@ ID_DIGITS = 16
 
 
 def digest_of(frames: Iterable[pd.DataFrame]) -> str:
-    """SHA-256 over the columns of every frame in their order, blanks told from zeros."""
+    """Return the SHA-256 over the columns of all frames in order; a blank differs from a zero."""
     sum_of_all = hashlib.sha256()
     for frame in frames:
         columns = list(frame.columns)
@@ -70,7 +70,7 @@ def digest_of(frames: Iterable[pd.DataFrame]) -> str:
 
 
 def _parts(column: "pd.Series[Any]") -> Iterator[Any]:
-    """The bytes of a column, in parts."""
+    """Yield the bytes of a column, in parts."""
     if isinstance(column.dtype, pd.StringDtype):
         yield from _texts(column)
     elif isinstance(column.dtype, pd.DatetimeTZDtype):
@@ -80,7 +80,7 @@ def _parts(column: "pd.Series[Any]") -> Iterator[Any]:
 
 
 def _texts(column: "pd.Series[str]") -> Iterator[Any]:
-    """All texts of a column with a mark between them, joined by Arrow: none is one of Python."""
+    """Yield the texts of a column joined by a separator, by Arrow without Python strings."""
     between = pa.scalar(_BETWEEN, pa.large_string())
     for number, labels in enumerate(pieces(column)):
         if number:
@@ -91,11 +91,11 @@ def _texts(column: "pd.Series[str]") -> Iterator[Any]:
 
 
 def id_of(*names: str) -> str:
-    """The id of what some names and a number together name: a break_id or match_id."""
+    """Return the break_id or match_id for some names and a sequence number."""
     return hashlib.sha256(_BETWEEN.join(names).encode()).hexdigest()[:ID_DIGITS]
 
 
 def first_ids(*columns: Column) -> Column:
-    """The id of each row by its columns, were it the first of that name."""
+    """Return the id of each row by its columns, with sequence number 1."""
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return np.array([id_of(*names, "1") for names in rows], dtype=object)

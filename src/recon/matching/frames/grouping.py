@@ -1,4 +1,4 @@
-"""Aggregates per group number, exact in int64: the arithmetic under every side of a set.
+"""Aggregates per group number, exact in int64, on which the sides of a set are built.
 
 Groups are numbered 0 .. size-1; a row of group -1 belongs to none. Instants are microseconds since
 1970 in UTC, `NO_INSTANT` where none is given.
@@ -23,7 +23,7 @@ BASIS = 10_000
 
 
 def total(values: Ints, *, groups: Rows, size: int) -> Ints:
-    """Sum of the values of each group."""
+    """Return the sum of the values of each group."""
     sums = np.zeros(size, dtype=np.int64)
     inside = groups >= 0
     np.add.at(sums, groups[inside], values[inside])
@@ -31,7 +31,7 @@ def total(values: Ints, *, groups: Rows, size: int) -> Ints:
 
 
 def greatest(values: Ints, *, groups: Rows, size: int) -> Ints:
-    """The largest value of each group, 0 where it has none above 0."""
+    """Return the largest value of each group, 0 where none is above 0."""
     found = np.zeros(size, dtype=np.int64)
     inside = groups >= 0
     np.maximum.at(found, groups[inside], values[inside])
@@ -39,22 +39,23 @@ def greatest(values: Ints, *, groups: Rows, size: int) -> Ints:
 
 
 def count(mask: Bools, *, groups: Rows, size: int) -> Ints:
-    """How many rows of each group are marked."""
+    """Return the number of rows of each group for which the mask is true."""
     return total(mask.astype(np.int64), groups=groups, size=size)
 
 
 def present(mask: Bools, *, groups: Rows, size: int) -> Bools:
-    """Whether any row of each group is marked."""
+    """Return whether the mask is true for any row of each group."""
     is_present = np.zeros(size, dtype=np.bool_)
     is_present[groups[mask & (groups >= 0)]] = True
     return is_present
 
 
 def latest(instants: Ints, *, groups: Rows, size: int) -> Ints:
-    """The greatest value of each group; NO_INSTANT for a group without rows."""
+    """Return the greatest value of each group; NO_INSTANT for a group without rows."""
     inside = groups >= 0
     if not inside.any():
-        # One number for all of them: a night has a dozen such columns, for moves it has none of.
+        # A broadcast view: a run has a dozen such columns for kinds of instruction that it does not
+        # have.
         return np.broadcast_to(np.int64(NO_INSTANT), (size,))
     greatest = np.full(size, NO_INSTANT, dtype=np.int64)
     np.maximum.at(greatest, groups[inside], instants[inside])
@@ -62,7 +63,7 @@ def latest(instants: Ints, *, groups: Rows, size: int) -> Ints:
 
 
 def first_row(order: Sequence[npt.NDArray[Any]], *, groups: Rows, size: int) -> Rows:
-    """The row of each group that comes first by the columns of `order`; NO_ROW for none.
+    """Return the row of each group that sorts first by the columns of `order`; NO_ROW for none.
 
     Only groups of several rows are sorted: most have one.
     """
@@ -78,7 +79,7 @@ def first_row(order: Sequence[npt.NDArray[Any]], *, groups: Rows, size: int) -> 
 
 
 def instants_of(column: "pd.Series[pd.Timestamp]") -> Ints:
-    """Microseconds of a column of instants."""
+    """Return a column of instants as microseconds since 1970 in UTC."""
     array: Any = column.array
     if not isinstance(array, pd.arrays.DatetimeArray):
         array = pd.DatetimeIndex(column).array
@@ -87,19 +88,19 @@ def instants_of(column: "pd.Series[pd.Timestamp]") -> Ints:
 
 
 def given(column: "pd.Series[int]") -> Bools:
-    """The rows of a column that are not blank."""
+    """Mark the rows of a column that are not blank."""
     return ~np.asarray(column.array.isna(), dtype=np.bool_)
 
 
 def amounts_of(column: "pd.Series[int]") -> Ints:
-    """Minor units of a column that may be blank; blank is 0."""
+    """Return a column of minor units as int64, with 0 for blanks."""
     if isinstance(column.dtype, pd.Int64Dtype):
         return np.asarray(column.to_numpy(dtype=np.int64, na_value=0), dtype=np.int64)
     return np.asarray(column.fillna(0).to_numpy(dtype=np.int64), dtype=np.int64)
 
 
 def amounts_or(column: "pd.Series[int]", *, otherwise: "pd.Series[int]") -> Ints:
-    """Minor units of a column, where it is blank those of another one; a copy of its own."""
+    """Return minor units of a column, blanks taken from another column; always a copy."""
     amounts = amounts_of(otherwise).copy()
     column_given = given(column)
     if column_given.any():
@@ -108,6 +109,6 @@ def amounts_or(column: "pd.Series[int]", *, otherwise: "pd.Series[int]") -> Ints
 
 
 def taken(column: npt.NDArray[Any], *, rows: Rows) -> npt.NDArray[Any]:
-    """The text of the chosen rows, "" where the choice is NO_ROW."""
+    """Return the text of the chosen rows, "" where the choice is NO_ROW."""
     blank = np.array([""], dtype=object)
     return np.concatenate([column, blank])[rows]

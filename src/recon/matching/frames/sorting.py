@@ -1,4 +1,4 @@
-"""Rows in the order of their texts, byte by byte; rows that say the same stay as they stood."""
+"""Sort rows by their texts, byte by byte; equal rows keep their order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from recon.matching.frames.grouping import Rows
 
 
 def order_of(columns: "pd.DataFrame | Mapping[str, Any]", *, by: Sequence[str]) -> Rows:
-    """The rows of some columns, sorted: as `DataFrame.sort_values`, at a fifth of its cost."""
+    """Return the row numbers in sorted order, at a fifth of the cost of `DataFrame.sort_values`."""
     table = pa.table({name: pa.array(columns[name]) for name in by})
     if not table.num_rows:
         return np.arange(0)
@@ -21,12 +21,12 @@ def order_of(columns: "pd.DataFrame | Mapping[str, Any]", *, by: Sequence[str]) 
 
 
 def in_order(frame: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
-    """Sorted by these columns, whatever the order of the inputs."""
+    """Return the frame sorted by these columns, with a new index."""
     return frame.iloc[order_of(frame, by=by)].reset_index(drop=True)
 
 
 def columns_in_order(columns: "dict[str, pd.Series[Any]]", *, by: Sequence[str]) -> pd.DataFrame:
-    """The same of the columns of a frame; each goes as soon as it is sorted."""
+    """Build a sorted frame from columns; each is released once it is sorted, which saves memory."""
     order = order_of(columns, by=by)
     ordered = {name: columns.pop(name).take(order).reset_index(drop=True) for name in [*columns]}
     return pd.DataFrame(ordered, copy=False)

@@ -1,4 +1,4 @@
-"""Rows added up by account and currency, and the two sides of a control total."""
+"""Sums and counts of rows by account and currency, and pairs of them as control totals."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ Place = tuple[str, str, str]
 
 
 def added(*parts: Mapping[Place, int]) -> dict[Place, int]:
-    """Place by place, the sum of the parts."""
+    """Return the sum of the parts for each account and currency."""
     together: dict[Place, int] = {}
     for part in parts:
         for key, amount in part.items():
@@ -23,12 +23,12 @@ def added(*parts: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def counts(frame: pd.DataFrame) -> dict[Place, int]:
-    """Rows per account and currency."""
+    """Return the number of rows per account and currency."""
     return _as_places(frame.groupby(ACCOUNT_CURRENCY).size())
 
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[Place, int]:
-    """Sum of a column per account and currency; blanks count as nothing."""
+    """Return the sum of a column per account and currency; blanks count as 0."""
     return _as_places(frame.groupby(ACCOUNT_CURRENCY)[column].sum())
 
 
@@ -40,7 +40,7 @@ def _as_places(sums: "pd.Series[int]") -> dict[Place, int]:
 def paired(
     number: str, name: str, *, left: Mapping[Place, int], right: Mapping[Place, int], measure: str
 ) -> Iterator[ControlTotal]:
-    """One total per place that either side names."""
+    """Yield one control total for each account and currency that either side has."""
     for key in sorted({*left, *right}):
         sides = left.get(key, 0), right.get(key, 0)
         yield ControlTotal(number, name, *key, measure, *sides)

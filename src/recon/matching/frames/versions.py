@@ -1,7 +1,7 @@
-"""What becomes of rows that speak of the same thing: repeat, superseded, conflict.
+"""Classifies rows about the same thing: new, repeat, superseded or conflict.
 
 An identical repeat is skipped and counted; a row with a later instant supersedes; anything else is
-a conflict that people see. The file and line a row came from are never part of the comparison.
+a conflict that is shown. The file and line a row came from are never part of the comparison.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ Versions = npt.NDArray[np.int8]
 
 
 def versions(frame: pd.DataFrame, *, groups: Rows, newest: str | None) -> Versions:
-    """NEW, REPEAT, SUPERSEDED or CONFLICT for each row of a source frame.
+    """Return NEW, REPEAT, SUPERSEDED or CONFLICT for each row of a source frame.
 
     Args:
         frame: rows of one source.
-        groups: what each row speaks of; -1 for rows that are not judged.
+        groups: the number of what each row is about; -1 for rows that are not classified.
         newest: the column of instants by which a row supersedes; None where none can.
     """
     outcome = np.full(len(frame), NEW, dtype=np.int8)

@@ -1,1 +1,1 @@
-"""Which rows of the sides belong together."""
+"""Assigns the rows of all sources to sets and compares their sides."""

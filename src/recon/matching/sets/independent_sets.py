@@ -1,11 +1,11 @@
-"""Sets that stand by themselves: whatever the rest of a night holds, they come to the same.
+"""Finds independent sets, whose outcome does not depend on any other row of the run.
 
-A part of a night judges these. One order, one payment, and entries and settled lines that nothing
-else names: what a row without an order key, our own instructions, rejected rows or the breaks of
-the night before may speak of is left for the one place where all such rows stand together.
+A bucket classifies these: one order, one payment, and entries and settled lines that nothing else
+names. Whatever a row without an order key, our own instructions, rejected rows or the breaks of the
+previous run may refer to is left for the final pass over all such rows.
 
-Ids that several rows have are known here as numbers (see frames.digest): a row may be taken
-for one of them that is not, and is then left, too.
+Ids that several rows share are known here only by their hash (see frames.digest): a collision may
+exclude a row that need not be, which is harmless.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,9 +42,9 @@ from recon.matching.sides.settlement_side import of_payments
 from recon.model.terms import EntryType, GatewayState, InstructionKind, KeyAnswer
 
 LEGS = ("orders", "gateway", "ledger", "settlement", "universe")
-"""Sources of which a part has the rows of its order numbers."""
+"""Sources of which a bucket has the rows of its order numbers."""
 NAMED = ("transaction_id", "reference_no", "order_no")
-"""Columns by which a row without an order key may mean a set."""
+"""Columns by which a row without an order key may refer to a set."""
 _IDS = (
     *("order_no", "transaction_id", "reference_no", "entry_id"),
     *("request_id", "instruction_id", "batch_id"),
@@ -53,56 +53,56 @@ _IDS = (
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What a part must know of all others."""
+    """What a bucket must know of the rows of all other buckets."""
 
     labels: frozenset[str]
     """See `unkeyed_words`, and payments that a set without one names."""
     entries: Labels
-    """Numbers of ids that several entries of the ledger may have, sorted."""
+    """Hashes of ids that several ledger entries may have, sorted."""
     transactions: Labels
-    """Numbers of transactions that several answers may name, sorted."""
+    """Hashes of transactions that several answers may name, sorted."""
     first_days: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-    """Merchant and account -> the first day that the settlement tells of."""
+    """Merchant and account -> the first day that the settlement covers."""
     refunds: pd.DataFrame | None = None
-    """Settlement lines that tell a refund of a payment under another order number than its own."""
+    """Settlement lines with a refund of a payment under another order number than its own."""
 
 
 class SeenIds:
-    """The numbers of the ids of one column, part by part."""
+    """The hashes of the ids of one column, collected part by part."""
 
     def __init__(self) -> None:
         self._parts: list[Labels] = []
 
     def see(self, ids: "pd.Series[str]") -> None:
-        """Another part of the rows."""
+        """Add another part of the rows."""
         self._parts.append(numbers_of(ids))
 
     def shared(self) -> Labels:
-        """Those that several rows may have, sorted."""
+        """Return those that several rows may have, sorted."""
         return shared_numbers(self._parts)
 
     def have(self, ids: "pd.Series[str]") -> Bools:
-        """Which of some ids a row of any part may have."""
+        """Mark the ids that a row of any part may have."""
         wanted = np.sort(numbers_of(ids))
         there = [part[are_among(part, wanted)] for part in self._parts]
         return np.isin(numbers_of(ids), np.concatenate([wanted[:0], *there]))
 
 
 def rows_with(ids: "pd.Series[str]", several: Labels) -> Bools:
-    """The rows whose id may be one of these."""
+    """Mark the rows whose id may be one of `several`."""
     return are_among(numbers_of(ids), several)
 
 
 def independent_sets(
     sources: Sources, *, elsewhere: Elsewhere, rules: Rules, previous: Previous | None
 ) -> dict[str, Bools]:
-    """For each of LEGS that is given, the rows of sets that stand by themselves.
+    """Return, for each given source of LEGS, a mask of the rows of independent sets.
 
     Args:
         sources: all rows of some order numbers.
         elsewhere: what is known of all rows.
-        rules: how they are judged.
-        previous: what the night before left open.
+        rules: the rules of the comparison.
+        previous: what the previous run left open.
     """
     keys, belongs = numbered(sources, previous=previous), _belonging(sources, elsewhere=elsewhere)
     of = {**keys.of, **{n: np.where(own, keys.of[n], NO_KEY) for n, own in belongs.items()}}
@@ -114,20 +114,20 @@ def independent_sets(
     for name, rows in _named_by_another(sources, elsewhere=elsewhere, rules=rules).items():
         alone[_named(of[name][rows])] = False
     if previous is not None and (ended := {*previous.closed, *previous.away}):
-        # What was a break before goes on under its number or takes the next one.
+        # An earlier break continues under its number or takes the next one.
         ids = first_ids(*(texts(sources.orders[name]) for name in KEY_COLUMNS))
         again = among(ids, ended)
         alone[_named(of["orders"][again])] = False
     if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
-        # An order of one account may have its payment in another one of the merchant.
+        # An order of one account may have its payment in another account of the merchant.
         alone[_in_several_accounts(sources, keys=keys, of=of)] = False
-    # The place of NO_KEY is the last one.
+    # NO_KEY (-1) indexes the appended last element.
     is_alone = np.append(alone, np.False_)
     return {name: is_alone[of[name]] for name in LEGS if name in of}
 
 
 def _belonging(sources: Sources, *, elsewhere: Elsewhere) -> dict[str, Bools]:
-    """The rows that make up sets, of sources where not all do."""
+    """Mark the rows that belong to sets, for sources where not all do."""
     belongs = {}
     if sources.ledger is not None:
         in_sets = compared(sources.ledger)
@@ -139,11 +139,11 @@ def _belonging(sources: Sources, *, elsewhere: Elsewhere) -> dict[str, Bools]:
 
 
 def unkeyed_words(sources: Sources, *, elsewhere: Elsewhere) -> frozenset[str]:
-    """Every id of every row that is no row of an order.
+    """Return every id of every row without an order.
 
     Args:
         sources: all such rows, among others.
-        elsewhere: what is known of all rows; its words are not asked.
+        elsewhere: what is known of all rows; its labels are not used.
     """
     labels = (
         label for rows in _unkeyed_rows(sources, elsewhere=elsewhere) for label in _labels(rows)
@@ -178,13 +178,13 @@ def _labels(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _named(numbers: Rows) -> Rows:
-    """The numbers that are of a key."""
+    """Return the numbers without NO_KEY."""
     there: Rows = numbers[numbers != NO_KEY]
     return there
 
 
 def _named_by_another(sources: Sources, *, elsewhere: Elsewhere, rules: Rules) -> dict[str, Bools]:
-    """By leg the rows of which one of another set may speak, or that say nothing usable."""
+    """Mark by source the rows that another set may refer to, or that have no usable content."""
     frames: dict[str, pd.DataFrame] = {
         name: frame for name in LEGS[:-1] if (frame := getattr(sources, name)) is not None
     }
@@ -203,20 +203,20 @@ def _named_by_another(sources: Sources, *, elsewhere: Elsewhere, rules: Rules) -
     named["gateway"] |= amounts_of(gateway["refunded_amount"]) > captured
     if ledger is not None:
         named["ledger"] |= rows_with(ledger["entry_id"], elsewhere.entries)
-        # How many no rate could be held against is said of all at once, and so is how much may be
-        # written off.
+        # The number of entries without a rate is reported once for all, as is the amount that may
+        # be written off.
         named["ledger"][unrated_rows(ledger, rules=rules)] = True
         named["ledger"] |= is_base_type(ledger["entry_type"], EntryType.WRITE_OFF)
     if sources.settlement is not None:
         named["settlement"] |= refunds_of_others(sources.settlement, gateway=gateway)
         if ledger is not None:
-            # What such an entry closes is a group of all lines, or it is of its order.
+            # Such an entry may close a group of all lines, or belong to its order.
             named["ledger"] |= is_base_type(ledger["entry_type"], *CLOSERS)
     return named
 
 
 def _by_unkeyed(frame: pd.DataFrame, *, labels: frozenset[str]) -> Bools:
-    """Rows that one without an order key may mean."""
+    """Mark the rows that a row without an order key may refer to."""
     meant = np.zeros(len(frame), dtype=np.bool_)
     if labels:
         wanted = pa.array(sorted(labels), pa.large_string())
@@ -227,7 +227,7 @@ def _by_unkeyed(frame: pd.DataFrame, *, labels: frozenset[str]) -> Bools:
 
 
 def _in_several_accounts(sources: Sources, *, keys: Keys, of: Mapping[str, Rows]) -> Rows:
-    """The keys whose order number another account has as well."""
+    """Return the keys whose order number occurs in another account as well."""
     legs = {name: getattr(sources, name)["order_no"] for name in LEGS[:-1] if name in of}
     codes, labels = coded([*legs.values()])
     label_of_code = np.zeros(keys.size, dtype=np.intp)

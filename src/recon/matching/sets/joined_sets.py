@@ -1,6 +1,6 @@
-"""All sides of every set beside each other: the frame that everything is judged on.
+"""Builds the sets and joins all sides of each set into one table, on which sets are classified.
 
-With the net per side, set and currency: what the effects and the control totals add up.
+It also has the net per side, set and currency, which effects and control totals sum.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,25 +56,25 @@ from recon.model.terms import InstructionKind, Quarantined
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Merchant, account and order number of rows, as one number."""
+    """Numbers for the order keys (merchant, account, order number) of rows."""
 
     of: Mapping[str, Rows]
     """By source; NO_KEY for a row without an order number."""
     account_of: Mapping[str, Rows]
-    """By source, for every row the place of its merchant and account in `accounts`."""
+    """By source, for every row the index of its merchant and account in `accounts`."""
     account: Codes
-    """By key, the place in `accounts`."""
+    """By key, the index in `accounts`."""
     accounts: list[tuple[str, ...]]
     """Merchant and account."""
 
     @property
     def size(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return len(self.account)
 
 
 def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
-    """Number the keys that rows of some frames name: sources, and what else names keys."""
+    """Number the order keys of several frames: sources, and other rows that name keys."""
     accounts, places = _accounts([*frames.values()])
     orders, labels = coded([frame["order_no"] for frame in frames.values()])
     numbers, size = _numbers(orders, labels=len(labels), accounts=accounts, places=len(places))
@@ -94,7 +94,7 @@ def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
 
 
 def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:
-    """The place of each row's merchant and account; of one account nothing is held."""
+    """Return the index of each row's merchant and account; for one account without using memory."""
     rows, places = placed_together(frames, by=ACCOUNT)
     if len(places) == 1:
         return [_same(0, size=len(each)) for each in rows], places
@@ -108,7 +108,7 @@ def _same(number: int, *, size: int) -> Codes:
 def _numbers(
     orders: Sequence[Codes], *, labels: int, accounts: list[Codes], places: int
 ) -> tuple[list[Codes], int]:
-    """The number of each row's account and order, and how many there are."""
+    """Return the number of each row's account and order, and how many there are."""
     if places <= 1:
         return [*orders], labels
     wide = [
@@ -125,17 +125,17 @@ ID_COLUMNS = ("transaction_id", "reference_no", "entry_id")
 
 @dataclass(frozen=True, slots=True)
 class SetNames:
-    """What the rows of one source name their set by (grain: source row)."""
+    """The names by which the rows of one source refer to their set (grain: source row)."""
 
     keys: Rows
     """The number of the order key; NO_KEY for none."""
     accounts: Rows
     """The number of merchant and account."""
     frame: pd.DataFrame
-    """With order_no, and of ID_COLUMNS those that the source has."""
+    """With order_no, and those of ID_COLUMNS that the source has."""
 
     def take(self, rows: Bools) -> "SetNames":
-        """Some of the rows."""
+        """Return some of the rows."""
         names = self.frame.columns.intersection(["order_no", *ID_COLUMNS])
         return SetNames(self.keys[rows], self.accounts[rows], self.frame.loc[rows, names])
 
@@ -151,7 +151,7 @@ class SetKeys:
 
     @property
     def size(self) -> int:
-        """How many sets there are."""
+        """Number of sets."""
         return len(self.frame)
 
 
@@ -159,7 +159,7 @@ def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...
     """Number the sets of all sources.
 
     Args:
-        sources: what their rows name.
+        sources: the names in their rows.
         accounts: merchant and account by their number.
     """
     rows = _all_rows(sources)
@@ -170,7 +170,7 @@ def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...
     ambiguous_rows = np.zeros(len(rows), dtype=np.bool_)
     size, alone = len(unique_keys), []
     if not keyed.all():
-        # Of nearly no row the ids are asked.
+        # Ids are read only here, as hardly any row needs them.
         rows.columns |= {name: texts(_of_all(sources, name)) for name in ID_COLUMNS}
         for column in ("transaction_id", "reference_no"):
             ambiguous_rows |= _join(rows, column=column)
@@ -196,21 +196,21 @@ def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...
 
 
 def account_texts(account: Rows, *, accounts: list[tuple[str, ...]]) -> dict[str, Column]:
-    """Merchant and account of rows by the number of their account."""
+    """Return merchant and account of rows by the number of their account."""
     names = np.empty((len(accounts) + 1, 2), dtype=object)
     names[:-1] = np.array(accounts, dtype=object).reshape(-1, 2)
     return {"merchant_id": names[account, 0], "account_id": names[account, 1]}
 
 
 def _all_rows(sources: Mapping[str, SetNames]) -> Arrays:
-    """The rows of all sources below each other: key and account."""
+    """Concatenate the rows of all sources: key and account."""
     keys = np.concatenate([source.keys for source in sources.values()])
     accounts = np.concatenate([source.accounts for source in sources.values()])
     return Arrays({"key": keys, "account": accounts}, size=len(keys))
 
 
 def _of_all(sources: Mapping[str, SetNames], name: str, /) -> "pd.Series[str]":
-    """One column of all rows; blank where a source does not have it."""
+    """Concatenate one column of all sources; blank where a source does not have it."""
     columns = [
         source.frame[name]
         if name in source.frame.columns
@@ -221,14 +221,14 @@ def _of_all(sources: Mapping[str, SetNames], name: str, /) -> "pd.Series[str]":
 
 
 def _first(numbers: Rows, *, size: int) -> Rows:
-    """The first row of each number."""
+    """Return the first row of each number."""
     first = np.zeros(size, dtype=np.intp)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return first
 
 
 def _join(rows: Arrays, *, column: str) -> Bools:
-    """Join rows without a set by one id; the rows with several candidates are given back."""
+    """Join rows without a set by one id, in place; mark the rows with several candidates."""
     several = np.zeros(len(rows), dtype=np.bool_)
     sets, ids, account = rows["set"], rows[column], rows["account"]
     unkeyed = np.flatnonzero((sets == NO_SET) & (ids != ""))
@@ -280,13 +280,13 @@ _NAMES_OTHERS = (
     *("orders", "gateway", "ledger", "instructions", "settlement"),
     *("rejects", "quarantined", "universe", "chargebacks"),
 )
-"""What may name a set, in the order in which sets are numbered."""
+"""Sources that may name a set, in the order in which sets are numbered."""
 SIDES = ("order", "gateway", "ledger", "payout")
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The sets with what each side says."""
+    """The sets with the data of all sides."""
 
     sets: Arrays
     """One row per set, amounts in the set's currency."""
@@ -301,18 +301,18 @@ class Joined:
     payouts: Arrays
     """See payouts.Payouts.items; `set` counts as in `sets`."""
     settled: Arrays
-    """One row per line of a settlement file that is no payout: row, set, currency, amount, net."""
+    """One row per settlement line about a payment: row, set, currency, amount, net."""
     numbers: Keys
     """The keys and accounts of all rows as numbers."""
 
 
 def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> Joined:
-    """Build the sets and put the sides together.
+    """Build the sets and join their sides.
 
     Args:
         sources: the rows.
         rules: the status map, rates and fees.
-        previous: what was once charged back, and entries that are no longer there.
+        previous: earlier chargebacks, and entries that are no longer there.
     """
     numbers = numbered(sources, previous=previous)
     ledger = sources.ledger
@@ -348,7 +348,7 @@ def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> 
 
 
 def numbered(sources: Sources, *, previous: Previous | None) -> Keys:
-    """The keys of all that may name a set, and of what the night before left open."""
+    """Number the keys of all rows that may name a set, and of what the previous run left open."""
     frames: dict[str, pd.DataFrame] = {
         name: frame
         for name in (*_NAMES_OTHERS[:5], "universe")
@@ -365,7 +365,7 @@ def numbered(sources: Sources, *, previous: Previous | None) -> Keys:
 
 
 def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys) -> None:
-    """What only all sides together tell: the currency of a set, its nets and its evidence."""
+    """Add what needs all sides: the currency of a set, its nets and its evidence."""
     currency = _currency(sets)
     sets.columns |= {"currency": currency, **primary(nets, currency=currency)}
     sets.columns["key_ambiguous"] = keys.ambiguous
@@ -381,7 +381,7 @@ def _settlement(
     keys: SetKeys,
     numbers: Keys,
 ) -> tuple[Arrays, dict[str, Column]]:
-    """The lines of payments, and what was settled of every set."""
+    """Return the lines of payments, and the settled amounts of every set."""
     lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers)
     known = sources.first_days
     if known is not None:
@@ -402,7 +402,7 @@ def _settlement(
 def _settled(
     settlement: pd.DataFrame | None, *, keys: SetKeys, numbers: Keys
 ) -> tuple[Arrays, Ints]:
-    """The lines of payments, and what the fee of each differs by."""
+    """Return the lines of payments, and the fee difference of each."""
     sets = keys.of["settlement"]
     if settlement is None:
         lines = settled_items(None, sets=sets, accounts=sets)
@@ -421,7 +421,7 @@ def _keys(
     numbers: Keys,
     previous: Previous | None,
 ) -> tuple[SetKeys, Payouts]:
-    """The numbered sets, those of the payouts last."""
+    """Return the numbered sets, those of the payouts last."""
     classified = marked_as(ledger, CLASSIFIED)
     belongs = (compared(ledger) | (versions == CONFLICT)) & ~classified
     payouts = payouts_of(sources, classified=classified)
@@ -445,7 +445,7 @@ def _keys(
 
 
 def _behind(payouts: Arrays, *, numbers: Keys) -> Arrays:
-    """The sets of payouts with the number of their account."""
+    """Return the sets of payouts with the number of their account."""
     number = {account: at for at, account in enumerate(numbers.accounts)}
     accounts = [number[account] for account in payouts.rows("merchant_id", "account_id")]
     return payouts.assign(kind=BY_PAYOUT, account=np.array(accounts, dtype=np.intp))
@@ -458,7 +458,7 @@ def _named(
     previous: Previous | None,
     counted: Mapping[str, Bools],
 ) -> dict[str, SetNames]:
-    """What the rows of every source name; of some sources only the rows that count."""
+    """Return the names in the rows of every source; for some only of the rows that count."""
     frames: dict[str, pd.DataFrame | None] = {
         **{name: getattr(sources, name) for name in (*_NAMES_OTHERS[:5], "universe")},
         "quarantined": keyed_quarantine(sources.quarantined) if sources.quarantined else None,
@@ -467,7 +467,7 @@ def _named(
     rejected = [reject.order_no for reject in sources.rejects]
     frames["rejects"] = pd.DataFrame({"order_no": text_column(rejected)})
     if sources.instructions is not None:
-        # One that names neither order nor payment stands alone, too, not with its likes.
+        # One that names neither order nor payment gets a set of its own, not one with similar rows.
         ids = sources.instructions["instruction_id"]
         frames["instructions"] = sources.instructions.assign(entry_id=ids)
     nothing, named = np.zeros(0, dtype=np.intp), {}
@@ -481,10 +481,10 @@ def _named(
 
 
 def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bools]:
-    """By source, the rows that make up sets, where not all do.
+    """Return, by source, a mask of the rows that belong to sets, where not all do.
 
     Args:
-        sources: whose rows are meant.
+        sources: the rows.
         ledger: the entries that belong to sets of orders.
         alone: the instructions that have no order.
     """
@@ -500,14 +500,14 @@ def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bool
 
 
 def keyed_quarantine(rows: Sequence[Quarantined]) -> pd.DataFrame:
-    """KEY_COLUMNS of the rows that still stand for an order and name all of its key."""
+    """Return KEY_COLUMNS of the quarantined rows that name a whole order key."""
     named = [{name: getattr(row, name) for name in KEY_COLUMNS} for row in rows]
     kept = [key for key, row in zip(named, rows, strict=True) if row.names_its_key]
     return frame_of(kept, columns=KEY_COLUMNS)
 
 
 def _currency(sets: Arrays) -> Column:
-    """The order's, else the gateway's or payout's, the ledger's, what was settled, instructed."""
+    """Return each set's currency: of order, gateway, payout, ledger, settlement, instruction."""
     currency = sets["order_currency"]
     for side in ("gateway", "payout", "ledger", "settled", "instruction"):
         currency = np.where(currency != "", currency, sets[f"{side}_currency"])
@@ -515,12 +515,12 @@ def _currency(sets: Arrays) -> Column:
 
 
 def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
-    """What makes a set unverified: quarantined rows and answers that say nothing."""
+    """Add what makes a set unverified: quarantined rows and answers without usable content."""
     size = keys.size
     is_known = sets["gateway_state"] != NUMBER["none"]
     failed = sets["answer_failed"] & ~is_known
     if sources.universe is not None:
-        # A gateway that nobody asked about a key does not deny it, whoever names the key.
+        # Without a query for a key the gateway's silence is no denial, whoever names the key.
         answered = _named_elsewhere(keys.of["gateway"], size=size)
         failed |= ~answered & (sets["kind"] == BY_ORDER)
     unmapped = sets["answer_unmapped"] & ~is_known & ~failed
@@ -538,7 +538,7 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
 
 
 def _may_be_reported(paid: Ints, *, since: datetime | None) -> Bools:
-    """Payments of which an order file that is lacking may tell; without a date all of them."""
+    """Mark payments that a missing order file may contain; without a date all of them."""
     if since is None:
         return np.zeros(len(paid), dtype=np.bool_)
     covered = pd.Timestamp(since).value // 1_000
@@ -546,7 +546,7 @@ def _may_be_reported(paid: Ints, *, since: datetime | None) -> Bools:
 
 
 def _of_vanished(sets: Arrays, *, previous: Previous | None) -> Bools:
-    """Sets whose order had a ledger entry that is no longer there."""
+    """Mark sets whose order had a ledger entry that is no longer there."""
     gone: set[tuple[str, ...]] = set()
     if previous is not None:
         gone = {*previous.vanished[[*KEY_COLUMNS]].itertuples(index=False, name=None)}
@@ -558,7 +558,7 @@ def _of_vanished(sets: Arrays, *, previous: Previous | None) -> Bools:
 
 
 def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:
-    """Sets without an order, of whose order number a row stands whose account is not known."""
+    """Mark sets without an order whose number a quarantined row with an incomplete key has."""
     wanted = {row.order_no for row in rows if row.order_no and not row.names_its_key}
     if not wanted:
         return np.zeros(len(sets), dtype=np.bool_)
@@ -570,7 +570,7 @@ def _named_elsewhere(rows: Rows, *, size: int) -> Bools:
 
 
 def event_instants(sets: Arrays) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """When each set began: ordered, else paid, else booked, else instructed."""
+    """Return when each set began: ordered, else paid, booked, instructed or paid out."""
     instants = sets["ordered_at"]
     for column in ("transaction_date", "booked_at", "instructed_at", "payout_at"):
         instants = np.where(instants == NO_INSTANT, sets[column], instants)
@@ -578,7 +578,7 @@ def event_instants(sets: Arrays) -> "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 
 def nets_of(items: Mapping[str, Arrays]) -> Arrays:
-    """One row per set and currency that any side names.
+    """Return one row per set and currency that any side has.
 
     Columns: set, currency, and for each side `<side>_net` (minor units, 0 when absent).
     """
@@ -598,7 +598,7 @@ def nets_of(items: Mapping[str, Arrays]) -> Arrays:
 
 
 def primary(nets: Arrays, *, currency: Column) -> dict[str, Ints]:
-    """The nets of each set in its own currency, and how many currencies it has."""
+    """Return the nets of each set in its own currency, and its number of currencies."""
     size, sets = len(currency), nets["set"]
     own = nets["currency"] == currency[sets]
     columns = {}

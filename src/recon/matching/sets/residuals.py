@@ -1,8 +1,8 @@
-"""How much of each leg of a set nothing explains, to the minor unit.
+"""Computes the unexplained difference between the sides of each set, to the minor unit.
 
-A leg's effect is gateway less order, or gateway less ledger. What our own confirmed moves, a
-chargeback, a write-off and rounding explain of it is taken off one after the other, each with the
-exact amount that it stands for; what remains is the residual. Nothing is MATCHED with one.
+The effect is gateway less order (leg A), or gateway less ledger (leg B). Amounts explained by our
+own confirmed instructions, a chargeback, a write-off and rounding are deducted one after the other,
+each exactly; what remains is the residual. No set with a residual is MATCHED.
 """
 
 from typing import NamedTuple
@@ -18,15 +18,15 @@ from recon.matching.sides.orders_side import ORDER_STATES
 MONEY_STATES = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]
 ORDER_MONEY = [ORDER_STATES.index(label) for label in ("paid", "partially_refunded", "refunded")]
 STATES_REFUND = [ORDER_STATES.index(label) for label in ("partially_refunded", "refunded")]
-"""Orders that say what they expect refunded; a paid order may not have heard of it yet."""
+"""Orders that state the refund they expect; a paid order may not have been updated yet."""
 
 
 BOOKED_EXACTLY = 2
-"""Charged back by lines, and the books have exactly that."""
+"""Charged back by settlement lines, and booked with exactly that amount."""
 
 
 class Ours(NamedTuple):
-    """What our confirmed moves did beyond what the query shows (grain: set), minor units.
+    """Effects of our confirmed instructions beyond what the query shows, per set in minor units.
 
     `hidden` and `running` are never both more than 0.
     """
@@ -36,28 +36,28 @@ class Ours(NamedTuple):
     running: Ints
     """Refunds that it does not show yet, within their grace."""
     uncaptured: Ints
-    """Shown as taken, though we captured less: the query tells only what was authorised."""
+    """Shown as captured, though we captured less: the query shows only what was authorised."""
     explained: Bools
-    """Sets that a confirmed move of ours explains on the leg of orders."""
+    """Sets whose difference to the order a confirmed instruction of ours explains."""
 
 
 class Legs(NamedTuple):
-    """Both legs of every set, minor units of the set's currency (grain: set)."""
+    """Facts and rounding of the comparisons with orders and ledger, in minor units per set."""
 
     facts: dict[str, Ints]
     """Columns of outcomes.PATTERN."""
     rounded: Ints
-    """What is called rounding, both legs together, unsigned."""
+    """Amount that counts as rounding in both comparisons together, unsigned."""
 
 
 def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> Legs:
-    """Compare both legs, gross and net, and find what nothing explains.
+    """Compare the gateway with orders and ledger, gross and net, and find the residuals.
 
     Args:
         sets: the joined sides (grain: set), amounts in the set's currency.
-        ours: what our moves did beyond what the query shows.
+        ours: effects of our instructions beyond what the query shows.
         rules: the tolerances.
-        strict: sets for which nothing is rounding, because the night's budget is spent.
+        strict: sets without rounding, because the run's budget is spent.
         covered: whether a ledger was given.
     """
     free = ~strict
@@ -66,7 +66,7 @@ def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool
         for base in ("order_net", "gateway_net")
     ]
     of_books, rounded_ledger = _ledger(sets, ours=ours, bound=bounds[1], covered=covered)
-    # A chargeback explains the leg of orders while the books have it, or are still to have it.
+    # A chargeback explains the difference to the order while it is booked, or still to be booked.
     explained = (ints(sets["ledger_chargeback"]) > 0) | (of_books["closed_ledger"] == 0)
     charged = (sets["gateway_state"] == NUMBER["chargeback"]) & explained
     facts, rounded_orders = _orders(
@@ -78,7 +78,7 @@ def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool
 def _orders(
     sets: Arrays, *, ours: Ours, bound: Ints, charged: Bools, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
-    """Leg A: what the gateway shows, with what our replies say of it, less what is ordered."""
+    """Compare leg A: the gateway's amounts, corrected by our replies, less the order's."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
     pair = money & np.isin(sets["order_state"], ORDER_MONEY)
     shows_refund = np.isin(sets["order_state"], STATES_REFUND)
@@ -111,7 +111,7 @@ def _orders(
 def _ledger(
     sets: Arrays, *, ours: Ours, bound: Ints, covered: bool
 ) -> tuple[dict[str, Ints], Ints]:
-    """Leg B: what the gateway shows, with what our replies say of it, less what is booked."""
+    """Compare leg B: the gateway's amounts, corrected by our replies, less the ledger's."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
     taken = ints(sets["gateway_captured"]) - ours.uncaptured
     back = refunded_for_books(sets, ours=ours)
@@ -149,23 +149,23 @@ def effect_on_orders(sets: Arrays, *, ours: Ours) -> Ints:
 
 
 def effect_on_ledger(sets: Arrays, *, ours: Ours) -> Ints:
-    """Gateway less ledger, with what our replies say of refunds and captures."""
+    """Return gateway less ledger, corrected by refunds and captures known by our replies."""
     more = refunded_for_books(sets, ours=ours) - ints(sets["gateway_refunded"])
     shown = ints(sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"])
     return np.asarray(shown - more - ours.uncaptured, dtype=np.int64)
 
 
 def refunded_for_books(sets: Arrays, *, ours: Ours) -> Ints:
-    """What the books should have as refunded: a running refund may stand there already."""
+    """Return the refund that the ledger should have: a running refund may be booked already."""
     shown = ints(sets["gateway_refunded"])
     early = (ours.running > 0) & (shown + ours.running == ints(sets["ledger_refund"]))
     return np.asarray(shown + ours.hidden + np.where(early, ours.running, 0), dtype=np.int64)
 
 
 def charged_by_lines(sets: Arrays, *, hidden: Ints | int = 0) -> Ints:
-    """Charged back by lines of the settlement, of payments that the gateway shows with money.
+    """Return chargebacks known only by settlement lines, of payments shown with money.
 
-    Minor units, 0 or more: no more than what the lines took back beyond what it shows.
+    Minor units, 0 or more: no more than what the lines took back beyond what the gateway shows.
 
     Args:
         sets: the joined sides (grain: set).
@@ -176,29 +176,29 @@ def charged_by_lines(sets: Arrays, *, hidden: Ints | int = 0) -> Ints:
     refunded = ints(sets["settled_refunded"])
     beyond = charged + refunded - ints(sets["gateway_refunded"]) - hidden
     money &= np.asarray(sets["settled_currency"] == sets["currency"], dtype=np.bool_)
-    # Of one that the query took back the reversal's line may be still to come.
+    # After a chargeback that the query took back, the line of its reversal may be still to come.
     money &= ~np.asarray(sets["chargeback_before"], dtype=np.bool_)
     return np.where(money, np.minimum(charged, beyond).clip(min=0), 0)
 
 
 def _written_off(sets: Arrays, *, left: Ints, covered: bool) -> Bools:
-    """Legs that a write-off of exactly what is left closes."""
+    """Mark sets where a write-off of exactly what is left closes the difference."""
     written = ints(sets["ledger_write_off"])
     return np.asarray((written > 0) & (written == np.abs(left)) & covered, dtype=np.bool_)
 
 
 def ints(column: Column) -> Ints:
-    """A column as 64-bit integers."""
+    """Return a column as 64-bit integers."""
     return np.asarray(column, dtype=np.int64)
 
 
 def bits(mask: Bools) -> Ints:
-    """A mask as 0 and 1."""
+    """Return a mask as 0 and 1."""
     return np.asarray(mask).astype(np.int64)
 
 
 def tolerance_of(base: Ints, *, currency: Column, rules: Rules) -> Ints:
-    """The tolerance for each row; an absent bound does not bind, both absent = 0.
+    """Return the tolerance for each row; an absent bound does not bind, both absent = 0.
 
     Args:
         base: the amount that basis points refer to, minor units.
@@ -219,11 +219,11 @@ def tolerance_of(base: Ints, *, currency: Column, rules: Rules) -> Ints:
 
 
 def sign(difference: Ints, *, within: Ints) -> Ints:
-    """-1, 0 or 1; 0 also inside the tolerance."""
+    """Return -1, 0 or 1; 0 also inside the tolerance."""
     return np.where(np.abs(difference) <= within, 0, np.sign(difference))
 
 
 def _share(base: Ints, *, basis_points: int) -> Ints:
-    """Base x basis points, rounded down, without leaving int64."""
+    """Return base x basis points, rounded down, without leaving int64."""
     whole, rest = np.divmod(base, BASIS)
     return np.asarray(whole * basis_points + rest * basis_points // BASIS, dtype=np.int64)

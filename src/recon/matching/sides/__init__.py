@@ -1,1 +1,1 @@
-"""Each source as one row for each key: orders, gateway, ledger, instructions, settlement."""
+"""One module per source, each reducing its rows to one row per set."""

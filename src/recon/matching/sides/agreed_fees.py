@@ -1,7 +1,7 @@
-"""What each line of a settlement should have cost by the fee contract, to the minor unit.
+"""Expected fee of each settlement line by the fee contract, exact to the minor unit.
 
-Amounts are computed column by column in int64, for each line of the contract that holds. Nothing
-is guessed: where none holds, or nobody tells what decides its tier, the price is not known.
+Amounts are computed column by column in int64, for each line of the contract that applies. Where
+none applies, or what decides its tier is not reported, the price is unknown and never guessed.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,24 +32,24 @@ from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
 from recon.model.terms import EntryType
 
 NOT_COVERED = -1
-"""What the line should cost is not known; `why` says why."""
+"""The expected fee is unknown; `why` has the reason."""
 NOT_LACKING = -1
 
 
 class LookedUp(NamedTuple):
-    """Of each row the line of the contract that holds (grain: row)."""
+    """The contract line that applies to each row."""
 
     line: Rows
-    """By number; else NOT_COVERED."""
+    """Number of the contract line; else NOT_COVERED."""
     why: Rows
-    """Of those not covered: which of `reasons`."""
+    """Index in `reasons`, for rows that are not covered."""
     reasons: tuple[str, ...]
     lacks: Rows
-    """The line of the contract that might hold, if the settlement told more; else NOT_LACKING."""
+    """The contract line that might apply with more facts reported; else NOT_LACKING."""
 
 
 def looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> LookedUp:
-    """The line of the contract that holds for each row, by its words alone."""
+    """Find the contract line that applies to each row by type, currency, day, account and facts."""
     # Within a period no line of the contract begins or ends.
     begins = {date.min, *(line.first for line in contract.lines)}
     untils = (line.until for line in contract.lines if line.until is not None)
@@ -76,7 +76,7 @@ def looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> LookedUp:
 
 
 def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> tuple[int, int, str]:
-    """The line that holds for a combination, else the one that lacks something, and why."""
+    """Return the contract line that applies, else the one that lacks a fact, and the reason."""
     for number, line in enumerate(contract.lines):
         if not _may_hold(line, cells, day=day):
             continue
@@ -92,7 +92,7 @@ def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> t
 
 
 def _may_hold(line: ContractLine, cells: Mapping[str, str], *, day: date) -> bool:
-    """Whether all that is told of a combination fits the line."""
+    """Return whether everything known of a combination fits the contract line."""
     if (line.type, line.currency) != (cells["type"], cells["currency"]):
         return False
     if not line.first <= day <= (line.until or date.max):
@@ -108,7 +108,7 @@ def _fits(wanted: tuple[str, ...], label: str) -> bool:
 
 _MONTH = len("2026-11")
 NOT_REACHED = -1
-"""Which tier a line is priced by is not known."""
+"""The tier that prices a line is unknown."""
 _KEY = tuple(name for name in VOLUME_COLUMNS if name not in {"lines", "base", "late"})
 AccountCurrency = tuple[str, str]
 """Merchant and account."""
@@ -116,30 +116,30 @@ AccountCurrency = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """What the settlement files told so far, summed up by day."""
+    """Daily totals of the settlement files so far."""
 
     frame: pd.DataFrame
     """VOLUME_COLUMNS."""
     until: str
-    """The last day before a file that is missing; "" where none is."""
+    """The last day before a missing file; "" where none is missing."""
 
     def without_late(self) -> "Volumes":
-        """Without what came late."""
+        """Return the volumes without lines that arrived late."""
         return replace(self, frame=self.frame[self.frame["late"] == 0].reset_index(drop=True))
 
 
 class Reach(NamedTuple):
-    """What the months that price a day came to."""
+    """The volume of the days that decide a tier: its certain amount and its upper bound."""
 
     low: int
     high: int | None
-    """With what may belong to it; None: nobody knows how much."""
+    """Including amounts that may count; None: the upper bound is unknown."""
     why: str
-    """Why the two are not one."""
+    """The reason why `low` and `high` differ."""
 
 
 def volumes_of(sources: Sources) -> Volumes | None:
-    """What is known of the months; None where nothing was kept of them."""
+    """Return the volumes known of the months; None where none were stored."""
     if sources.volumes is None:
         return None
     days = sources.settled
@@ -147,11 +147,11 @@ def volumes_of(sources: Sources) -> Volumes | None:
 
 
 def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
-    """VOLUME_COLUMNS of whole settlement files.
+    """Sum whole settlement files by day into VOLUME_COLUMNS.
 
     Args:
         lines: SETTLEMENT_COLUMNS, each line once.
-        late: lines of days that earlier files had told of already.
+        late: lines of days that earlier files had reported already.
     """
     chosen = equals(lines["entry_type"], *PRICED)
     mine = lines[chosen]
@@ -169,11 +169,11 @@ def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
 
 
 def with_month_volumes(sources: Sources, *, known: int, rules: Rules) -> Sources:
-    """The sources of plain files with what the months came to, where the contract asks for it.
+    """Return the sources of plain files with monthly volumes, where the contract needs them.
 
     Args:
         sources: with all lines that this run and those before it read.
-        known: how many of the lines, the first, were handed on by earlier runs.
+        known: how many of the lines, counted from the first, came from earlier runs.
         rules: with the contract.
     """
     lines, contract = sources.settlement, rules.fee_contract
@@ -187,7 +187,7 @@ def with_month_volumes(sources: Sources, *, known: int, rules: Rules) -> Sources
 
 
 class Months:
-    """What the months came to under one line of a contract, holder by holder."""
+    """Volumes by account and day that count towards the tiers of one contract line."""
 
     def __init__(
         self, line: ContractLine, *, contract: FeeContract, volumes: Volumes, held: "Held"
@@ -215,7 +215,7 @@ class Months:
             ]
 
     def tier(self, account_key: AccountCurrency, *, day: str) -> tuple[int, str]:
-        """The tier that prices a day; else NOT_REACHED and why."""
+        """Return the tier that prices a day and ""; else NOT_REACHED and the reason."""
         first, end = span(self._line, day=day)
         reach = self.reach(account_key, first=first, end=end)
         bounds = self._line.bounds
@@ -226,7 +226,7 @@ class Months:
         return NOT_REACHED, f"{self._line.name} needs what {first:%Y-%m} came to, {reach.why}"
 
     def reach(self, account_key: AccountCurrency, *, first: date, end: date) -> Reach:
-        """What the days from `first` up to before `end` came to."""
+        """Return the volume of the days from `first` up to, but not including, `end`."""
         low, open_ = self._between(account_key, first=first.isoformat(), end=end.isoformat())
         if first == end:
             return Reach(0, 0, "")
@@ -245,7 +245,7 @@ class Months:
 
 
 class Held(NamedTuple):
-    """The rows of Volumes by lines of the contract (grain: row)."""
+    """The rows of Volumes with the contract line that each counts for."""
 
     line: Rows
     lacks: Rows
@@ -254,7 +254,7 @@ class Held(NamedTuple):
 
 
 def held_volumes(volumes: Volumes, *, contract: FeeContract) -> Held:
-    """Which line of the contract each row counts for."""
+    """Find the contract line that each row of the volumes counts for."""
     frame = volumes.frame
     line, _, _, lacks = looked_up(frame, contract=contract)
     merchant, account, day = (
@@ -264,7 +264,7 @@ def held_volumes(volumes: Volumes, *, contract: FeeContract) -> Held:
 
 
 def span(line: ContractLine, *, day: str) -> tuple[date, date]:
-    """The days that decide the tier of a day: the first, and the one after the last."""
+    """Return the days that decide the tier of a day: the first, and the one after the last."""
     today = date.fromisoformat(day)
     first = today.replace(day=1)
     if line.tiers_by == "month":
@@ -273,13 +273,13 @@ def span(line: ContractLine, *, day: str) -> tuple[date, date]:
 
 
 class MonthSum(NamedTuple):
-    """What one month came to under one line of a contract."""
+    """The volume of one month under one contract line."""
 
     account_key: AccountCurrency
     month: str
     currency: str
     reached: str
-    """The tier, in words."""
+    """The tier as text."""
     lines: int
     base: int
     late_lines: int
@@ -287,7 +287,7 @@ class MonthSum(NamedTuple):
 
 
 def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str, MonthSum]]:
-    """Every line of the contract that goes by months, and what each month of it came to."""
+    """Yield the name of each contract line with monthly tiers, with each month's volume."""
     held = held_volumes(volumes, contract=contract)
     numbers = [volumes.frame[name].tolist() for name in ("late", "lines", "base")]
     for line in contract.lines:
@@ -308,10 +308,10 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str
 
 
 NOT_ASKED = -2
-"""Nothing is charged for such a line, and no line of the contract could hold: a reserve, say, or a
-payout, which tells the sums of its batch."""
+"""No fee is charged or expected for the line: a reserve, for example, or a payout row, which has
+the totals of its batch."""
 CREDIT = -3
-"""A fee that is given back to a payment: it closes what was charged too much."""
+"""A fee returned to a payment; it offsets what was charged too much."""
 
 _WHOLE = BASIS * RATE_UNITS_PER_BASIS_POINT
 """Units of a rate in a whole."""
@@ -323,21 +323,21 @@ OF_EARLIER_LINES = "sums of lines that were judged on their own night"
 
 @dataclass(frozen=True, slots=True)
 class AgreedFees:
-    """What the contract says of settlement lines (grain: line)."""
+    """The expected fee of each settlement line."""
 
     line: Rows
-    """The line of the contract that holds, by number; else one of the constants of this module."""
+    """Number of the contract line that applies; else one of the constants of this module."""
     why: Rows
-    """Of those not covered: which of `reasons`."""
+    """Index in `reasons`, for lines that are not covered."""
     reasons: tuple[str, ...]
     expected: Ints
-    """Minor units, signed as the fee is; 0 where no line holds."""
+    """Minor units, signed as the fee is; 0 where no contract line applies."""
     gap: Ints
-    """Charged less expected where it is beyond the tolerance, of a credit what it gives back."""
+    """Charged less expected where beyond the tolerance; for a credit the (negative) fee itself."""
 
 
 def with_fees_priced(sources: Sources, *, rules: Rules) -> Sources:
-    """The sources, each line of the settlement with what its fee differs by."""
+    """Return the sources with the fee difference of each settlement line in column FEE_GAP."""
     lines = sources.settlement
     if lines is None:
         return sources
@@ -346,10 +346,10 @@ def with_fees_priced(sources: Sources, *, rules: Rules) -> Sources:
 
 
 def _fee_gaps(lines: pd.DataFrame, *, volumes: Volumes | None, rules: Rules) -> Ints:
-    """The fee taken less the fee agreed (grain: line), 0 where none is known or it is tolerated.
+    """Return the fee charged less the fee agreed, 0 where that is unknown or within tolerance.
 
-    By the contract of fees.toml, where there is one, also what is given back; else by [fees] of the
-    rules, of captures alone.
+    By the contract of fees.toml if there is one, returned fees included; else by [fees] of the
+    rules, for captures only.
     """
     if rules.fee_contract is not None:
         return agreed_fees(lines, contract=rules.fee_contract, volumes=volumes).gap
@@ -370,12 +370,12 @@ def _fee_gaps(lines: pd.DataFrame, *, volumes: Volumes | None, rules: Rules) -> 
 def agreed_fees(
     lines: pd.DataFrame, *, contract: FeeContract, volumes: Volumes | None = None
 ) -> AgreedFees:
-    """What each line should have cost.
+    """Compute the expected fee of each line.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
         contract: the contract.
-        volumes: what the months came to, for tiers by a month; None: nobody knows.
+        volumes: volumes of the months, for tiers by month; None: unknown.
     """
     fee = lines["fee"].to_numpy(dtype=np.int64)
     line, why, reasons, _ = looked_up(lines, contract=contract)
@@ -390,7 +390,7 @@ def agreed_fees(
         line[aside] = NOT_COVERED
         why[aside] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[aside]
     free = ~equals(lines["entry_type"], *PRICED) & (fee == 0)
-    free |= pay_outs(lines)  # tells the fee of its batch once more
+    free |= pay_outs(lines)  # repeats the fee of its batch
     line[free & (line == NOT_COVERED)] = NOT_ASKED
     expected, tolerance = _expected(lines, held=line, tiers=tiers, contract=contract)
     gap = np.where(line >= 0, fee - expected, 0)
@@ -408,10 +408,9 @@ def _month_tiers(
     contract: FeeContract,
     volumes: Volumes | None,
 ) -> tuple[Rows, tuple[str, ...]]:
-    """The tier of each row whose line goes by a month; why those are not covered that have none.
+    """Return the tier of each row priced by monthly volumes, and the reasons where it is unknown.
 
-    `held` and `why` are changed where the tier is not known; `first` is the
-    number of their first reason.
+    Sets `held` and `why` where the tier is unknown; `first` is the number of the first new reason.
     """
     tiers = np.zeros(len(held), dtype=np.intp)
     reasons: dict[str, int] = {}
@@ -441,7 +440,7 @@ def _month_tiers(
 def _expected(
     lines: pd.DataFrame, *, held: Rows, tiers: Rows, contract: FeeContract
 ) -> tuple[Ints, Ints]:
-    """What each line should cost, and how much of a difference is none; minor units."""
+    """Return the expected fee of each line and its tolerance, in minor units."""
     gross = lines["gross"].to_numpy(dtype=np.int64)
     expected, tolerance = np.zeros(len(gross), np.int64), np.zeros(len(gross), np.int64)
     for number, rows in _by_line(held):
@@ -455,15 +454,15 @@ def _expected(
 
 
 def _by_line(held: Rows) -> Iterator[tuple[int, Rows]]:
-    """The rows of each line of the contract."""
+    """Yield the number of each contract line with its rows."""
     for number in np.flatnonzero(np.bincount(held[held >= 0])).tolist():
         yield number, np.flatnonzero(held == number)
 
 
 def _priced(amount: Ints, *, line: ContractLine, reached: Rows, rounding: Rounding) -> Ints:
-    """The fee of amounts (0 or more) under one line: rounded once, then bounded.
+    """Compute the fee of amounts (0 or more) under one contract line: rounded once, then bounded.
 
-    `reached` are the tiers of a line that goes by months.
+    `reached` are the tiers of a line that is priced by monthly volumes.
     """
     tiers = line.every_tier
     if len(tiers) == 1:
@@ -488,7 +487,7 @@ def _priced(amount: Ints, *, line: ContractLine, reached: Rows, rounding: Roundi
 
 
 def _parts(amount: Ints, *, tiers: tuple[FeeTier, ...]) -> list[tuple[Ints, np.int64]]:
-    """What of each amount lies in each tier, with its rate."""
+    """Split each amount into the parts within each tier, with the tier's rate."""
     parts: list[tuple[Ints, np.int64]] = []
     low = 0
     for tier in tiers:
@@ -502,7 +501,7 @@ def _parts(amount: Ints, *, tiers: tuple[FeeTier, ...]) -> list[tuple[Ints, np.i
 def _share(
     amount: Ints, *, parts: Sequence[tuple[Ints, Ints | np.int64]], rounding: Rounding
 ) -> Ints:
-    """The sum of parts by their rates, rounded once; exact for every int64 amount."""
+    """Sum the parts multiplied by their rates, rounded once; exact for every int64 amount."""
     if len(amount) and int(amount.max()) > _INT64_MAX // (2 * _WHOLE):
         whole, rest = np.zeros(len(amount), np.int64), np.zeros(len(amount), np.int64)
         for part, rate in parts:
@@ -517,7 +516,7 @@ def _share(
 
 
 def _rounded(units: Ints, *, rounding: Rounding) -> Ints:
-    """Units of 1 / _WHOLE of a minor unit, 0 or more, as minor units."""
+    """Round units of 1 / _WHOLE of a minor unit, 0 or more, to minor units."""
     if rounding == "half_up":
         return (units + _WHOLE // 2) // _WHOLE
     if rounding == "up":

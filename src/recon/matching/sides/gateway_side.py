@@ -1,4 +1,4 @@
-"""The gateway's side of a set: what the query answered, transaction by transaction, then summed."""
+"""The gateway's side of a set: the query's answers by transaction, then summed per set."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,7 +35,7 @@ from recon.model.terms import REVERSAL_SUFFIX, EntryType, GatewayState, KeyAnswe
 
 _REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 FROM_SETTLEMENT = "refund_from_settlement"
-"""Column that the engine adds to the answers: the refunded amount is what was settled."""
+"""Column that the engine adds to the answers: the refunded amount was taken from the settlement."""
 _PLACE = ("merchant_id", "account_id", "currency")
 _PAYMENT = ("merchant_id", "account_id", "order_no", "transaction_id")
 _NAMES = ("transaction_id", "order_no")
@@ -45,15 +45,15 @@ Key = tuple[str, ...]
 def with_refunds_settled(
     sources: Sources, *, rules: Rules, others: pd.DataFrame | None = None
 ) -> Sources:
-    """The sources, with refunded amounts where only settlement lines tell them.
+    """Return the sources with refunded amounts filled in where only settlement lines report them.
 
-    A line is of a payment whose transaction it names; one without a transaction is of the only
+    A line belongs to the payment whose transaction it names; one without a transaction to the only
     payment of its order.
 
     Args:
         sources: all rows, or all of some order numbers.
-        rules: which states are known.
-        others: of all rows the lines that `refunds_of_others` marks, where these are not all.
+        rules: maps payment status codes to states.
+        others: of all rows the lines that `refunds_of_others` marks, where `sources` has only some.
     """
     lines, gateway = sources.settlement, sources.gateway
     if lines is None:
@@ -89,7 +89,7 @@ def with_refunds_settled(
 
 
 def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
-    """The refunds of transactions that no answer shows under the order number of the line.
+    """Mark refunds of transactions that no answer shows under the order number of the line.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
@@ -109,7 +109,7 @@ def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
 
 
 def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
-    """What was settled as refunded, by transaction, and by order where none is named."""
+    """Sum settled refunds by transaction, and by order where no transaction is named."""
     rows = np.flatnonzero(equals(lines["entry_type"], *_REFUNDS))
     by_payment: Counter[Key] = Counter()
     by_order: Counter[Key] = Counter()
@@ -124,7 +124,7 @@ def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:
 
 
 def _single_payments(answered: pd.DataFrame) -> set[Key]:
-    """Orders with one payment."""
+    """Return the orders with exactly one payment."""
     payments = {*zip(*(texts(answered[name]).tolist() for name in _PAYMENT), strict=True)}
     counts = Counter(key[:3] for key in payments)
     return {key for key, count in counts.items() if count == 1}
@@ -145,7 +145,7 @@ GATEWAY_STATES = (
     "failed",
     "unverified",
 )
-"""Words of state_gateway; of several transactions of a set the first rank of `_RANK` speaks."""
+"""Values of state_gateway; of several transactions in a set `_RANK` decides."""
 
 NUMBER = {state: number for number, state in enumerate(GATEWAY_STATES)}
 _MONEY = [NUMBER["paid"], NUMBER["partially_refunded"], NUMBER["refunded"]]
@@ -157,10 +157,10 @@ _RANK = np.array([9, 0, 1, 1, 2, 3, 4, 5, 5, 6, 6, 6, 9])
 def gateway_side(
     gateway: pd.DataFrame, *, sets: Rows, accounts: Rows, size: int, rules: Rules
 ) -> Side:
-    """The gateway's answers for every set.
+    """Reduce the gateway's answers to one row per set.
 
-    `sets` of the result: state (number in GATEWAY_STATES), captured, refunded and authorised
-    (gross, minor units), what of it is known, and which answers stand for the set.
+    Columns of `sets`: state (number in GATEWAY_STATES), captured, refunded and authorised (gross,
+    minor units), which of these are known, and which answer kinds occurred.
     """
     answers = label_of(gateway["answer"])
     is_found = answers == KeyAnswer.FOUND.value
@@ -172,7 +172,7 @@ def gateway_side(
     items = every.take(kept)
     columns = _summed(items, size=size)
     columns["gateway_ambiguous"] = present(outcome == CONFLICT, groups=sets, size=size)
-    # One payment told in two ways is one payment: what is at risk is the larger of the two.
+    # Conflicting answers for one payment are one payment: the larger amount is at risk.
     columns["gateway_amount_shown"] = np.where(
         columns["gateway_ambiguous"],
         greatest(_amounts_shown(items), groups=items["set"], size=size),
@@ -190,7 +190,7 @@ def gateway_side(
 
 
 class Shown(NamedTuple):
-    """What each answer says of its payment, gross minor units (grain: gateway row)."""
+    """State and gross amounts that each answer shows of its payment, in minor units."""
 
     state: Ints
     """Number in GATEWAY_STATES."""
@@ -200,7 +200,7 @@ class Shown(NamedTuple):
 
 
 def shown(gateway: pd.DataFrame, *, rules: Rules) -> Shown:
-    """What the answers say.
+    """Compute state and amounts of each answer.
 
     paid: captured_amount, else amount; refunded: that less refunded_amount (blank: in full);
     partially_refunded needs refunded_amount; every other state nets to 0.
@@ -217,7 +217,7 @@ def shown(gateway: pd.DataFrame, *, rules: Rules) -> Shown:
 
 
 def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
-    """The answers with what they say of their payments (see `shown`; grain: gateway row)."""
+    """Return one row per answer with what it shows of its payment (see `shown`)."""
     state, captured, refunded, net = shown(gateway, rules=rules)
     means_authorised = rules.gateway.amount_means == "authorised"
     authorised = authorised_amounts(gateway, rules=rules)
@@ -242,14 +242,14 @@ def gateway_items(gateway: pd.DataFrame, *, rules: Rules) -> Arrays:
 
 
 def _settled(gateway: pd.DataFrame) -> Bools:
-    """The answers whose refunded amount only a settlement told."""
+    """Mark the answers whose refunded amount was taken from the settlement."""
     if FROM_SETTLEMENT not in gateway.columns:
         return np.zeros(len(gateway), dtype=np.bool_)
     return gateway[FROM_SETTLEMENT].to_numpy(dtype=np.bool_)
 
 
 def authorised_amounts(gateway: pd.DataFrame, *, rules: Rules) -> "pd.Series[int]":
-    """What each answer says was authorised, minor units; blank where it says nothing of it."""
+    """Return the authorised amount of each answer, minor units; blank where it is unknown."""
     authorised: pd.Series[int] = gateway["authorised_amount"]
     if rules.gateway.amount_means == "authorised":
         return authorised.fillna(gateway["amount"])
@@ -261,20 +261,20 @@ def _states(codes: "pd.Series[str]", *, rules: Rules) -> Ints:
 
 
 def _pairs(places: Rows, ids: Rows) -> Rows:
-    """One number for each pair of numbers."""
+    """Number the distinct pairs of two numbers."""
     pairs: Rows = pd.factorize(places * (int(ids.max(initial=0)) + 1) + ids)[0]
     return pairs
 
 
 def _shared_payments(items: Arrays, *, payments: Rows, size: int) -> Bools:
-    """Sets with a payment that the gateway names under another order of the account as well.
+    """Mark sets with a payment that the gateway also names under another order of the account.
 
-    One transaction is one movement of money: whose it is, nobody here can choose.
+    One transaction is one movement of money, and nothing here can decide whose it is.
 
     Args:
         items: the payments.
         payments: a number for the account and transaction of each.
-        size: how many sets there are.
+        size: number of sets.
     """
     live = (items["transaction_id"] != "") & ~np.isin(items["state"], _DEAD)
     mine, sets = payments[live], items["set"][live]
@@ -286,14 +286,14 @@ def _shared_payments(items: Arrays, *, payments: Rows, size: int) -> Bools:
 
 
 def _amounts_shown(items: Arrays) -> Ints:
-    """What each answer shows as the amount of its payment, minor units."""
+    """Return the amount of each payment as its answer shows it, minor units."""
     live = np.isin(items["state"], [*_MONEY, NUMBER["chargeback"]])
     promised = np.where(items["authorised_known"], items["authorised"], items["amount"])
     return np.where(live, np.maximum(items["captured"], 0), promised)
 
 
 def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
-    """The payments of each set as one (grain: set)."""
+    """Combine the payments of each set into columns per set."""
     groups, state = items["set"], items["state"]
     money = np.isin(state, _MONEY)
     charged = state == NUMBER["chargeback"]
@@ -331,7 +331,7 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
 
 
 def _found(items: Arrays, *, size: int) -> Rows:
-    """The payment that stands for its set: by rank, then the newest."""
+    """Return the payment whose state represents its set: by rank, then the newest."""
     state = items["state"]
     order = [
         _RANK[state],
@@ -344,7 +344,7 @@ def _found(items: Arrays, *, size: int) -> Rows:
 
 
 def _state_of_sets(items: Arrays, *, rows: Rows, size: int) -> Ints:
-    """A set of paid and partly refunded payments is partly refunded; else the speaker's state."""
+    """Return each set's state: that of its chosen payment, or partly refunded if any payment is."""
     states = np.append(items["state"], NUMBER["none"])[rows]
     part = items["state"] == NUMBER["partially_refunded"]
     mixed = present(part, groups=items["set"], size=size) & (states == NUMBER["paid"])

@@ -1,4 +1,4 @@
-"""Our own moves on a set: what we instructed, and what is known of it."""
+"""Our own instructions on a set, and what is known of their outcome."""
 
 from dataclasses import replace
 
@@ -40,23 +40,23 @@ KINDS = (
     InstructionKind.CANCEL_SUBSCRIPTION,
 )
 REPORTED_APART = "reported_apart"
-"""Column that the engine may add: two rows tell of this instruction and exclude each other."""
+"""Column that the engine may add: two rows about this instruction contradict each other."""
 STANDINGS = {
     "confirmed": CONFIRMED_STATES,
     "rejected": REJECTED_STATES,
     "doubtful": DOUBTFUL_STATES,
     "waiting": WAITING_STATES,
 }
-"""What a state of an instruction counts as; withdrawn ones count as nothing."""
+"""Status -> the instruction states that it covers; withdrawn instructions count as none of them."""
 
 
 def instruction_side(
     instructions: pd.DataFrame | None, *, sets: Rows, size: int
 ) -> dict[str, Column]:
-    """Our moves per set (grain: set).
+    """Return our instructions as columns per set.
 
-    For each kind and standing `<kind>_<standing>` (sum, minor units), `<kind>_<standing>_any`, and
-    `<kind>_<standing>_at` (latest of outcome_at, else sent_at, else approved_at); for refunds also
+    For each kind and status `<kind>_<status>` (sum, minor units), `<kind>_<status>_any`, and
+    `<kind>_<status>_at` (latest of outcome_at, else sent_at, else approved_at); for refunds also
     `refund_failed_later` (accepted, then found not applied). `instruction_amount` is the largest.
     """
     rows = frame_of([], columns=INSTRUCTION_COLUMNS) if instructions is None else instructions
@@ -94,7 +94,7 @@ def instruction_side(
 
 
 def of_other_currency(instructions: pd.DataFrame | None, *, sets: Rows, currency: Column) -> Bools:
-    """Sets with money that we moved, or may have moved, in another currency than the set's."""
+    """Mark sets where we moved, or may have moved, money in another currency than the set's."""
     size = len(currency)
     if instructions is None:
         return np.zeros(size, dtype=np.bool_)
@@ -107,7 +107,7 @@ def of_other_currency(instructions: pd.DataFrame | None, *, sets: Rows, currency
 
 
 def started_at(rows: pd.DataFrame) -> Ints:
-    """When the grace of each instruction starts."""
+    """Return when each instruction's grace starts: outcome_at, else sent_at, else approved_at."""
     instants = instants_of(rows["outcome_at"])
     for column in ("sent_at", "approved_at"):
         instants = np.where(instants == NO_INSTANT, instants_of(rows[column]), instants)
@@ -119,10 +119,10 @@ _SINCE = "since"
 
 
 def with_each_instruction_once(sources: Sources) -> Sources:
-    """The sources with every instruction once; those told in ways that exclude each other stay.
+    """Return the sources with each instruction once; rows that contradict each other are all kept.
 
-    Of one that changed its state the row with the latest outcome, else sending, else approval
-    counts. What was skipped is counted for T2.
+    Of an instruction that changed its state the row with the latest outcome, else sending, else
+    approval counts. What was skipped is counted for T2.
     """
     rows = sources.instructions
     if rows is None or not rows.duplicated(_ID).any():

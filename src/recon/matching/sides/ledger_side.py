@@ -1,7 +1,7 @@
-"""The ledger's side of a set: captures, refunds and chargebacks as they were booked, signed.
+"""The ledger's side of a set: captures, refunds and chargebacks as booked, signed.
 
-Beside them what only the books say: entries in another currency than their payment, against the
-rate that was agreed, and since when something stands that no reversal takes back.
+It also compares entries in another currency than their payment with the agreed exchange rate, and
+finds since when entries have stood without a reversal.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ForeignEntry:
-    """One entry with what it is in both currencies; minor units."""
+    """One entry booked in another currency than its payment, with both amounts in minor units."""
 
     row: int
     booked: int
@@ -52,11 +52,11 @@ class ForeignEntry:
     stated: int
     foreign: str
     rate: AppliedRate
-    """Of the day of its booking, in the calendar's zone."""
+    """The rate of its booking day, in the calendar's zone."""
 
     @property
     def gap(self) -> int:
-        """Booked less expected in the currency of the payment; 0 where no rate says it."""
+        """Booked less expected in the payment's minor units; 0 without a rate or in tolerance."""
         if self.rate.rate is None:
             return 0
         booked = Decimal(self.booked).scaleb(-exponent(self.currency))
@@ -70,9 +70,9 @@ class ForeignEntry:
 
 
 def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
-    """Booked less expected, in minor units of the transaction's currency (grain: ledger row).
+    """Return booked less expected per entry, in minor units of the transaction's currency.
 
-    0 where the entry is not foreign, no rate holds on its day, or the rate's tolerance covers it.
+    0 where the entry is not foreign, no rate applies on its day, or the rate's tolerance covers it.
     """
     gaps = np.zeros(len(ledger), dtype=np.int64)
     for entry in _foreign_entries(ledger, rules=rules) if rules.rate else ():
@@ -81,7 +81,7 @@ def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
 
 
 def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[str]:
-    """Entries that no rate could be held against, by pair, in words."""
+    """Yield one text per currency pair for the entries that no rate applies to."""
     if ledger is None:
         return
     unrated: dict[str, list[AppliedRate]] = defaultdict(list)
@@ -95,7 +95,7 @@ def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[st
 
 
 def unrated_rows(ledger: pd.DataFrame, *, rules: Rules) -> list[int]:
-    """The entries that no rate could be held against."""
+    """Return the row numbers of the foreign entries that no rate applies to."""
     entries = _foreign_entries(ledger, rules=rules)
     return [entry.row for entry in entries if entry.rate.rate is None]
 
@@ -125,16 +125,16 @@ SIGN = {
     EntryType.ADJUSTMENT: 1,
     EntryType.PAYOUT: -1,
 }
-"""Of the entry types that make up the ledger's net; each reversal has the opposite sign."""
+"""Sign of each entry type in the ledger's net; a reversal has the opposite sign."""
 
 _NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT, EntryType.BANK})
 CLASSIFIED = "payout_judged"
 """Column that the engine adds to the ledger: this payout entry is compared."""
 GROUPED = "in_group"
-"""Column that the engine adds to the ledger: this entry stands in a group of fees, reserves or
-payouts, and in no set."""
+"""Column that the engine adds to the ledger: this entry belongs to a group of fees, reserves or
+payouts, and to no set."""
 ADDED = (CLASSIFIED, GROUPED)
-"""Columns that no ledger has by itself."""
+"""Columns that the engine adds and no ledger file has."""
 _GROUPED_SIGN = {EntryType.FEE: -1, EntryType.RESERVE: -1, EntryType.PAYOUT: -1}
 _MOVEMENTS = (EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK)
 _MOVEMENT = ["set", "kind", "currency", "amount", "transaction_id", "reference_no"]
@@ -143,9 +143,9 @@ _ALIKE = ["set", "kind", "currency", "amount"]
 
 
 def compared(ledger: pd.DataFrame) -> Bools:
-    """Entries that belong to a set; fees, reserves and keyless adjustments do not.
+    """Mark the entries that belong to a set; fees, reserves and keyless adjustments do not.
 
-    Payouts do where somebody tells of payouts (column `payout_judged`).
+    Payouts do where they name a payout of ours (column `payout_judged`).
     """
     belongs = ~is_base_type(ledger["entry_type"], *_NEVER_COMPARED)
     unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
@@ -155,19 +155,19 @@ def compared(ledger: pd.DataFrame) -> Bools:
 
 
 def not_compared(ledger: pd.DataFrame) -> Bools:
-    """Entries that stand in no set and in no group."""
+    """Mark the entries that belong to no set and to no group."""
     return ~compared(ledger) & ~marked_as(ledger, GROUPED)
 
 
 def marked_as(ledger: pd.DataFrame, name: str) -> Bools:
-    """The entries that one of the columns in ADDED marks."""
+    """Return one of the columns in ADDED as a mask, all False where the ledger lacks it."""
     if name not in ledger.columns:
         return np.zeros(len(ledger), dtype=np.bool_)
     return ledger[name].to_numpy(dtype=np.bool_).copy()
 
 
 def is_base_type(entry_type: "pd.Series[str]", *types: EntryType) -> Bools:
-    """The entries of one of the types, reversed or not."""
+    """Mark the entries of one of the types, their reversals included."""
     mine = by_label(entry_type, of=lambda label: label.removesuffix(REVERSAL_SUFFIX) in types)
     return mine.astype(np.bool_)
 
@@ -179,7 +179,7 @@ def _sign(label: str, *, signs: Mapping[EntryType, int] = SIGN) -> int:
 
 
 class Booked(NamedTuple):
-    """What each entry moves, minor units of `currency` (grain: ledger row)."""
+    """Currency, amount and signed net of each entry, in minor units of `currency`."""
 
     currency: "pd.Series[str]"
     amount: Ints
@@ -187,7 +187,7 @@ class Booked(NamedTuple):
 
 
 def booked(ledger: pd.DataFrame) -> Booked:
-    """What the entries move, in the transaction's currency where it is stated."""
+    """Return what each entry moves, in the transaction's currency where it is stated."""
     amount = amounts_or(ledger["transaction_amount"], otherwise=ledger["amount"])
     sign = by_label(ledger["entry_type"], of=_sign).astype(np.int64)
     net = np.where(compared(ledger), amount * sign, 0)
@@ -200,14 +200,14 @@ def booked(ledger: pd.DataFrame) -> Booked:
 
 
 def booked_forward(ledger: pd.DataFrame) -> tuple["pd.Series[str]", Ints]:
-    """Currency and amount of each entry, of one that takes another back below 0."""
+    """Return currency and amount of each entry; the amount of a reversal is negated."""
     currency, amount, _ = booked(ledger)
     back = by_label(ledger["entry_type"], of=lambda label: label.endswith(REVERSAL_SUFFIX))
     return currency, np.where(back.astype(np.bool_), -amount, amount)
 
 
 def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
-    """The currency of the transaction of each entry where it is stated, else that of the books."""
+    """Return the transaction's currency of each entry where it is stated, else the ledger's."""
     currency = ledger["currency"].reset_index(drop=True)
     abroad = given(ledger["transaction_amount"])
     if abroad.any():
@@ -219,13 +219,13 @@ def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
 
 
 def left_behind(ledger: pd.DataFrame) -> Booked:
-    """What entries moved that stand against nothing: also what the gateway kept or paid out."""
+    """Return what entries left out of the comparison moved, fees, reserves, payouts included."""
     of_gateway = is_base_type(ledger["entry_type"], *_GROUPED_SIGN)
     return booked(ledger.assign(**{GROUPED: of_gateway}))
 
 
 def entry_versions(ledger: pd.DataFrame) -> Versions:
-    """NEW, REPEAT or CONFLICT (one entry_id, other content) for each ledger row."""
+    """Return NEW, REPEAT or CONFLICT (same entry_id, other content) for each ledger row."""
     ids = ledger["entry_id"]
     if are_distinct(ids):
         return np.full(len(ledger), NEW, dtype=np.int8)
@@ -238,7 +238,7 @@ def entry_versions(ledger: pd.DataFrame) -> Versions:
 
 
 def ledger_items(ledger: pd.DataFrame) -> Arrays:
-    """What each entry moves, minor units of the transaction's currency (grain: ledger row)."""
+    """Return one row per entry with its amounts, in minor units of the transaction's currency."""
     (codes,), labels = coded([ledger["entry_type"]])
     named = labels.to_pylist()
     kinds = np.array([*(label.removesuffix(REVERSAL_SUFFIX) for label in named), ""], dtype=object)
@@ -265,10 +265,10 @@ def ledger_items(ledger: pd.DataFrame) -> Arrays:
 def ledger_side(
     ledger: pd.DataFrame, *, versions: Versions, sets: Rows, size: int, rules: Rules
 ) -> Side:
-    """The entries of every set; entries that are not compared have set -1.
+    """Reduce the entries to one row per set; entries that are not compared have set -1.
 
-    `sets` of the result: booked gross per movement (reversals taken off), currency, since when
-    they stand open, and what makes the set unverified or a duplicate.
+    Columns of `sets` in the result: gross booked per movement (less reversals), currency, since
+    when entries are open, and what makes the set unverified or a duplicate.
     """
     conflict = versions == CONFLICT
     every = ledger_items(ledger)
@@ -301,7 +301,7 @@ def ledger_side(
 
 
 def _repeated_movements(items: Arrays) -> Bools:
-    """Marks the entries whose movement stands more than once and is not reversed."""
+    """Mark the entries whose movement is booked more than once and not reversed."""
     marks = np.zeros(len(items), dtype=np.bool_)
     moves = np.flatnonzero(among(items["kind"], {kind.value for kind in _MOVEMENTS}))
     shared = np.bincount(items["set"][moves])[items["set"][moves]] > 1
@@ -327,14 +327,14 @@ def _repeated_movements(items: Arrays) -> Bools:
 
 
 def open_since(items: Arrays, *, size: int) -> Ints:
-    """When each set's first entry was booked that no reversal takes back (grain: set).
+    """Return when the first entry of each set was booked that no reversal takes back.
 
-    New entries never move it, so what only the books know becomes late however often they are
-    added to. Where all entries cancel out, the latest; NO_INSTANT without any.
+    New entries never move this instant, so a break that only the ledger has grows old however many
+    entries follow. Where all entries cancel out, it is the latest; NO_INSTANT without any.
 
     Args:
         items: see ledger_side.ledger_items, with the set of each entry.
-        size: how many sets there are.
+        size: number of sets.
     """
     groups, at = items["set"], items["booked_at"]
     counts = ~_taken_back(items) & (items["net"] != 0)
@@ -344,7 +344,7 @@ def open_since(items: Arrays, *, size: int) -> Ints:
 
 
 def _taken_back(items: Arrays) -> Bools:
-    """Entries that a reversal of their amount takes back, and those reversals."""
+    """Mark entries that a reversal of the same amount takes back, and those reversals."""
     marks = np.zeros(len(items), dtype=np.bool_)
     reversal = items["reversal"]
     if not reversal.any():
@@ -366,23 +366,23 @@ def _taken_back(items: Arrays) -> Bools:
 
 
 CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
-"""Entries that may close a group that they name."""
+"""Types of entries that may close a group that they name."""
 AccountCurrency = tuple[str, str, str]
 """Merchant, account, currency."""
 
 
 @dataclass(slots=True)
 class ClosingEntries:
-    """The entries that may close a group, by what they name."""
+    """The entries that may close a group, by the name that they refer to."""
 
     signed: Ints
-    """Of every entry of the ledger; a reversal is the other way round."""
+    """Amount of every ledger entry, minor units; a reversal is negated."""
     named: dict[tuple[AccountCurrency, str], list[int]] = field(default_factory=dict)
-    """Place and word -> rows of the ledger."""
+    """Account key and name -> rows of the ledger."""
     used: set[int] = field(default_factory=set)
 
     def take(self, labels: Iterable[str], *, of: AccountCurrency, gap: int) -> list[int]:
-        """The rows that name a group by one of these words and come to what it differs by."""
+        """Claim the entries under the first name whose sum equals `gap` in size; [] if none."""
         for label in labels:
             own = [row for row in self.named.get((of, label), ()) if row not in self.used]
             if own and abs(sum(self.signed[own].tolist())) == abs(gap):
@@ -392,11 +392,11 @@ class ClosingEntries:
 
 
 def closing_entries(ledger: pd.DataFrame | None, *, among: Bools | None = None) -> ClosingEntries:
-    """Every entry that may close a group.
+    """Collect the entries that may close a group.
 
     Args:
         ledger: LEDGER_COLUMNS.
-        among: the entries that may; None: all.
+        among: mask of the entries that may; None: all.
     """
     if ledger is None:
         return ClosingEntries(np.zeros(0, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""The orders' side of a set: what the merchant says was sold, taken and given back."""
+"""The orders' side of a set: what the merchant sold, expects to be captured, and refunded."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,7 +34,7 @@ ORDER_STATES = (
     OrderStatus.CANCELLED.value,
     OrderStatus.FAILED.value,
 )
-"""Words of state_orders; in a set with several rows the first of this order speaks for it."""
+"""Values of state_orders; in a set with several rows the state that comes first here decides."""
 
 _NUMBER = {state: number for number, state in enumerate(ORDER_STATES)}
 _MONEY = [
@@ -52,14 +52,14 @@ class Side:
     sets: Arrays
     """One row per set, by set number."""
     versions: Versions
-    """What became of each source row."""
+    """NEW, REPEAT, SUPERSEDED or CONFLICT for each source row."""
 
 
 def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
-    """The orders of every set.
+    """Reduce the order rows to one row per set.
 
-    `sets` of the result: state (number in ORDER_STATES), duplicate, currency, transaction_id,
-    ordered_at, amount (as ordered), and captured and refunded as the order expects them (gross).
+    Columns of `sets`: state (number in ORDER_STATES), duplicate, currency, transaction, ordered_at,
+    amount (as ordered), and captured and refunded as the order expects them (gross).
     """
     outcome = versions(orders, groups=sets, newest="updated_at")
     kept = np.isin(outcome, (NEW, CONFLICT))
@@ -80,17 +80,17 @@ def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
 
 
 class Expected(NamedTuple):
-    """What each order row expects, gross minor units (grain: order row)."""
+    """What each order row expects, in gross minor units."""
 
     state: Ints
-    """Number in ORDER_STATES, -1 for a word that is none."""
+    """Number in ORDER_STATES, -1 for an unknown status."""
     captured: Ints
     refunded: Ints
     net: Ints
 
 
 def expected(orders: pd.DataFrame) -> Expected:
-    """What the order rows expect.
+    """Compute state and expected amounts of each order row.
 
     paid: the expected captured amount, else the amount; partially_refunded and refunded: that less
     refund_amount (refunded and blank: in full); every other status nets to 0.
@@ -108,7 +108,7 @@ def expected(orders: pd.DataFrame) -> Expected:
 
 
 def order_items(orders: pd.DataFrame) -> Arrays:
-    """The order rows with what they expect (see `expected`; grain: order row)."""
+    """Return one row per order row with what it expects (see `expected`)."""
     state, captured, refunded, net = expected(orders)
     columns = {
         "row": np.arange(len(orders)),

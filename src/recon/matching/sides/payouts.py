@@ -1,8 +1,8 @@
-"""Payouts that we asked for: what left towards a payee, against what the ledger says left.
+"""Payouts that we requested: compares what left towards a payee with the ledger's entries.
 
-A payout has no order. Its set is named by the id under which it was asked for. A ledger entry joins
-the payout that its reference, transaction or order names. A payout that was refused and sent again
-is answered. What the gateway pays out to the merchant by itself stands in `matching/cash`.
+A payout has no order; its set is named by the id under which it was requested. A ledger entry joins
+the payout that its reference, transaction or order names. A rejected payout that was sent again is
+answered. Payouts that the gateway makes to the merchant by itself are in `matching/cash`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ from recon.model.terms import (
 
 _STATUSES = {name: states for name, states in STANDINGS.items() if name != "waiting"}
 PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
-"""Of entries that may be of a payout of ours."""
+"""Types of entries that may belong to a payout of ours."""
 _ENTRY = (
     *("merchant_id", "account_id", "entry_id", "reverses_entry_id"),
     *("reference_no", "transaction_id", "order_no"),
@@ -43,11 +43,11 @@ _NAMED_BY = ("reference_no", "transaction_id", "order_no")
 Key = tuple[str, str, str]
 """Merchant, account, name."""
 ANSWERED = "answered"
-"""Standing of a refused payout that was sent again: nothing is wrong with it any more."""
+"""Status of a rejected payout that was sent again: nothing is wrong with it any more."""
 
 
 class KnownPayout(IntFlag):
-    """What is known of one payout."""
+    """Bits of what is known of one payout."""
 
     PAYOUT = 1
     CONFIRMED = 2
@@ -62,10 +62,10 @@ class Payouts:
     """The payouts of all sets."""
 
     items: Arrays
-    """One row per payout told: row, set, currency, amount, net (less the amount where it was surely
-    paid), at, standing."""
+    """One row per payout instruction: row, set, currency, amount, net (minus the amount where
+    confirmed, else 0), at, standing."""
     frame: Arrays
-    """The sets of payouts, to stand behind the others: merchant_id, account_id, order_no, key."""
+    """The sets of payouts, to be appended to the others: merchant_id, account_id, order_no, key."""
     ledger: Rows
     """For each ledger row, its set among `frame`, else -1."""
     instructions: Rows
@@ -73,7 +73,7 @@ class Payouts:
 
 
 def classified_entries(sources: Sources) -> Bools:
-    """Payout entries that name a payout of ours, and what reverses them."""
+    """Mark payout entries that name a payout of ours, and the entries that reverse them."""
     ledger = sources.ledger
     if ledger is None:
         return np.zeros(0, dtype=np.bool_)
@@ -95,7 +95,7 @@ def _is_named(row: Mapping[Any, Any], *, named: set[Key]) -> bool:
 
 
 def payouts_of(sources: Sources, *, classified: Bools) -> Payouts:
-    """The payouts that were told, with the ledger entries that name them."""
+    """Collect the payouts that were requested, with the ledger entries that name them."""
     rows = list(_instructed(sources.instructions))
     numbers: dict[Key, int] = {}
     names: dict[Key, int] = {}
@@ -114,7 +114,7 @@ def payouts_of(sources: Sources, *, classified: Bools) -> Payouts:
 
 
 def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column]:
-    """Columns payout (bits of Paid, but for BOOKED and DIFFERS), payout_at, currency, amount."""
+    """Return payout (KnownPayout bits but BOOKED, DIFFERS), payout_at, currency and amount."""
     items = payouts.items
     groups = items["set"] + first
     bits = np.zeros(size, dtype=np.int64)
@@ -132,7 +132,7 @@ def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column
 
 
 def paid_out(sets: Arrays) -> Ints:
-    """The bits of Paid of every set, once the ledger stands beside the payouts."""
+    """Return the KnownPayout bits of every set, with BOOKED and DIFFERS set from the ledger."""
     bits: Ints = sets["payout"].copy()
     if not bits.any():
         return bits
@@ -143,7 +143,7 @@ def paid_out(sets: Arrays) -> Ints:
 
 
 def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
-    """Every payout that may have moved or was refused."""
+    """Yield every payout instruction that may have moved money or was rejected."""
     if instructions is None:
         return
     rows = np.flatnonzero(equals(instructions["kind"], InstructionKind.PAYOUT.value))
@@ -175,9 +175,9 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
 
 
 def _sent_again(payouts: list[dict[str, Any]], *, at: Ints) -> set[Key]:
-    """Refused payouts that a later confirmed one stands for, one for one.
+    """Return rejected payouts that a later confirmed one replaces, one for one.
 
-    Only where both name the same order number and amount: equal amounts alone may have two payees.
+    Both must name the same order number and amount: equal amounts alone may have two payees.
     """
     same = ["merchant_id", "account_id", "order_no", "currency", "amount"]
     named = [
@@ -204,7 +204,7 @@ def _booked(
     numbers: dict[Key, int],
     names: Mapping[Key, int],
 ) -> Rows:
-    """The set of every judged entry; entries that name no payout get sets of their own."""
+    """Return the set of every compared entry; entries that name no payout get sets of their own."""
     entry_of = np.full(_length(ledger), -1, dtype=np.intp)
     if ledger is None:
         return entry_of
@@ -228,7 +228,7 @@ def _booked(
 
 
 def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:
-    """The payout that an entry names."""
+    """Return the set of the payout that an entry names, or None."""
     tried = (_key(cells, cells[name]) for name in _NAMED_BY if cells[name])
     return next((names[key] for key in tried if key in names), None)
 

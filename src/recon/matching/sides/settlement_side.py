@@ -1,8 +1,8 @@
-"""The settlement of a set: what the gateway says it settled, and the fee it took for it.
+"""The settlement's side of a set: the amounts that the gateway settled, and the fees charged.
 
-A settlement file tells of some days. Payments from before its first day are not its business; of
-the later ones each must be in it once the grace of settlement has run out, and, in a night, once
-files of the day on which it ran out are there.
+A settlement file covers certain days. Payments from before its first day are not expected in it;
+later ones must be in it once the settlement grace has run out and, in a nightly run, once files of
+the day on which it ran out are there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,17 +27,17 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame
 from recon.model.terms import REVERSAL_SUFFIX, EntryType
 
 REPRESENTS = "stands_for"
-"""Column of settlement lines, where some are summed: how many a row stands for, 0 of a line that is
-there by itself."""
+"""Column of settlement lines that may be summed: the number of lines that a row represents, 0 for a
+line by itself."""
 _BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", "currency")
 _AMOUNTS = ("gross", "fee", "net")
 _SIGNED = ("gross", "fee")
-"""Amounts of which only those of one sign are added up: what they come to without it is told."""
+"""Amounts summed separately by sign, because totals without the sign are reported."""
 _SIGNS = 3
 
 
 def is_summed(lines: pd.DataFrame) -> Bools:
-    """The rows that stand for several lines."""
+    """Mark the rows that represent several lines."""
     if REPRESENTS not in lines.columns:
         return np.zeros(len(lines), dtype=np.bool_)
     summed: Bools = lines[REPRESENTS].to_numpy(dtype=np.int64) > 0
@@ -45,7 +45,7 @@ def is_summed(lines: pd.DataFrame) -> Bools:
 
 
 def lines_of_rows(lines: pd.DataFrame) -> Ints:
-    """How many lines each row is."""
+    """Return the number of lines that each row represents."""
     if REPRESENTS not in lines.columns:
         return np.ones(len(lines), dtype=np.int64)
     several: Ints = lines[REPRESENTS].to_numpy(dtype=np.int64)
@@ -53,7 +53,7 @@ def lines_of_rows(lines: pd.DataFrame) -> Ints:
 
 
 def one_by_one(lines: pd.DataFrame) -> pd.DataFrame:
-    """The lines that are there by themselves."""
+    """Return only the rows that are single lines."""
     summed = is_summed(lines)
     return lines[~summed].reset_index(drop=True) if summed.any() else lines
 
@@ -62,7 +62,7 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
     """SETTLEMENT_COLUMNS and REPRESENTS: a few rows of no payment for all lines of a batch.
 
     Args:
-        lines: of payments; those that are sums are summed once more.
+        lines: lines of payments; rows that are already sums are summed again.
     """
     amounts = {name: amounts_of(lines[name]) for name in _AMOUNTS}
     groups, places = placed(lines, by=_BY)
@@ -81,11 +81,11 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Lines that are there by themselves, with what the sums of all parts come to.
+    """Return single lines followed by the combined sums of all parts.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
-        parts: as `summed_lines` gives them.
+        parts: results of `summed_lines`.
     """
     whole = lines.assign(**{REPRESENTS: np.zeros(len(lines), dtype=np.int64)})
     every = [part for part in parts if len(part)]
@@ -96,16 +96,16 @@ def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.Dat
 
 
 PAY_OUT = EntryType.PAYOUT.value
-"""Entry type of the rows that say what a batch comes to, and of payouts that we asked for."""
+"""Entry type of the rows with the total of a batch, and of payouts that we requested."""
 EARLIER = "earlier"
-"""Entry type of lines that earlier files told of payments that are not compared here: they count
-in their batch and in their group of fees, and are in no set."""
+"""Entry type of lines from earlier files about payments that are not compared here: they count in
+their batch and fee group, and belong to no set."""
 _OF_THE_ACCOUNT = frozenset(
     label + suffix
     for label in (EntryType.FEE.value, EntryType.RESERVE.value, EntryType.ADJUSTMENT.value)
     for suffix in ("", REVERSAL_SUFFIX)
 )
-"""Entry types of lines that need not be of a payment."""
+"""Entry types of lines that may have no payment."""
 
 _REFUNDS = (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX)
 
@@ -115,7 +115,7 @@ _DAY = 86_400_000_000
 
 
 def pay_outs(lines: pd.DataFrame) -> Bools:
-    """The rows that say what a batch comes to; a payout that we asked for has our reference."""
+    """Mark the rows with the total of a batch; a payout that we requested has our reference."""
     paid = equals(lines["entry_type"], PAY_OUT)
     if paid.any():
         paid[paid] = texts(lines["own_reference"])[paid] == ""
@@ -123,9 +123,9 @@ def pay_outs(lines: pd.DataFrame) -> Bools:
 
 
 def of_payments(lines: pd.DataFrame) -> Bools:
-    """The lines that tell of a payment, whose sets they join; T11 counts the others, too.
+    """Mark the lines about a payment, whose sets they join; T11 counts the others, too.
 
-    What stands for lines of several payments is of none.
+    A row that represents lines of several payments belongs to none.
     """
     aside = equals(lines["entry_type"], *_OF_THE_ACCOUNT)
     for name in ("order_no", "transaction_id"):
@@ -135,13 +135,13 @@ def of_payments(lines: pd.DataFrame) -> Bools:
 
 
 def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
-    """The lines, some of them told of payments that are not compared here.
+    """Return the lines with some turned into EARLIER lines, whose payments are not compared here.
 
-    Payouts stay what they are, reserves of no payment; all others keep the payment of their fee.
+    Payouts stay as they are, reserves lose their payment; all others keep the payment of their fee.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
-        rows: which of them (grain: line).
+        rows: mask of the lines to turn.
     """
     mine = rows & ~equals(lines["entry_type"], PAY_OUT)
     reserve = mine & by_label(lines["entry_type"], of=_is_reserve).astype(np.bool_)
@@ -154,12 +154,12 @@ def _is_reserve(label: str) -> bool:
 
 
 def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
-    """The lines that tell of movements of payments (grain: line).
+    """Return one row per settlement line about a payment.
 
     Args:
         settlement: all lines.
-        sets: the set of each line that does.
-        accounts: the account of each line that does, by number.
+        sets: the set of each line that is about a payment.
+        accounts: the account number of each such line.
     """
     if settlement is None:
         settlement = frame_of([], columns=SETTLEMENT_COLUMNS)
@@ -187,14 +187,14 @@ def settlement_side(
     first_days: Mapping[int, str],
     days: SettledDays | None = None,
 ) -> dict[str, Column]:
-    """What was settled of every set, gross minor units (grain: set).
+    """Return the settled amounts of every set, in gross minor units.
 
     Args:
         lines: see settled_items.
-        gaps: what their fees differ by (sources.FEE_GAP).
-        accounts: the account of each set, by number.
-        first_days: see first_days_told.
-        days: what is known of the days that the lines cover; None: the lines are complete.
+        gaps: their fee differences (sources.FEE_GAP).
+        accounts: the account number of each set.
+        first_days: see first_days_reported.
+        days: the days that the lines cover; None: the lines are complete.
     """
     size, sets, gross = len(accounts), lines["set"], lines["amount"]
     capture = lines["kind"] == EntryType.CAPTURE.value
@@ -218,10 +218,10 @@ def settlement_side(
 
 
 def _fee_gap(lines: Arrays, *, gaps: Ints, size: int) -> Ints:
-    """What is charged too much and not given back; where that is nothing, what is too little.
+    """Return what was overcharged and not given back; where that is 0, what was undercharged.
 
-    Too much on one line and too little on another are two mistakes, which never make up for each
-    other; only a fee that is given back, a line of its own, does.
+    Overcharging one line and undercharging another are two errors that never offset each other;
+    only a fee that is given back, a line of its own, does.
     """
     sets, back = lines["set"], lines["kind"] == EntryType.FEE.value
     over = total(np.where(back, gaps, np.maximum(gaps, 0)), groups=sets, size=size)
@@ -230,14 +230,14 @@ def _fee_gap(lines: Arrays, *, gaps: Ints, size: int) -> Ints:
 
 
 def _first_of_sets(sets: Rows, *, size: int) -> Rows:
-    """A line of each set; lines of one set name one currency, or their amounts differ."""
+    """Return a line of each set; lines of one set have one currency, or their amounts differ."""
     chosen = np.full(size, -1, dtype=np.intp)
     chosen[sets[::-1]] = np.arange(len(sets))[::-1]
     return chosen
 
 
 def in_time(sets: Arrays) -> Bools:
-    """Payments that a settlement file of their account should tell of."""
+    """Mark payments that a settlement file of their account should contain."""
     moved = np.maximum(sets["transaction_date"], sets["capture_confirmed_at"])
     in_days: Bools = (moved != NO_INSTANT) & (moved >= sets["settled_from"])
     return in_days
@@ -246,11 +246,11 @@ def in_time(sets: Arrays) -> Bools:
 def first_days_reported(
     settlement: pd.DataFrame | None, *, accounts: Rows | Codes
 ) -> Mapping[int, str]:
-    """The first day that a line of a payment, earlier and summed ones too, tells of each account.
+    """Return each account's first day of any line about payments, earlier and summed included.
 
     Args:
         settlement: all lines.
-        accounts: the account of each line, by number.
+        accounts: the account number of each line.
     """
     first: dict[int, str] = {}
     if settlement is None:
@@ -265,7 +265,7 @@ def first_days_reported(
 
 
 def _opens(first_days: Mapping[int, str], *, accounts: Rows, days: SettledDays | None) -> Ints:
-    """The first instant of the first day that any line of the set's account tells of."""
+    """Return the first instant of the first day that the settlement of the set's account covers."""
     opens = np.full(len(accounts), _NEVER, dtype=np.int64)
     for account, day in first_days.items():
         opens[accounts == account] = _midnight(days.first if days else day)
@@ -273,7 +273,7 @@ def _opens(first_days: Mapping[int, str], *, accounts: Rows, days: SettledDays |
 
 
 def _closes(days: SettledDays | None) -> int:
-    """The instant up to which a line that is not there is proven missing."""
+    """Return the instant up to which an absent line is proven missing."""
     if days is None or not days.last:
         return _NEVER
     return _midnight(days.last) + _DAY
@@ -288,7 +288,7 @@ PAID_OUT_COLUMNS = (*BATCH, "settled_on", "paid")
 
 
 def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
-    """One row per batch and currency with a payout row (PAID_OUT_COLUMNS), sorted by BATCH.
+    """Return one row per batch and currency with a payout row (PAID_OUT_COLUMNS), sorted by BATCH.
 
     `paid` is the sum of its payout rows, minor units: more than 0 to the merchant, less than 0
     collected from it. `settled_on` is the last of their days.
