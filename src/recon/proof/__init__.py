@@ -1,1 +1,1 @@
-"""What proves a result: control totals, bridges, scope of assurance, verdict."""
+"""Reconciles in parts and proves results: control totals, bridges, scope of assurance, verdict."""

@@ -1,8 +1,8 @@
-"""From the money in the ledger file to the ledger as it is compared: every step has a name.
+"""The bridge from the money in the ledger file to the ledger as compared, in named steps.
 
-A step is a signed sum per currency. What the file holds is added up by somebody else (Arrow and the
-database, or the plain rows by their types); that all steps together come to what was compared is a
-check.
+A step is a signed sum per currency. The total of the file is computed independently (by Arrow and
+the database, or from the plain rows by type), so that it is a check that all steps together lead to
+what was compared.
 """
 
 from collections import Counter
@@ -49,15 +49,15 @@ STEPS = (
     FROM_OTHERS,
     SET_ASIDE,
 )
-"""In the order in which they are told."""
+"""In the order in which they are shown."""
 Bridge = Mapping[SourceKind, Mapping[str, int]]
-"""Source -> step -> rows it adds (less than 0: takes away)."""
+"""Source -> step -> number of rows that it adds (negative: removes)."""
 
 
 def bridge_of(sources: Sources) -> Bridge:
-    """The steps of the sources, with those that the comparison itself takes."""
+    """Return the row steps of the sources, including those of the comparison itself."""
     orders = sources.orders
-    # Only a number that stands twice can be set aside: the others need not be grouped.
+    # Only an order number that occurs twice can be set aside: the others need not be grouped.
     rows = orders[are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()]
     groups: Rows = rows.groupby([*KEY_COLUMNS], sort=False).ngroup().to_numpy().astype(np.intp)
     bridges = {SourceKind.ORDERS: -_aside(versions(rows, groups=groups, newest="updated_at"))}
@@ -92,20 +92,20 @@ BOOK_STEPS = (
     IDENTICAL,
     SHARED_NUMBER,
 )
-"""In the order in which they are told."""
+"""In the order in which they are shown."""
 ARRIVED_STEPS = frozenset({FILE, REJECTED, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE_OPENING})
-"""Those before the comparison; it takes the others itself."""
+"""Steps before the comparison, which takes the others itself."""
 Books = Mapping[str, Mapping[str, int]]
-"""Currency -> step -> minor units it adds (less than 0: takes away)."""
+"""Currency -> step -> minor units that it adds (negative: removes)."""
 Steps = Mapping[str, Mapping[str, int]]
-"""Step -> currency -> minor units it adds."""
+"""Step -> currency -> minor units that it adds."""
 Sums = Mapping[tuple[str, str], int]
 """(entry type, currency) -> minor units, as booked."""
 _OWN_SIGN = {kind.value: sign for kind, sign in SIGN.items() if kind is not EntryType.PAYOUT}
 
 
 def in_file(sums: Sums) -> dict[str, int]:
-    """What a file comes to, from its sums by (entry type, currency): what adds to the net."""
+    """Return a file's net by currency from its sums by (entry type, currency)."""
     counted: Counter[str] = Counter()
     for (entry_type, currency), amount in sums.items():
         counted[currency] += _sign(entry_type) * amount
@@ -113,7 +113,7 @@ def in_file(sums: Sums) -> dict[str, int]:
 
 
 def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units of rejected entries, where all of that can be read."""
+    """Sum rejected entries by (entry type, currency), in minor units, where they are readable."""
     sums: Counter[tuple[str, str]] = Counter()
     for reject in rejects:
         if reject.kind is SourceKind.LEDGER and reject.currency:
@@ -122,7 +122,7 @@ def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
 
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units as written."""
+    """Sum the entries by (entry type, currency), in minor units as written."""
     groups, places = placed(ledger, by=("entry_type", "currency"))
     sums = total(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
     return dict(zip(((kind, currency) for kind, currency in places), sums.tolist(), strict=True))
@@ -131,15 +131,15 @@ def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
 def arrived_books(
     file: Sums, *, rejected: Sums, extract: Sums, entries: Sums, recent: Sums, whole: Sums
 ) -> Books:
-    """The steps from the file to what a night compares.
+    """Return the steps from the file to what a run compares.
 
     Args:
-        file: what all its rows hold: the accepted ones by Arrow, the refused ones by the database.
-        rejected: what its refused rows hold, by themselves.
-        extract: what the ledger comes to as it was read.
-        entries: of that the entries of this account.
-        recent: those of the window.
-        whole: those without payments from before the opening date.
+        file: sums of all its rows: the accepted ones by Arrow, the rejected ones by the database.
+        rejected: sums of its rejected rows, computed separately.
+        extract: sums of the ledger as it was read.
+        entries: of these the entries of this account.
+        recent: of these the entries of the window.
+        whole: of these all but payments from before the opening date.
     """
     steps = {
         REJECTED: _negative(in_file(rejected)),
@@ -151,19 +151,19 @@ def arrived_books(
 
 
 def books_of(sources: Sources, *, rules: Rules) -> Books:
-    """All steps, with those that the comparison itself takes; empty without a ledger."""
+    """Return all steps, including those of the comparison itself; empty without a ledger."""
     if sources.ledger is None:
         return {}
     return of_money(sources, steps=steps_of(sources, rules=rules))
 
 
 def of_money(sources: Sources, *, steps: Steps, more: Mapping[str, int] | None = None) -> Books:
-    """All steps, from those that the comparison takes.
+    """Return all steps, given those of the comparison.
 
     Args:
-        sources: what is known of the steps before; of plain files, the ledger as well.
+        sources: has the steps before the comparison; of plain files the ledger is used as well.
         steps: see `steps_of`.
-        more: what `restated` says of entries that `steps` does not know.
+        more: result of `restated` for entries that `steps` does not include.
     """
     if sources.ledger is None:
         return {}
@@ -182,7 +182,7 @@ def of_money(sources: Sources, *, steps: Steps, more: Mapping[str, int] | None =
 
 
 def restated(ledger: pd.DataFrame) -> dict[str, int]:
-    """What compared entries come to in the currency of the payment instead of their own."""
+    """Return how compared entries change from their own currency to that of the payment."""
     if not given(ledger["transaction_amount"]).any():
         return {}
     own = booked(ledger)
@@ -191,7 +191,7 @@ def restated(ledger: pd.DataFrame) -> dict[str, int]:
 
 
 def steps_of(sources: Sources, *, rules: Rules) -> Steps:
-    """The steps that the comparison itself takes; a ledger is given."""
+    """Return the steps of the comparison itself; all empty without a ledger."""
     if sources.ledger is None:
         return {step: {} for step in (KEYLESS, RESTATED, PAID_OUT, IDENTICAL, SHARED_NUMBER)}
     ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
@@ -223,12 +223,12 @@ def _sign(entry_type: str) -> int:
 
 
 def _gone(before: Sums, *, left: Sums) -> dict[str, int]:
-    """What leaves between two sums, in the currencies of the entries: less than 0."""
+    """Return what is removed between two sums, by currency of the entries: negative."""
     return _less(in_file(left), in_file(before))
 
 
 def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
-    """What they come to in each currency; none where nothing is moved."""
+    """Return the sum of the amounts by currency; empty where all amounts are 0."""
     if not amounts.any():
         return {}
     groups, places = placed(pd.DataFrame({"currency": currency}), by=("currency",))
@@ -245,7 +245,7 @@ def _negative(sums: Mapping[str, int]) -> dict[str, int]:
 
 
 def _by_currency(steps: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Step -> currency turned into currency -> step; what adds nothing is left out."""
+    """Convert step -> currency into currency -> step, without zeros."""
     steps_of: dict[str, dict[str, int]] = {}
     for step, sums in steps.items():
         for currency, amount in sums.items():

@@ -1,6 +1,6 @@
-"""What runs in the process that has DuckDB: statements in, rows as JSON and tables as Parquet out.
+"""The process that runs DuckDB: takes statements, returns rows as JSON and tables as Parquet.
 
-Nothing is loaded here but DuckDB and this module, so it begins in a tenth of a second.
+It loads only DuckDB and this module, so it starts in a tenth of a second.
 """
 
 import json
@@ -18,16 +18,16 @@ import duckdb
 from recon.privacy.own_files import advise_kernel
 
 FIRST_TO_GO = "1000"
-"""For the kernel, where memory ends all the same: better this process than the night."""
+"""OOM score: if memory runs out, the kernel should kill this process rather than the run."""
 NOT_IN_PARQUET = {"HUGEINT": "DECIMAL(38, 0)", "INTERVAL": "VARCHAR"}
-"""Kinds that Parquet has not, DuckDB would write a float, and what they become."""
+"""Types that Parquet lacks, which DuckDB would write as floats, and their replacements."""
 WHOLE = (int, str, bool, type(None), list)
-"""What a cell of rows may be; money is never a float."""
+"""Types allowed in cells of rows; money is never a float."""
 
 
 def serve(descriptor: int) -> None:
-    """Do what is asked, until the other side is gone."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # rows of a merchant would lie in the core
+    """Answer requests until the other side closes the connection."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would contain merchant data
     with suppress(OSError):
         advise_kernel(Path("/proc/self/oom_score_adj"), FIRST_TO_GO)
     Thread(target=_end_with_asker, args=(descriptor,), daemon=True).start()
@@ -41,9 +41,9 @@ def serve(descriptor: int) -> None:
 
 
 def _end_with_asker(descriptor: int) -> None:
-    """A statement that nobody waits for any more is not worth its time."""
+    """Exit when the connection closes: no one waits for the running statement any more."""
     waiting = select.poll()
-    waiting.register(descriptor, 0)  # nothing but its end
+    waiting.register(descriptor, 0)  # only the end of the connection
     waiting.poll()
     os._exit(0)
 
@@ -56,7 +56,7 @@ def _answer(session: "_Session", request: dict[str, Any]) -> bytes:
 
 
 class _Session:
-    """One connection at a time; each method is what may be asked."""
+    """One connection at a time; each method is a kind of request."""
 
     _sql: duckdb.DuckDBPyConnection
 

@@ -1,7 +1,7 @@
-"""The reconciliation itself: sources in, matches, pending, breaks and verdict out. Pure, no clock.
+"""Reconciles sources into matches, pending, breaks and a verdict. Pure: reads no clock.
 
-Many orders are compared bucket by bucket, so that the sets of only some are held: all rows of an
-order number lie in one bucket. How many there are changes no result.
+Many orders are compared in buckets, to hold only some sets in memory: all rows of an order number
+are in one bucket. The number of buckets changes no result.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def reconcile(
     Args:
         sources: typed frames, one row per accepted source row.
         rules: tolerance, grace, calendar, status map.
-        as_of: the instant that closes the business date; the only time this knows.
+        as_of: the instant that closes the business date; no other time is used.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
     """
     parts = -(-len(sources.orders) // ORDERS_PER_PART)
@@ -54,7 +54,7 @@ def reconcile(
 def in_buckets(
     sources: Sources, *, buckets: int, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> Reconciliation:
-    """The same, cut into so many buckets; of one the rows are compared at once."""
+    """Reconcile in the given number of buckets; one bucket compares all rows at once."""
     terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     if buckets > 1 and has_parts(settled=sources.settlement is not None, rules=rules):
         gathering = Gathering(sources)
@@ -70,12 +70,12 @@ def in_buckets(
 
 
 def _cut(sources: Sources, *, buckets: int) -> Iterator[Sources]:
-    """The rows of each bucket in turn."""
+    """Yield the rows of each bucket."""
     frames: dict[str, pd.DataFrame] = {
         leg: frame for leg in LEGS if (frame := getattr(sources, leg)) is not None
     }
     bucket_of = {leg: numbers_of(frame["order_no"]) % buckets for leg, frame in frames.items()}
-    # Of few orders some buckets have no row.
+    # With few orders some buckets have no row.
     for number in np.unique(np.concatenate([*bucket_of.values()])).tolist():
         own: dict[str, Any] = {
             leg: frame[bucket_of[leg] == number].reset_index(drop=True)

@@ -1,6 +1,6 @@
-"""Where every judged row went, under the names by which other rows and other engines find it.
+"""Builds the file `items`: the set, state and result of every classified row, with its identifiers.
 
-Sets of which their match says all are not among them (see `reported_by_match`).
+Sets that their match describes completely are left out (see `reported_by_match`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ SET_KINDS = {
     BY_PAYOUT: "payout",
 }
 EXACT = "exact"
-"""Rule of a match whose legs agree without any more words."""
+"""Rule of a match whose sides agree without any flag."""
 GROUP = "group"
 """Kind of a group of fees, reserves or payouts."""
 NOT_COMPARED = "not_compared"
@@ -67,13 +67,13 @@ _OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
 NO_COLUMNS = Arrays({}, size=0)
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 Labels: TypeAlias = Column | pa.Array | pa.ChunkedArray
-"""A column of texts, as numpy or as Arrow holds them."""
+"""A column of texts, as numpy or as Arrow array."""
 
 
 def reported_by_match(
     joined: Joined, *, outcomes: Outcomes, flags: Column, sources: Sources
 ) -> Bools:
-    """Sets of which their match says all: in each leg one plain row of the amount that it names."""
+    """Mark sets that their match describes completely: one plain row per source, of its amount."""
     sets, of, size = joined.sets, joined.keys.of, joined.keys.size
     plain = (outcomes.states() == SetState.MATCHED.value) & (flags == "")
     plain &= (outcomes.classified.of_each("rule") == EXACT) & (outcomes.host < 0)
@@ -99,12 +99,12 @@ def reported_by_match(
 def sides_of(
     joined: Joined, *, outcomes: Outcomes, ledger: pd.DataFrame | None, cash: CashResult | None
 ) -> pd.DataFrame:
-    """Count and net of all items in scope by source, account, currency and state.
+    """Return count and net of all items in scope by source, account, currency and state.
 
     Args:
         joined: the sets.
-        outcomes: what they came to.
-        ledger: for the entries that stand outside the sets.
+        outcomes: their outcomes.
+        ledger: for the entries outside the sets.
         cash: the groups.
     """
     placed = [*_placed_items(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
@@ -126,7 +126,7 @@ def sides_of(
 def _placed_items(
     joined: Joined, *, outcomes: Outcomes, ledger: pd.DataFrame | None
 ) -> Iterator[Arrays]:
-    """The items of sets: source, ACCOUNT_CURRENCY, state, items (1), net as the legs count it."""
+    """Yield the items of sets: source, ACCOUNT_CURRENCY, state, items (1), net as compared."""
     sides = {
         "orders": joined.orders.items,
         "gateway": joined.gateway.items,
@@ -150,7 +150,7 @@ def _placed_items(
 
 
 def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:
-    """Entries that stand outside the sets: matched, with nothing to be compared with."""
+    """Return entries outside the sets: matched, with nothing to be compared with."""
     outside = np.isin(joined.ledger.versions, (NEW, CONFLICT))
     outside[joined.ledger.items["row"]] = False
     outside &= ~marked_as(ledger, GROUPED)
@@ -176,33 +176,33 @@ def items_of(
     ids: Mapping[str, int],
     by_match: Bools,
 ) -> pa.Table:
-    """One row for all rows of a source that name the same things, as the file `items` has them.
+    """Return the table `items`: one row for all rows of a source with the same identifiers.
 
-    Rows that a newer one replaced are there, too, and count as no item.
+    Rows that a newer one replaced are included, and count as no item.
 
     Args:
         sources: the rows.
         joined: the same in sets.
-        states: what each set came to.
+        states: the state of each set.
         hosts: the set whose break explains a set, else -1.
-        ids: the set of each id.
+        ids: id -> set.
         by_match: which sets have no items.
     """
     sets, is_first = _placed(joined, states=states, hosts=hosts, ids=ids)
-    # A set that has the number of an earlier break is not found by its order.
+    # A set that continues the id of an earlier break cannot be found by its order.
     silent = np.append(by_match & is_first, np.False_)
     of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
     return _one_table(_parts(sources, joined=joined, of=of, sets=sets))
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:
-    """The same for fees, reserves and payouts of the settlement, in groups."""
+    """Return the table `items` for fees, reserves and payouts of the settlement, in groups."""
     parts = [] if cash is None else [*_of_groups(cash, ledger=ledger)]
     return _summed(_one_table(parts))
 
 
 def named_alone(joined: Joined) -> Joined:
-    """What is asked of the sets here, and nothing else of them: the rest may go before."""
+    """Return only the data of the sets that this module needs, so that the rest can be released."""
     sets = {name: joined.sets[name] for name in _OF_SETS}
     sides = (
         replace(side, items=NO_COLUMNS, sets=NO_COLUMNS)
@@ -225,7 +225,7 @@ def _one_table(parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def _summed(rows: pa.Table) -> pa.Table:
-    """One row for all rows that say the same."""
+    """Merge equal rows, adding up their items."""
     if not rows.num_rows:
         return rows
     by = [name for name in _NAMES if name != "items"]
@@ -237,7 +237,7 @@ def _summed(rows: pa.Table) -> pa.Table:
 def _placed(
     joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]
 ) -> tuple[dict[str, pa.Array], Bools]:
-    """What each set is called and what it came to, and whether its id is the first of its key."""
+    """Return the names and states of each set, and whether its id is the first of its key."""
     size, sets = joined.keys.size, joined.sets
     names = filled("", size=size)
     names[[*ids.values()]] = [*ids]
@@ -245,7 +245,7 @@ def _placed(
     for kind, label in SET_KINDS.items():
         kinds[sets["kind"] == kind] = label
     first, own = _text(first_identities(sets)), _text(names)
-    # A set that nothing names has the first one.
+    # A set without an id gets its first one.
     set_ids = pc.if_else(pc.equal(own, ""), first, own)
     columns: dict[str, Labels] = {
         "set_kind": kinds,
@@ -292,7 +292,7 @@ def _parts(
 
 
 def _payouts(sources: Sources) -> pd.DataFrame:
-    """Our payouts in the order of Joined.payouts."""
+    """Return our payouts in the order of Joined.payouts."""
     parts = [pd.DataFrame({name: pd.Series(dtype="str") for name in _IDENTITY})]
     if sources.instructions is not None:
         rows = sources.instructions
@@ -310,7 +310,7 @@ def _part(
     in_scope: Bools,
     sets: Mapping[str, pa.Array],
 ) -> pa.Table:
-    """The rows of one source that are in a set."""
+    """Return the rows of one source that are in a set."""
     rows = np.flatnonzero(of >= 0)
     size, numbers, taken = len(rows), of[rows], pa.array(rows)
     columns: dict[str, Labels] = {
@@ -320,7 +320,7 @@ def _part(
     columns |= {name: sets[name].take(pa.array(numbers)) for name in _PLACED}
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
     table = _table(columns)
-    # Rows can only say the same where a set has several of one source, under one id.
+    # Rows can be equal only where a set has several of one source, under one id.
     crowded = np.bincount(numbers)[numbers] > 1 if size else np.zeros(0, dtype=np.bool_)
     if not crowded.any() or ("entry_id" in frame.columns and are_distinct(frame["entry_id"])):
         return table
@@ -329,7 +329,7 @@ def _part(
 
 
 def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
-    """Entries that stand outside the sets: each is a match of its own."""
+    """Return entries outside the sets: each is a match of its own."""
     rows = not_compared_rows(ledger, versions=joined.ledger.versions)
     size = len(rows)
     labels = {"source": "ledger", "state": SetState.MATCHED.value, "set_kind": NOT_COMPARED}
@@ -344,7 +344,7 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
 
 
 def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.Table]:
-    """The items of groups: entries by themselves, lines under the name of their group."""
+    """Yield the items of groups: entries one by one, lines under the name of their group."""
     findings = cash.found
     for items in cash_items(cash):
         at, size = items["group"], len(items)
@@ -363,12 +363,12 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
 
 
 def _labels(column: "pd.Series[str]") -> pa.Array:
-    """The texts of a column as Arrow holds them."""
+    """Return the texts of a column as an Arrow array."""
     return pa.chunked_array(pieces(column), pa.large_string()).combine_chunks()
 
 
 def _text(labels: Labels) -> pa.Array:
-    """Texts as one array without a dictionary."""
+    """Return texts as one Arrow array without a dictionary."""
     if isinstance(labels, np.ndarray):
         return pa.array(labels, pa.string())
     plain = labels.cast(pa.string())
@@ -376,7 +376,7 @@ def _text(labels: Labels) -> pa.Array:
 
 
 def _typed(labels: Labels, *, name: str) -> pa.Array:
-    """The texts as the file has this column: of few words, or as they are."""
+    """Return the texts in the column's type in the file: dictionary-encoded or plain."""
     kind = _SCHEMA.field(name).type
     if not pa.types.is_dictionary(kind):
         return _text(labels)

@@ -1,9 +1,9 @@
-"""A night that is compared in parts: what each must know of the others, and all of them as one.
+"""Compares a large run in parts: what each part must know of the others, and their merged result.
 
-A part is all rows of some order numbers. What of it is aside comes to the same whatever else the
-night holds, so it is judged as a night of its own, and its result added to that of all rows that
-are left: totals, sides and statements add up, matches, breaks, pending and unverified sets are put
-in one order. What is said over all breaks (causes, movements, journals) is said once, at the end.
+A part is all rows of some order numbers. Its independent sets, here called *aside*, have the same
+outcome whatever else the run holds, so they are classified as a run of their own, and their result
+is added to that of all rows left: totals, sides and statements are summed; matches, breaks, pending
+and unverified sets are sorted together. Causes, movements and journals are computed at the end.
 """
 
 from collections import Counter
@@ -52,34 +52,34 @@ from recon.proof.proven import compared, result_of
 from recon.proof.verdict import STATEMENTS, Line, OpenCounts, verdict_of
 
 ORDERS_PER_PART = 100_000
-"""Some 2.3 kB each while they are judged. The number changes no result."""
+"""Each takes some 2.3 kB while it is classified. The number changes no result."""
 PARTS_MIN = 3
-"""Of fewer parts all rows are compared at once: parts cost more than they save."""
+"""With fewer parts all rows are compared at once: parts cost more than they save."""
 WORDS_MAX = 100_000
-"""Ids of rows without an order number that every part is told. Where there are more, hardly a set
-stands by itself, and the night is compared whole."""
+"""Maximum ids of rows without an order number that every part is given. With more, hardly a set is
+independent, and the run is compared whole."""
 _FRAMES = LEGS[:-1]
 _FURTHER = (
     *("instructions", "rejects", "quarantined", "volumes", "settled"),
     "orders_lack_since",
 )
-"""What a part knows of what is not cut: files and books are counted once, with the rest."""
+"""Undivided sources given to a part; files and ledger totals are counted once, with the rest."""
 
 
 def has_parts(*, settled: bool, rules: Rules) -> bool:
-    """Whether parts of a night can be judged by themselves; `settled`: it has a settlement.
+    """Return whether parts of a run can be classified alone; `settled`: it has a settlement.
 
-    Where the books have a fee of each payment, groups of the settlement are as many as payments,
-    and nothing could be summed up.
+    Where the ledger has a fee per payment, there are as many settlement groups as payments, and
+    summing lines up would save nothing.
     """
     return not settled or rules.ledger.fees_per != "payment"
 
 
 class Gathering:
-    """What was seen so far, stretch by stretch of the order numbers."""
+    """Collects what parts must know of each other, one range of order numbers at a time."""
 
     def __init__(self, small: Sources) -> None:
-        """Begin with what is not cut: all sources, of which no row of LEGS is looked at."""
+        """Start with the undivided sources: all sources, whose rows of LEGS are not used."""
         self._small = small
         self._entries, self._transactions = SeenIds(), SeenIds()
         self._odd: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
@@ -88,7 +88,7 @@ class Gathering:
         self._unpaid: set[str] = set()
 
     def see(self, rows: Sources) -> None:
-        """Look at the next stretch (orders, gateway, ledger, settlement)."""
+        """Add the next range of rows (orders, gateway, ledger, settlement)."""
         for name in _FRAMES:
             frame: pd.DataFrame | None = getattr(rows, name)
             if frame is None:
@@ -99,7 +99,7 @@ class Gathering:
             if name == "ledger":
                 self._entries.see(frame["entry_id"])
         self._transactions.see(rows.gateway["transaction_id"])
-        # Of what has no payment of its own it is told where the one that it names is.
+        # A row without a payment of its own is classified with the payment that it names.
         found = equals(rows.gateway["answer"], KeyAnswer.FOUND)
         paid = np.sort(_of_account(rows.gateway)[found])
         for frame in (rows.orders, rows.ledger):
@@ -119,7 +119,7 @@ class Gathering:
             self._refunds.append(lines[strange])
 
     def elsewhere(self) -> Elsewhere:
-        """What each part must know of all rows."""
+        """Return what each part must know of all rows."""
         shared = Elsewhere(
             frozenset(),
             self._entries.shared(),
@@ -142,12 +142,12 @@ class Gathering:
 
 
 def _of_account(rows: pd.DataFrame) -> Labels:
-    """The number of each row's order number in its account."""
+    """Hash each row's order number together with its account."""
     return numbers_of(rows["order_no"]) ^ numbers_of(rows["account_id"])
 
 
 def _represents_others(frame: pd.DataFrame, *, name: str) -> Bools:
-    """The rows that belong to no order number of their own."""
+    """Mark the rows that belong to no order number of their own."""
     keyless: Bools = frame["order_no"].eq("").to_numpy(dtype=np.bool_)
     if name == "ledger":
         return keyless | equals(frame["entry_type"], *PAYOUT_TYPES)
@@ -155,12 +155,12 @@ def _represents_others(frame: pd.DataFrame, *, name: str) -> Bools:
 
 
 SECTIONS = ("matches", "pending", "unverified")
-"""Frames of a result that parts have files of."""
+"""Frames of a result of which each part writes files."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartFigures:
-    """What one part adds to the result of its night."""
+    """The figures that one part adds to the result of its run."""
 
     sides: pd.DataFrame
     """See Reconciliation.sides."""
@@ -168,27 +168,27 @@ class PartFigures:
     """See Reconciliation.scope_of_assurance."""
     broken: Broken
     sums: Sums
-    """What the amounts of the rows aside come to, without signs."""
+    """Sums of absolute amounts of the rows aside."""
     aside: Mapping[str, int]
-    """Source -> its rows that are aside."""
+    """Source -> number of its rows aside."""
     settled: pd.DataFrame | None
-    """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
+    """The settlement lines aside, summed up (see summed_lines); None: no settlement was given."""
     restated: Mapping[str, int]
-    """What the entries aside came to in other currencies (see books_bridge.restated)."""
+    """Change of the entries aside into other currencies (see books_bridge.restated)."""
     unpriced: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedPart:
-    """One part, judged."""
+    """One part with its independent sets classified."""
 
     figures: PartFigures
     frames: dict[str, pd.DataFrame]
-    """SECTIONS of what is aside, in the order of a result."""
+    """SECTIONS of the rows aside, in the order of a result."""
     items: pa.Table
-    """Where the rows aside went that no match names, as the file `items` has them."""
+    """Table `items` of the rows aside that no match describes."""
     left: Sources
-    """LEGS of what is left."""
+    """LEGS of the rows left."""
 
 
 def classified_part(
@@ -199,21 +199,21 @@ def classified_part(
     as_of: datetime,
     previous: Previous | None,
 ) -> ClassifiedPart:
-    """Judge what of a part is aside.
+    """Classify the independent sets of a part.
 
     Args:
-        rows: LEGS of all rows of some order numbers, and all sources that are not cut.
+        rows: LEGS of all rows of some order numbers, and all undivided sources.
         elsewhere: what is known of all rows.
-        rules: how they are judged.
-        as_of: when.
-        previous: what the night before left open, of all keys.
+        rules: the rules of the comparison.
+        as_of: the instant of the comparison.
+        previous: what the previous run left open, of all keys.
     """
     terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": None}
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
     aside = independent_sets(given, elsewhere=elsewhere, rules=rules, previous=previous)
     sources = _rows_of(given, rows=aside)
     classified = classify(sources, **terms)
-    # What a budget of the night decides is decided with what is left of all parts.
+    # Sets that depend on the rounding budget are left for the final pass.
     rounded = classified.outcomes.candidates
     if rounded.any():
         for leg, own in aside.items():
@@ -234,7 +234,7 @@ def classified_part(
         restated={} if sources.ledger is None else restated(sources.ledger),
         unpriced=unpriced,
     )
-    # What is left goes on as it was given: what is added to it is of all that is left, together.
+    # Rows left are passed on unprepared: the final pass prepares all of them together.
     left: dict[str, Any] = {
         leg: getattr(rows, leg)[~own].reset_index(drop=True) for leg, own in aside.items()
     }
@@ -242,9 +242,9 @@ def classified_part(
 
 
 def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
-    """The rows as they are compared: what refunds settled, and what fees differ by.
+    """Return the rows with settled refunds and fee differences filled in.
 
-    What engine.prepared does beside it is said of rows that are never aside.
+    The other steps of matching.engine.prepared concern only rows that are never aside.
     """
     own: dict[str, Any] = {name: getattr(rows, name) for name in (*LEGS, *_FURTHER)}
     part = Sources(**own, first_days=elsewhere.first_days)
@@ -254,12 +254,12 @@ def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
 
 
 def _rows_of(sources: Sources, *, rows: Mapping[str, Bools]) -> Sources:
-    """Some rows of LEGS, and nothing that speaks of others."""
+    """Return some rows of LEGS, without sources that refer to other rows."""
     frames: dict[str, Any] = {
         leg: getattr(sources, leg)[own].reset_index(drop=True) for leg, own in rows.items()
     }
     moves = sources.instructions
-    # Whether there is a source of instructions matters; of whom they speak does not stand alone.
+    # It matters whether there are instructions at all; a set that one refers to is not independent.
     frames["instructions"] = None if moves is None else moves.iloc[:0]
     return replace(sources, **frames, rejects=(), quarantined=())
 
@@ -269,11 +269,11 @@ _SIDE_SUMS = ("count", "amount")
 
 
 def left_of(small: Sources, *, parts: Sequence[ClassifiedPart]) -> Sources:
-    """What is left of all parts, and all that is not cut; settlement lines that are aside as sums.
+    """Return the rows left of all parts, sums of settlement lines aside, and undivided sources.
 
     Args:
         small: all sources; of LEGS only whether they were given.
-        parts: what each part came to.
+        parts: the classified parts.
     """
     left: dict[str, Any] = {
         leg: pd.concat([getattr(part.left, leg) for part in parts], ignore_index=True)
@@ -291,14 +291,14 @@ def left_of(small: Sources, *, parts: Sequence[ClassifiedPart]) -> Sources:
 def books_in_parts(
     small: Sources, *, rest: Sources, parts: Sequence[ClassifiedPart], rules: Rules
 ) -> Books:
-    """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger.
+    """Return all steps of the ledger's money (see books_bridge.books_of); empty without a ledger.
 
-    What is aside is compared as it was booked, but for what is restated of it.
+    Entries aside are compared as booked, except for what is restated of them.
 
     Args:
         small: all sources, with the steps from the file to the ledger.
-        rest: what is left of the parts (see `left_of`).
-        parts: what each part came to.
+        rest: the rows left of the parts (see `left_of`).
+        parts: the classified parts.
         rules: how fees are booked.
     """
     aside = _counted(part.figures.restated for part in parts)
@@ -313,14 +313,14 @@ def reconcile_rest(
     as_of: datetime,
     previous: Previous | None = None,
 ) -> Reconciliation:
-    """Compare what is left of all parts, and add what they came to and their rows.
+    """Compare the rows left of all parts, and add the figures and rows of the parts.
 
     Args:
-        rest: what is left of them (see `left_of`).
-        parts: what each part came to; their frames are let go.
+        rest: the rows left (see `left_of`).
+        parts: the classified parts; their frames are released.
         rules: as for the parts.
         as_of: as for the parts.
-        previous: what the night before left open.
+        previous: what the previous run left open.
     """
     figures = [part.figures for part in parts]
     refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
@@ -365,7 +365,7 @@ def reconcile_rest(
 
 
 def _in_one(rest: pd.DataFrame, *, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The rows of all in the order of a result; of the parts each column goes when it is taken."""
+    """Merge and sort the rows of all parts; each column of a part is released once it is taken."""
     every: dict[str, Any] = {}
     for name in map(str, rest.columns):
         columns: list[pd.Series[Any]] = [rest[name], *(part.pop(name) for part in parts)]
@@ -374,16 +374,16 @@ def _in_one(rest: pd.DataFrame, *, parts: Sequence[pd.DataFrame]) -> pd.DataFram
 
 
 def _added_sides(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Count and amount of every place that a part names."""
+    """Sum count and amount by source, account, currency and state over all parts."""
     every = pd.concat(parts, ignore_index=True)
     summed = every.groupby([*_SIDE_KEY])[[*_SIDE_SUMS]].sum().reset_index()
     return summed[[*parts[0].columns]]
 
 
 def _added_scope(parts: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
-    """The statements in their order, each with the counts and amounts of every part."""
+    """Return the statements in their order, each with the counts and amounts of every part."""
     every = [line for part in parts for line in part]
-    # What is proven comes first, then what is not; other statements stay behind, as they came.
+    # What is proven comes first, then what is not; other statements follow as they came.
     order = [*dict.fromkeys((*STATEMENTS, *(str(line["statement"]) for line in every)))]
     sums: dict[tuple[int, str], Counter[str]] = {}
     for line in every:

@@ -1,7 +1,7 @@
-"""The frames that a comparison reads and makes, as tables of a night's folder, and back.
+"""Converts the frames of a comparison to tables of a run's folder, and back.
 
-Nothing is lost on the way there and back: the digest of a result is the same. Rows are in no order;
-who writes a table sorts it by its key.
+Nothing is lost in either direction: the digest of a result stays the same. Rows are in no order;
+whoever writes a table sorts it by its key.
 """
 
 from collections import defaultdict
@@ -53,14 +53,14 @@ from recon.model.terms import ControlTotal, EntryType, Quarantined, Reject, Sour
 from recon.proof.books_bridge import ARRIVED_STEPS, Books
 
 Tables = dict[str, pa.Table]
-"""By name of the schema, exactly its columns."""
+"""Name of a schema -> table with exactly its columns."""
 
 SETTLEMENT, TARIFFS = "settlement", "tariffs"
 TERMS, STEPS, KNOWN, OPENING = "terms", "steps", "known", "opening"
 PREVIOUS = (TERMS, KNOWN, OPENING)
-"""What says what the night before left open."""
+"""Tables with what the previous run left open."""
 VOLUMES = "volumes"
-"""What months came to; no file at all where no contract asks for it."""
+"""Monthly volumes; no file at all where no contract needs it."""
 FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "orders": ("orders", ORDER_COLUMNS),
     "answers": ("gateway", GATEWAY_COLUMNS),
@@ -77,12 +77,12 @@ RESULTS = (
 )
 """Files of a result; each is a frame of the same name."""
 _NUMBERS: Any = pd.Int64Dtype()
-"""Kinds of columns that may be blank; how they come from Arrow, the stubs of pandas do not say."""
+"""Type of integer columns that may be blank; pandas stubs lack its Arrow conversion."""
 _PLACE = ("source", "line")
 
 
 def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
-    """What a night reads, table after table; a source that was not given has one without a row."""
+    """Yield the input tables of a run; a source that was not given has one without rows."""
     for name, (field, _) in FRAMES.items():
         frame: pd.DataFrame | None = getattr(sources, field)
         no_rows = SCHEMAS[name].columns.empty_table()
@@ -96,12 +96,12 @@ def input_tables(sources: Sources) -> Iterator[tuple[str, pa.Table]]:
 
 
 def absent_of(sources: Sources) -> tuple[str, ...]:
-    """Files without a row because the source was not given at all."""
+    """Return the files that are empty because the source was not given at all."""
     return tuple(name for name, (field, _) in FRAMES.items() if getattr(sources, field) is None)
 
 
 def tariff_tables(lines: pd.DataFrame | None) -> Tables:
-    """What settlement lines tell beside their amounts; no file at all where none tells any."""
+    """Return the fee facts of settlement lines; no table at all where no line has any."""
     if lines is None:
         return {}
     rows = np.logical_or.reduce([lines[fact].ne("").to_numpy() for fact in FACTS])
@@ -109,7 +109,7 @@ def tariff_tables(lines: pd.DataFrame | None) -> Tables:
 
 
 def bank_tables(sources: Sources) -> Tables:
-    """What banks say; no file at all where no statement was given."""
+    """Return the bank data; no table at all where no statement was given."""
     source = sources.bank
     if source is None:
         return {}
@@ -129,7 +129,7 @@ def bank_tables(sources: Sources) -> Tables:
 
 
 def bank_of_tables(tables: Mapping[str, pa.Table]) -> BankSource:
-    """The way back: entries and statements; what else a night knows of them, its terms say."""
+    """Restore entries and statements; the terms have what else a run knows of banks."""
     names = {field.name for field in fields(BankStatement)}
     statements = []
     for row in tables["statements"].to_pylist():
@@ -140,14 +140,14 @@ def bank_of_tables(tables: Mapping[str, pa.Table]) -> BankSource:
 
 
 def payouts_of_tables(tables: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS of the payout rows that banks are asked about."""
+    """Return SETTLEMENT_COLUMNS of the payout rows that are compared with banks."""
     rows = tables["payouts"].to_pylist()
     blank = {"entry_type": EntryType.PAYOUT.value, "gross": 0, "fee": 0}
     return frame_of([{**blank, **row} for row in rows], columns=SETTLEMENT_COLUMNS)
 
 
 def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
-    """What a night came to, table after table: none waits for another."""
+    """Yield the result tables, one at a time to save memory."""
     for name in RESULTS:
         if name == ITEMS:
             yield name, result.every_item.passing()
@@ -158,19 +158,19 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
 
 
 def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:
-    """The control totals as they were computed in the night's own process."""
+    """Return the control totals as they were computed in the run's own process."""
     return table_of_items(totals, name="totals")
 
 
 def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
-    """A frame as the table of a file; what else the frame holds is left out."""
+    """Convert a frame to the table of a file; other columns of the frame are left out."""
     return table_of_schema(frame, schema=SCHEMAS[name].columns)
 
 
 def table_of_parts(frames: Iterable[pd.DataFrame], *, name: str) -> pa.Table:
-    """Frames one after another as one table, its words numbered as they come.
+    """Concatenate frames into one table, its dictionaries unified.
 
-    It holds nothing of what the frames were read from.
+    The table keeps no reference to what the frames were read from.
     """
     tables = [
         table.take(pa.array(np.arange(len(table))))
@@ -180,14 +180,14 @@ def table_of_parts(frames: Iterable[pd.DataFrame], *, name: str) -> pa.Table:
 
 
 def table_of_schema(frame: pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
-    """As `table_of`, of any columns."""
+    """Convert a frame as `table_of`, for any schema."""
     if not len(frame) and {*schema.names} <= {*frame.columns}:
         return schema.empty_table()
     return pa.table([_column(frame[field.name], field=field) for field in schema], schema=schema)
 
 
 def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
-    """A few rows as the table of a file."""
+    """Convert a few rows to the table of a file."""
     schema = SCHEMAS[name].columns
     cells = [*rows]
     columns = [
@@ -198,18 +198,18 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
 
 
 def table_of_items(items: Iterable[object], *, name: str) -> pa.Table:
-    """A few objects as the table of a file, whose columns are their fields."""
+    """Convert a few objects to the table of a file, whose columns are their fields."""
     columns = SCHEMAS[name].columns.names
     cells = ([getattr(item, column) for column in columns] for item in items)
-    # A word of an enum is the text of it.
+    # An enum member becomes its text.
     texts = ([str(cell) if isinstance(cell, str) else cell for cell in row] for row in cells)
     return table_of_rows((dict(zip(columns, row, strict=True)) for row in texts), name=name)
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:
-    """The way back: a frame with the types that the engine wants."""
+    """Convert a table to a frame with the types that the engine expects."""
     if not table.num_rows:
-        # Of a file without a row, as most of a small night are, the frame is always the same one.
+        # Most files of a small run have no rows: their frame is made once and copied.
         return _no_rows(table.schema, texts=text_type()).copy(deep=False)
     return _frame(table, texts=text_type())
 
@@ -228,14 +228,14 @@ def _no_rows(schema: pa.Schema, *, texts: Any) -> pd.DataFrame:
 
 
 def frames_of_inputs(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
-    """The frames of Sources by field; whether a source was given, other files tell."""
+    """Return the frames of Sources by field; other files say whether a source was given."""
     frames = {field: frame_of_table(tables[name]) for name, (field, _) in FRAMES.items()}
     frames["settlement"] = with_tariffs(frames["settlement"], table=tables.get(TARIFFS))
     return {field: frames[field][[*columns]] for field, columns in FRAMES.values()}
 
 
 def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame:
-    """The lines with what a file of its own tells of them, by source and line."""
+    """Add the fee facts of their own file to the lines, by source and line."""
     if table is None:
         return lines.assign(**dict.fromkeys(FACTS, text_column(filled("", size=len(lines)))))
     tariffs = frame_of_table(table)[[*_PLACE, *FACTS]]
@@ -244,24 +244,24 @@ def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame
 
 
 def rejects_of(table: pa.Table) -> tuple[Reject, ...]:
-    """The rows that could not be read."""
+    """Restore the rows that could not be read."""
     rows = table.to_pylist()
     return tuple(Reject(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
 
 
 def files_of(table: pa.Table) -> tuple[SourceFile, ...]:
-    """The files that were read."""
+    """Restore the files that were read."""
     rows = table.to_pylist()
     return tuple(SourceFile(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
 
 
 def totals_of(table: pa.Table) -> tuple[ControlTotal, ...]:
-    """The control totals of a night."""
+    """Restore the control totals of a run."""
     return tuple(ControlTotal(**row) for row in table.to_pylist())
 
 
 def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
-    """One column; a text that is not given is blank, never null."""
+    """Convert one column; a text that is not given is blank, never null."""
     kind = field.type
     if not (pa.types.is_dictionary(kind) or pa.types.is_string(kind)):
         return pa.chunked_array([pa.array(column, type=kind, from_pandas=True)])
@@ -275,7 +275,7 @@ def _column(column: "pd.Series[Any]", *, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _array(column: pa.ChunkedArray, *, field: pa.Field, texts: Any) -> Any:
-    """One column of a frame, without the frame's names and numbers of rows."""
+    """Convert one column of a table, without the cost of a frame."""
     kind: Any = field.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
         return texts.__from_arrow__(column.cast(pa.string()))
@@ -302,16 +302,16 @@ def compared_tables(
     account: tuple[str, str] = ("", ""),
     carried: tuple[int, Mapping[str, int]] | None = None,
 ) -> Tables:
-    """The small tables: terms, steps, agreed, known, quarantined and opening.
+    """Return the small tables: terms, steps, agreed, known, quarantined and opening.
 
     Args:
-        sources: what was compared.
-        rules: by which.
-        previous: what the night before left open.
+        sources: the compared sources.
+        rules: the rules of the comparison.
+        previous: what the previous run left open.
         books: every step of the ledger's money (see books_bridge.books_of).
-        account: merchant and account of the night; blank where plain files may hold several.
-        carried: how many breaks the night before stored as open, and what they expose by currency
-            (minor units); None: it stored none, and nothing is held against it.
+        account: merchant and account of the run; blank where plain files may hold several.
+        carried: how many breaks the previous run stored as open, and their exposure by currency
+        (minor units); None: it stored none, and nothing is compared with it.
     """
     terms = [*_terms(sources, rules=rules, previous=previous)]
     terms.append(_term("books_of", account[0], label=account[1]))
@@ -339,7 +339,7 @@ def compared_tables(
 
 
 def steps_table(sources: Sources, *, books: Books) -> pa.Table:
-    """What became of rows and of the ledger's money, step by step."""
+    """Return what became of rows and of the ledger's money, step by step."""
     rows = [*_stored(with_each_instruction_once(sources).merged_rows)]
     for kind, steps in sources.arrived.items():
         rows += (_step("arrived", str(kind), step, number=each) for step, each in steps.items())
@@ -350,7 +350,7 @@ def steps_table(sources: Sources, *, books: Books) -> pa.Table:
 
 
 def stored_table(files: Mapping[str, LoadCounts]) -> pa.Table:
-    """Of the table `steps`, what is stored of some files."""
+    """Return the rows of table `steps` about how the store took some files."""
     return table_of_rows(_stored(files), name="steps")
 
 
@@ -362,7 +362,7 @@ def _grouped(table: pa.Table, *, by: str) -> dict[str, list[Cells]]:
 
 
 def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
-    """What was compared, from the inputs and the small tables."""
+    """Restore the compared sources from the inputs and the small tables."""
     terms, steps = _grouped(tables[TERMS], by="name"), _grouped(tables[STEPS], by="way")
     known, agreed = _grouped(tables[KNOWN], by="kind"), _grouped(tables["agreed"], by="kind")
     given = {row["key"] for row in terms["given"]}
@@ -427,7 +427,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
 
 
 def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
-    """What the night before left open, from the small tables."""
+    """Restore what the previous run left open, from the small tables."""
     moments = [row["word"] for row in _grouped(tables[TERMS], by="name")["previous"]]
     if not moments:
         return None
@@ -470,7 +470,7 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
 
 
 def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
-    """What a control total asks of the rules."""
+    """Yield the parts of the rules that control totals need."""
     for code, state in rules.payment_status.items():
         yield _term("payment_status", code, label=state)
     yield _term("amount_means", "", label=rules.gateway.amount_means)
@@ -485,7 +485,7 @@ def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
 
 
 def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
-    """What a night knows of banks beside statements and entries, and where payouts arrive."""
+    """Yield what a run knows of banks besides statements and entries, and where payouts arrive."""
     source = sources.bank
     if source is None:
         return
@@ -530,7 +530,7 @@ def _bank_of(tables: Mapping[str, pa.Table], *, terms: Mapping[str, list[Cells]]
 
 
 def _terms_of_rates(rules: Rules) -> Iterator[Cells]:
-    """Every dated rate, with what turns minor units of one currency into those of the other."""
+    """Yield every dated rate, with the shift between minor units of its two currencies."""
     for pair, own in rules.rate.items():
         foreign, _, booked = pair.partition(".")
         key = f"{foreign}\x1f{booked}"
@@ -542,7 +542,7 @@ def _terms_of_rates(rules: Rules) -> Iterator[Cells]:
 
 
 def _terms_of_settlement(rules: Rules) -> Iterator[Cells]:
-    """How fees are booked and priced, and what the gateway owed and kept before the first line."""
+    """Yield how fees are booked and priced, and the opening payable and reserve."""
     yield _term("fees_per", "", label=rules.ledger.fees_per)
     if rules.fee_contract is not None:
         yield _term("fee_contract", "")

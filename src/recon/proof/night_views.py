@@ -1,4 +1,4 @@
-"""SQL over many nights: a view for each kind of file, read-only, for questions of people."""
+"""SQL over many runs: a read-only view for each kind of file, for ad-hoc questions."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,24 +15,24 @@ VIEWS = (
     *("breaks", "effects", "matches", "pending", "unverified", "movements", "journals"),
     *("totals", "orders", "answers", "ledger", "settlement"),
 )
-"""Files that are views over all nights, by the names of their schemas."""
+"""Files that are views over all runs, by the names of their schemas."""
 NIGHT_COLUMNS = (
     *("run_id", "merchant_id", "account_id", "business_date", "mode", "verdict"),
     "is_newest",
 )
 IS_LAST = "is_last"
-"""Of the nights that are newest: that of its account's last business date."""
+"""Among the newest runs of each date: that of its account's last business date."""
 FLAGS = ("is_newest", IS_LAST)
 DECISION_COLUMNS = ("run_id", "merchant_id", "account_id", "business_date", "decision", "what")
 ROWS_MAX = 10_000
-"""Rows of an answer that are shown."""
+"""Maximum rows of an answer that are shown."""
 SECONDS_MAX = 300
-"""After so long a question is given up."""
+"""Time limit of a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightFolder:
-    """A night as its folder, for views over many."""
+    """The folder of a run, for views over many."""
 
     about: Mapping[str, object]
     """NIGHT_COLUMNS."""
@@ -43,25 +43,25 @@ class NightFolder:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a question came to."""
+    """The answer to a question."""
 
     rows: pa.Table
     is_whole: bool
     """Whether these are all rows."""
     let_go: tuple[str, ...] = ()
-    """Nights of which only breaks, totals and decisions are left, each as a sentence."""
+    """Runs of which only breaks, totals and decisions are left, each as a sentence."""
 
 
 def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table) -> Answered:
-    """Ask one SELECT over all nights.
+    """Run one SELECT over all runs.
 
     Args:
         statement: The question, over VIEWS, `nights` and `decisions`.
-        nights: The nights.
+        nights: The runs.
         decisions: DECISION_COLUMNS, all text.
 
     Raises:
-        UsageError: it is not one SELECT, or DuckDB cannot answer it; the sentence says why.
+        UsageError: it is not one SELECT, or DuckDB cannot answer it; the message says why.
     """
     with opened(nights, decisions=decisions) as sql:
         try:
@@ -69,7 +69,7 @@ def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table)
                 msg = "ask one question, a single SELECT: nights are read, never written"
                 raise UsageError(msg)
             bare = statement.strip().rstrip(";")
-            # In brackets nothing but a SELECT is a statement at all.
+            # Only a SELECT is valid in parentheses.
             asked = f"SELECT * FROM (\n{bare}\n) LIMIT {ROWS_MAX + 1}"  # noqa: S608
             rows = sql.table(asked)
         except SqlError as error:
@@ -80,7 +80,7 @@ def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table)
 
 @contextmanager
 def opened(nights: tuple[NightFolder, ...], *, decisions: pa.Table) -> Iterator[SqlSession]:
-    """DuckDB with the views, reading the folders of these nights and nothing else."""
+    """Open DuckDB with the views; it can read the folders of these runs and nothing else."""
     with reading(*(night.folder for night in nights), seconds_max=SECONDS_MAX) as sql:
         nights = _with_last(nights)
         rows = [dict(night.about) for night in nights]
@@ -96,7 +96,7 @@ def opened(nights: tuple[NightFolder, ...], *, decisions: pa.Table) -> Iterator[
 
 
 def _with_last(nights: tuple[NightFolder, ...]) -> tuple[NightFolder, ...]:
-    """The nights, each with IS_LAST."""
+    """Add IS_LAST to the runs."""
     last: dict[tuple[object, object], str] = {}
     for night in nights:
         if night.about["is_newest"]:

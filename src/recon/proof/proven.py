@@ -1,4 +1,4 @@
-"""Some rows compared at once: judged sets, and all that proves them, as one result."""
+"""Compares rows at once and proves the result with control totals over its files."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ from recon.proof.verdict import (
 )
 
 PASSES = 2
-"""Over the rows: the sets, then what becomes of them."""
+"""Passes over the rows that progress counts: classification, then the result."""
 
 
 def compared(
@@ -62,15 +62,15 @@ def compared(
     buckets: Sequence[Broken] = (),
     unpriced: Mapping[str, int] | None = None,
 ) -> Reconciliation:
-    """The result of some rows, compared at once; what proves it is asked of its files.
+    """Compare rows at once and return the result; its control totals are computed from files later.
 
     Args:
         sources: typed frames, one row per accepted source row.
         rules: tolerance, grace, calendar, status map.
-        as_of: the instant that closes the business date; the only time this knows.
+        as_of: the instant that closes the business date; no other time is used.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
         buckets: see matching.engine.classify.
-        unpriced: why fees of lines that are not among these are not covered -> how many.
+        unpriced: reason -> number of lines not among these whose fees are not covered.
     """
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
@@ -95,13 +95,13 @@ def result_of(
     previous: Previous | None,
     unpriced: Mapping[str, int],
 ) -> Reconciliation:
-    """The result with its verdict, without control totals.
+    """Return the result with its verdict, without control totals.
 
     Args:
         classified: the sets, groups and findings.
-        sources: what was classified.
-        rules: by which.
-        as_of: when.
+        sources: the classified sources.
+        rules: the rules of the comparison.
+        as_of: the instant of the comparison.
         previous: what an earlier run left open.
         unpriced: see fees_charged.unpriced_lines.
     """
@@ -163,10 +163,10 @@ def result_of(
 
 
 def _every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table]:
-    """See Reconciliation.items."""
+    """Return the deferred table of Reconciliation.items."""
     joined, outcomes, cash = classified.joined, classified.outcomes, classified.cash
     named = classified.rows.take(classified.rows["own"])
-    # Until items are wanted no more of the sets is kept than they need.
+    # Until items are requested, only the parts of the sets that they need stay in memory.
     of_sets = partial(
         items_of,
         sources,
@@ -186,7 +186,7 @@ def _every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Tabl
 
 
 def _every_disposition(classified: Classified) -> dict[str, Disposition]:
-    """What became of every id: of one that the books and the bank have, a break by either."""
+    """Return the disposition of every id; one shared by ledger and bank is a break if either is."""
     cash, bank, booked = (
         {} if result is None else dispositions_of_found(result.found)
         for result in (classified.cash, classified.bank, classified.bookings)
@@ -208,14 +208,14 @@ def proven_by_files(
     account: tuple[str, str],
     moved: Mapping[str, str] | None = None,
 ) -> Reconciliation:
-    """The result with its control totals, as SQL finds them in the files of a folder.
+    """Return the result with its control totals, computed in SQL from the files of a folder.
 
-    NOT PROVEN where one fails, or where SQL does not come to its end.
+    NOT PROVEN where one fails, or where SQL cannot finish.
 
     Args:
-        result: what they are of.
+        result: the result of these files.
         folder: sealed inputs and results, on this machine.
-        account: merchant and account of the night.
+        account: merchant and account of the run.
         moved: see `totals_in_sql.sql_totals`.
     """
     totals = control_totals(folder, account=account, moved=moved)
@@ -231,12 +231,12 @@ def proven(
     books: Books | None = None,
     account: tuple[str, str] = ("", ""),
 ) -> Reconciliation:
-    """The same of a result in memory: its files are written, asked and go again.
+    """Prove a result in memory: write its files to a temporary folder and compute the totals there.
 
     Args:
         result: of the sources.
-        sources: what was compared.
-        rules: by which.
+        sources: the compared sources.
+        rules: the rules of the comparison.
         previous: what an earlier run left open.
         books: every step of the ledger's money; None: that of the sources.
         account: merchant and account; blank where there may be several.

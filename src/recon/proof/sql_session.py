@@ -1,9 +1,9 @@
-"""DuckDB, in a process of its own: what ends it, or takes too long, ends no night.
+"""Sessions with DuckDB in a separate process: a crash or timeout there does not end the run.
 
-A session is one connection that reads some folders and nothing else. Its process is kept for the
-next session; a process that died, or that was ended because it took too long, is not: whoever asked
-gets an `SqlError` and proves nothing. Statements go there as JSON, rows come back as JSON and
-tables as Parquet; nothing is unpickled, and its environment holds no key, password or address.
+A session is one connection that reads some folders and nothing else. Its process is reused by the
+next session, unless it died or was ended by a timeout; the caller then gets an `SqlError` and
+proves nothing. Statements are sent as JSON, rows come back as JSON and tables as Parquet; nothing
+is unpickled, and the environment of the process holds no key, password or address.
 """
 
 import atexit
@@ -24,24 +24,24 @@ from recon.privacy.own_files import folder_for_now
 from recon.privacy.own_processes import OwnProcess
 
 MEMORY_MB = 512
-"""What DuckDB may hold; the rest goes to temporary files."""
+"""DuckDB's memory limit; the rest goes to temporary files."""
 PROCESS_MB = 768
-"""And what its process may hold beside: Python, and what DuckDB does not count."""
+"""What its process may use in addition: Python, and what DuckDB does not count."""
 SPILL_GB = 8
-"""What it may write to temporary files."""
+"""Size limit of its temporary files."""
 THREADS = 1
 SECONDS_MAX = 900
-"""A night of a million orders takes a few."""
+"""A run of a million orders takes a few."""
 REASON_MAX = 200
-"""Characters of what DuckDB says that are shown."""
+"""Characters of DuckDB's error that are shown."""
 START = (
     "import sys; sys.modules.update(dict.fromkeys(('numpy', 'pandas', 'pyarrow'))); "
     "from recon.proof.duckdb_process import serve; serve(int(sys.argv[1]))"
 )
-"""DuckDB loads these to look whether a parameter is one of theirs, for up to a second. None is, so
-they count as not installed."""
+"""DuckDB loads these modules to check whether a parameter is one of their types, for up to a
+second. None is, so they are marked as not installed."""
 Given = Sequence[object] | Mapping[str, object] | None
-"""What stands in place of the parameters of a statement."""
+"""Values for the parameters of a statement."""
 
 
 class SqlError(RuntimeError):
@@ -49,7 +49,7 @@ class SqlError(RuntimeError):
 
     @property
     def reason(self) -> str:
-        """Its first line, as it is shown."""
+        """Its first line, shortened for display."""
         return str(self).partition("\n")[0][:REASON_MAX]
 
 
@@ -64,17 +64,17 @@ class SqlSession:
         self._files = 0
 
     def execute(self, statement: str, given: Given = None) -> None:
-        """Run a statement whose rows nobody wants."""
+        """Run a statement without returning rows."""
         self._ask("run", statement=statement, given=given)
 
     def rows(self, statement: str, given: Given = None) -> list[tuple[Any, ...]]:
-        """The rows of a statement: whole numbers, texts, truths, lists of these, or None."""
+        """Return the rows of a statement: whole numbers, texts, booleans, lists of these, None."""
         return [*map(tuple, self._ask("rows", statement=statement, given=given))]
 
     def table(self, statement: str, given: Given = None, *, words: Sequence[str] = ()) -> pa.Table:
-        """The rows of a statement as a table, for many or those with moments.
+        """Return the rows of a statement as a table, for many rows or those with instants.
 
-        `words`: columns of few different texts, which come as dictionaries.
+        `words`: columns of few different texts, which are read as dictionaries.
         """
         file = self._next_file()
         self._ask("table", statement=statement, given=given, into=quoted(str(file)))
@@ -82,21 +82,21 @@ class SqlSession:
         return pq.ParquetFile(file, read_dictionary=known, memory_map=True).read()
 
     def register(self, name: str, table: pa.Table) -> None:
-        """Let statements read a table under a name."""
+        """Make a table readable by statements under a name."""
         file = self._next_file()
         pq.write_table(table, file, compression="none")
         self._ask("register", name=name, source=quoted(str(file)))
 
     def kinds(self, text: str) -> list[str]:
-        """The kind of each statement of a text, such as SELECT."""
+        """Return the kind of each statement of a text, such as SELECT."""
         return [*self._ask("kinds", statement=text)]
 
     def open(self, **how: object) -> None:
-        """Begin: see duckdb_process."""
+        """Open the connection; see duckdb_process."""
         self._ask("open", **how)
 
     def close(self) -> None:
-        """Let go what the connection holds; its process waits for the next one."""
+        """Close the connection; its process waits for the next one."""
         self._ask("close")
 
     def _next_file(self) -> Path:
@@ -115,16 +115,16 @@ class SqlSession:
 
 
 class _Process(OwnProcess):
-    """One process that has DuckDB; once it has died, or was ended, it stays so."""
+    """One process that has DuckDB; after it has ended it is not reused."""
 
     def __init__(self) -> None:
         super().__init__(START, variables={})
         self.is_over = False
         self.held_to_mb = 0
-        """What it may hold; 0 before the first session."""
+        """Its memory limit; 0 before the first session."""
 
     def hold_to(self, memory_mb: int) -> None:
-        """Bound all that the process may hold, until the next bound."""
+        """Limit all memory of the process, until the next limit."""
         self.held_to_mb, wanted = memory_mb, memory_mb << 20
         with suppress(ProcessLookupError):
             pid = self.process.pid
@@ -133,10 +133,10 @@ class _Process(OwnProcess):
             resource.prlimit(pid, resource.RLIMIT_DATA, (least, most))
 
     def ask(self, request: Mapping[str, object], *, wait_seconds: float) -> dict[str, Any] | None:
-        """Its answer; None where it took too long and was ended.
+        """Return its answer; None where it took too long and was ended.
 
         Raises:
-            SqlError: it died over the request, or before.
+            SqlError: it died during the request, or before.
         """
         try:
             self.door.send_bytes(json.dumps(request).encode())
@@ -150,18 +150,18 @@ class _Process(OwnProcess):
             msg = f"the process that asks DuckDB ended ({how})"
             raise SqlError(msg) from None
         except BaseException:
-            self.end()  # an answer that nobody took must not be taken for the next one
+            self.end()  # its answer must not be taken for that to the next request
             raise
         return answer
 
     def end(self) -> int:
-        """End it, and how it ended."""
+        """End it and return its exit code."""
         self.is_over = True
         return super().end()
 
 
 _WAITING: list[_Process] = []
-"""Processes without a session. One does, where sessions follow each other."""
+"""Processes without a session; one is enough, as sessions follow each other."""
 
 
 def _end_all() -> None:
@@ -170,14 +170,14 @@ def _end_all() -> None:
 
 
 atexit.register(_end_all)
-os.register_at_fork(after_in_child=_WAITING.clear)  # they are those of the process that forked
+os.register_at_fork(after_in_child=_WAITING.clear)  # they belong to the process that forked
 
 
 def _taken(memory_mb: int) -> _Process:
-    """The process that waits, or a new one.
+    """Return the waiting process, or a new one.
 
-    One that was allowed more is not asked again: what DuckDB freed stays its own, and counts, so
-    that under the new bound even a little more would be refused.
+    One that had a higher limit is not reused: memory that DuckDB freed stays allocated and counts,
+    so that under the new limit even a little more would be refused.
     """
     if _WAITING and _WAITING[-1].held_to_mb <= memory_mb:
         return _WAITING.pop()
@@ -191,15 +191,15 @@ def reading(
     seconds_max: int = SECONDS_MAX,
     memory_mb: int = MEMORY_MB,
 ) -> Iterator[SqlSession]:
-    """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
+    """Open DuckDB to read these folders and nothing else: no network, extension or setting.
 
     Args:
         folders: What it may read.
-        seconds_max: After so long its process is ended.
+        seconds_max: After this time its process is ended.
         memory_mb: What it may hold; beyond it, it writes to its folder of temporary files.
     """
     with ExitStack() as last:
-        # Ours, so that it goes whatever becomes of the process.
+        # Created here, so that it is removed whatever becomes of the process.
         own = last.enter_context(folder_for_now("recon-sql-"))
         process = _taken(memory_mb + PROCESS_MB)
         last.callback(lambda: None if process.is_over else _WAITING.append(process))
@@ -219,9 +219,9 @@ def reading(
             settings=[
                 f"SET allowed_directories = [{allowed}]",
                 "SET enable_external_access = false",
-                # Of what takes longer than two seconds it would draw one among our sentences.
+                # After two seconds DuckDB would draw a progress bar into our output.
                 "SET enable_progress_bar = false",
-                "SET parquet_metadata_cache = true",  # no sealed file changes
+                "SET parquet_metadata_cache = true",  # sealed files never change
                 "SET lock_configuration = true",
             ],
         )

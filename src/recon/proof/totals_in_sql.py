@@ -1,9 +1,9 @@
-"""The control totals, in SQL over the files of a night's folder, by DuckDB.
+"""Computes the control totals in SQL, by DuckDB, over the files of a run's folder.
 
-An engine and a language that share the files with the comparison, and nothing else. It reads the
-folder it is given and nothing beside it, within bounds of memory and time. Of a night that is
-sealed T14 holds its totals against what SQL says again, side by side: one that is not told counts
-as 0 there, so a total that was forgotten shows, unless it was of nothing.
+Engine and language share nothing with the comparison but the files. It reads only the given folder,
+within limits of memory and time. For a sealed run T14 compares its stored totals with those that
+SQL computes again, side by side: a missing one counts as 0, so a total that was left out shows,
+unless it was 0.
 """
 
 import re
@@ -18,20 +18,20 @@ from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 SECOND_ENGINE = "T14"
 NAME = "figures of this night's totals = those that SQL gives"
 SHEETS = "T13"
-"""Asked by itself, once the workbook is read back."""
+"""Computed separately, once the workbook is read back."""
 BY_RULE = "match by "
-"""Before a rule: what T13 calls the matches that it found."""
+"""Precedes a rule: T13's name for the matches by that rule."""
 IN_FILE = " in the file with SHA-256 "
-"""Behind a section: what T13 calls the file that a workbook names for it, before the hash."""
+"""Follows a section, before the hash: T13's name for the file that a workbook names for it."""
 SHEETS_IN_SQL = "figures of the sheets = those that SQL gives"
 BEFORE_MONEY = ("T00_files.sql", "T02_stored.sql", "T03_asked.sql", "journal_T09.sql")
-"""Asked of what was sealed before money moves; the last one asks our journal, and of no result."""
+"""Run over what was sealed before money moves; the last one reads our journal, and no result."""
 JOURNAL = "journal/instructions.parquet"
 NAME_BEFORE_MONEY = "figures before money"
 UNSENT = "nothing was sent: start the night again"
 KEPT = "what was sent and compared is kept, and nothing of it is proven: run the night again"
 SHOWN_MAX = 50
-"""Figures that differ which are named one by one."""
+"""Maximum number of differing figures that are named one by one."""
 
 Key = tuple[str, str, str, str, str, str]
 
@@ -42,12 +42,12 @@ def second_proof(
     by_sql: Iterable[ControlTotal],
     account: tuple[str, str],
 ) -> tuple[ControlTotal, ...]:
-    """T14: how many figures there are and how many agree; then each that does not, by its name.
+    """Return T14: how many figures exist and how many agree, then each that differs, by its name.
 
     Args:
-        totals: as they were kept.
-        by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
-        account: merchant and account of the night.
+        totals: the stored totals.
+        by_sql: computed by SQL; those of T14 are its own and must agree by themselves.
+        account: merchant and account of the run.
     """
     given = [*by_sql]
     own = [total for total in given if total.id == SECOND_ENGINE]
@@ -62,7 +62,7 @@ def second_proof(
     agree = size - len(unlike) - len(failed)
     figures = ControlTotal(SECOND_ENGINE, NAME, *account, "", "count", size, agree)
     named = [
-        # The sides that differ, each as a total of its own under the name of the total.
+        # Each side that differs becomes a total of its own under the name of the total.
         ControlTotal(key[0], f"{key[1]}: {side} = {side} by SQL", *key[2:], one, other)
         for key in unlike
         for side, one, other in zip(
@@ -79,31 +79,30 @@ _NOTHING = (0, 0)
 def not_run(
     why: str, *, account: tuple[str, str], name: str = NAME, kept: str = KEPT
 ) -> ControlTotal:
-    """T14 of a night whose SQL did not come to its end: it proves nothing.
+    """Return the failed T14 of a run whose SQL did not finish: it proves nothing.
 
-    `why` begins with the statement that was asked.
+    `why` begins with the statement that failed.
     """
     return ControlTotal(SECOND_ENGINE, f"{name}: {why}; {kept}", *account, "", "count", 1, 0)
 
 
 def in_file(section: str, *, sha256: str) -> str:
-    """The section of T13 of the file that holds all rows of a section."""
+    """Return T13's name of the file that holds all rows of a section."""
     return f"{section}{IN_FILE}{sha256}"
 
 
 def key_of(total: ControlTotal) -> Key:
-    """What a figure is of."""
+    """Return the identity of a total: id, name, account, currency and measure."""
     account_currency = total.merchant_id, total.account_id, total.currency
     return total.id, total.name, *account_currency, total.measure
 
 
 NIGHT_MEMORY_MB, NIGHT_MEMORY_MAX_MB = 384, 1_536
-"""What DuckDB may hold for the proof of a night at least and at most; the rest goes to temporary
-files."""
+"""Least and greatest memory of DuckDB for the proof of a run; the rest goes to temporary files."""
 FACTS_MB = 256
-"""What it may hold of files of facts, and before money."""
+"""Its memory for reading files of facts, and before money."""
 NIGHT_MEMORY_SHARE = 1.5
-"""For each byte of a night's files: some of a join stays in memory whatever it writes elsewhere,
+"""Memory per byte of a run's files: part of a join stays in memory whatever it writes elsewhere,
 and grows with the rows (five million payments with their settlement ended at 384 MB)."""
 NAMES = ("id", "name", "merchant_id", "account_id", "currency", "measure")
 SIDES = ("left", "right")
@@ -111,18 +110,18 @@ SIDES = ("left", "right")
 OF_BANKS = frozenset(
     {"T15_statements.sql", "T16_covered.sql", "T17_exchanged.sql", "T17_in_transit.sql"}
 )
-"""Totals of a night that has statements of a bank."""
+"""Totals of a run with bank statements."""
 OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
-"""And whose books have what arrived there."""
+"""Totals of a run whose ledger also books bank receipts."""
 OF_SHEETS = "T13_sheets.sql"
-"""Asked when the workbook is written and read back, after all others."""
+"""Run when the workbook is written and read back, after all others."""
 SHEETS_READ = "proof/sheets.parquet"
 _GIVEN = "FROM 'inputs/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z_]+(?:-[0-9]+)?\.parquet)'")
-"""A file of a night, from its folder: its step, which may have been written anew, and its name."""
+"""Path of a file in a run's folder: its step, which may have been written anew, and name."""
 
 
 def sql_files(
@@ -131,10 +130,10 @@ def sql_files(
     banks: bool = True,
     books: bool = True,
 ) -> dict[str, str]:
-    """Name -> text of what ships inside a night's folder: each total by itself, and all.
+    """Return name -> text of the statements in a run's folder: each total by itself, and all.
 
-    `moved` is as for `sql_totals`; without `banks` the night has no statement of a
-    bank, without `books` these have no entry of what arrived there.
+    `moved` is as for `sql_totals`; without `banks` the run has no bank statement, without `books`
+    its ledger has no entries of bank receipts.
     """
     names = [ROWS, *_names(banks=banks, books=books), OF_SHEETS, HELD_AGAINST]
     texts = {name: _located(_text(name), moved=moved or {}) for name in names}
@@ -144,10 +143,9 @@ def sql_files(
 def control_totals(
     folder: Path, *, account: tuple[str, str], moved: Mapping[str, str] | None = None
 ) -> tuple[ControlTotal, ...]:
-    """All that the files of a folder tell, in order of their numbers.
+    """Return all control totals of the files of a folder, in order of their numbers.
 
-    Where SQL did not come to its end it proves nothing: there is one total, which fails and says
-    why.
+    Where SQL cannot finish, nothing is proven: there is one total, which fails and says why.
     """
     try:
         totals = sql_totals(folder, moved=moved)
@@ -164,10 +162,10 @@ def proven_in_sql(
     moved: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
-    """T14: the kept figures of a night held against those of SQL, over the files of its folder.
+    """Return T14: the stored totals of a run compared with those of SQL over its folder.
 
-    Where SQL did not come to its end it proves nothing: the total fails and says why. Those of
-    sheets are asked where the statements of the folder (`own`) say them.
+    Where SQL cannot finish, nothing is proven: the total fails and says why. Totals of sheets are
+    included where the statements of the folder (`own`) have them.
     """
     try:
         by_sql = sql_totals(folder, moved=moved, own=own)
@@ -180,14 +178,14 @@ def proven_in_sql(
 def sheets_in_sql(
     results: Path, *, sheets: Path, account: tuple[str, str]
 ) -> tuple[ControlTotal, ...]:
-    """T13: what was read back from a workbook held against the results, in order.
+    """Return T13: what was read back from a workbook compared with the results, sorted.
 
-    Where SQL did not come to its end there is one total, which fails and says why.
+    Where SQL cannot finish there is one total, which fails and says why.
 
     Args:
         results: The step `results`, on this machine.
         sheets: The file that will be SHEETS_READ.
-        account: Merchant and account of the night.
+        account: Merchant and account of the run.
     """
     text = _text(OF_SHEETS)
     names = _FILE.findall(text)
@@ -203,18 +201,18 @@ def sheets_in_sql(
 
 
 def totals_before_money(folder: Path, *, account: tuple[str, str]) -> tuple[ControlTotal, ...]:
-    """T0 to T3 and T9 of a night before its money moves.
+    """Return T0 to T3 and T9 of a run before its money moves.
 
-    Where SQL did not come to its end there is one total, which fails and says why.
+    Where SQL cannot finish there is one total, which fails and says why.
 
     Args:
         folder: The files that BEFORE_MONEY names, on this machine.
-        account: Merchant and account of the night.
+        account: Merchant and account of the run.
     """
     texts = {name: _text(name) for name in BEFORE_MONEY}
     placed = partial(_located, moved={}, below=folder.resolve())
     try:
-        # No more than what looks into files of facts holds: its process serves here, too.
+        # The same limit as for files of facts, so that its process can be reused here.
         with reading(folder, memory_mb=FACTS_MB) as sql:
             return (*_reported(sql, texts, placed=placed),)
     except SqlError as error:
@@ -227,15 +225,15 @@ def sql_totals(
     moved: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
-    """Every control total that the files of a folder tell, as SQL comes to it.
+    """Return every control total of the files of a folder, computed by SQL.
 
     Args:
-        folder: The night's folder, on this machine.
-        moved: Files that stand elsewhere in it: path -> path, both from the folder.
-        own: The statements sealed in it (see `sql_files`), in the place of ours.
+        folder: The run's folder, on this machine.
+        moved: Files at another path in it: path -> path, both from the folder.
+        own: The statements sealed in it (see `sql_files`), used instead of ours.
 
     Raises:
-        SqlError: a file is missing or is not what it should be, or a bound was reached.
+        SqlError: a file is missing or is not what it should be, or a limit was reached.
     """
     placed = partial(_located, moved=moved or {}, below=folder.resolve())
     texts = {name: text for name, text in (own or {}).items() if name[0] == "T"}
@@ -250,7 +248,7 @@ def sql_totals(
 def _reported(
     sql: SqlSession, texts: Mapping[str, str], *, placed: Callable[[str], str]
 ) -> Iterator[ControlTotal]:
-    """One statement at a time: none waits in memory for another, and what ended it has a name."""
+    """Run one statement at a time: none waits in memory for another, and errors name theirs."""
     for name, text in texts.items():
         with _asking(name):
             rows = sql.rows(_ordered(placed(text)))
@@ -267,13 +265,13 @@ def _asking(name: str) -> Iterator[None]:
 
 
 def night_memory_mb(size: int) -> int:
-    """What the proof of a night may hold, whose files have so many bytes."""
+    """Return the memory for the proof of a run whose files have `size` bytes."""
     wanted = int(NIGHT_MEMORY_SHARE * size / 1_000_000)
     return min(max(NIGHT_MEMORY_MB, wanted), NIGHT_MEMORY_MAX_MB)
 
 
 def _size(folder: Path) -> int:
-    """Bytes of every Parquet file below a folder."""
+    """Return the bytes of every Parquet file below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
 
 
@@ -283,26 +281,26 @@ def _text(name: str) -> str:
 
 
 def _names(*, banks: bool, books: bool) -> list[str]:
-    """The totals, but those of sheets."""
+    """Return the names of the totals, without those of sheets."""
     left_out = frozenset({OF_SHEETS}) | (frozenset() if banks else OF_BANKS)
     left_out |= frozenset() if banks and books else OF_BOOKS_OF_BANK
     return sorted({path.name for path in _SQL.glob("T*.sql")} - left_out)
 
 
 def _located(text: str, *, moved: Mapping[str, str], below: Path = Path()) -> str:
-    """A statement with the paths of its files: a process has one working folder for all."""
+    """Replace the paths of files in a statement: all threads share one working directory."""
     return _FILE.sub(lambda hit: quoted(str(below / moved.get(hit[1], hit[1]))), text)
 
 
 def _ordered(text: str) -> str:
-    """A total with its columns in their order and its figures as whole numbers."""
+    """Wrap a total so that its columns are in order and its figures whole numbers."""
     columns = ", ".join((*NAMES, *(f'coalesce("{side}", 0)::BIGINT AS "{side}"' for side in SIDES)))
-    # Our own statements, put together of constants.
+    # Our own statements, made of constants.
     return f"SELECT {columns} FROM (\n{text.strip().removesuffix(';')}\n)"  # noqa: S608  # no word of anybody else
 
 
 def _verify(texts: Mapping[str, str]) -> str:
-    """All of it as one script for an auditor, who needs the folder and the program `duckdb`."""
+    """Join all statements into a script for an auditor, who needs only the folder and `duckdb`."""
     totals = _ALL_OF.join(_ordered(texts[name]) for name in sorted(texts) if name[0] == "T")
     return "\n".join(
         (

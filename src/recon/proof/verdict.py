@@ -1,4 +1,4 @@
-"""What a result is worth: its verdict, what was proven, what not, and what no query can show."""
+"""Decides the verdict of a result, and states what was proven, what was not and what cannot be."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ from recon.model.terms import ControlTotal, Flag, GatewayState, KeyAnswer, Verdi
 
 
 def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Reconciliation:
-    """The result with more totals: NOT PROVEN when one of them fails."""
+    """Return the result with more totals: NOT PROVEN when one of them fails."""
     more = tuple(totals)
     proven = all(total.passed for total in more)
     verdict = result.verdict if proven else Verdict.NOT_PROVEN
@@ -32,11 +32,11 @@ def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Re
 
 
 class OpenCounts(NamedTuple):
-    """How much of a result stands against a better verdict."""
+    """Counts that prevent a better verdict."""
 
     breaks: int
     unverified: int
-    """Sets."""
+    """Number of sets."""
     unverified_items: int
     has_parts: bool = False
     """Whether orders and payments were set aside in parts that are not among the sources."""
@@ -49,7 +49,7 @@ def verdict_of(
     rules: Rules,
     lacks: Collection[str],
 ) -> Verdict:
-    """INCOMPLETE > BREAKS OPEN > RECONCILED; whether it is proven, `with_totals` says.
+    """Return INCOMPLETE, else BREAKS OPEN, else RECONCILED; `with_totals` adds NOT PROVEN.
 
     `lacks`: see `bank_lacks`.
     """
@@ -64,7 +64,7 @@ def verdict_of(
 
 
 def allowance(sources: Sources, *, rules: Rules) -> int:
-    """Rows that may be rejected or unverified before the night is incomplete."""
+    """Return how many rows may be rejected or unverified before the run is incomplete."""
     read = sum(file.rows_read for file in sources.files)
     if not sources.files:
         frames = (sources.orders, sources.gateway, sources.ledger, sources.instructions)
@@ -75,18 +75,18 @@ def allowance(sources: Sources, *, rules: Rules) -> int:
 
 Line = Mapping[str, str | int]
 NOTHING_OF_BANKS = "the bank, T15, T16 and T17: no statement of a bank was given"
-"""Under what is not covered, where nobody asked the bank."""
+"""Listed under what is not covered, where no bank statement was given."""
 STATEMENTS = (
     "keys proven",
     "within grace, not yet due",
     "not proven: no usable evidence",
     "refunds known from replies only, which the query cannot show",
 )
-"""What is said of sets, in this order; others follow."""
+"""Statements about sets, in this order; others follow."""
 
 
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
-    """Codes of the gateway that the rules do not know, with their count and a sample."""
+    """Return gateway codes that the rules do not know, with their count and a sample."""
     gateway = sources.gateway
     unknown = by_label(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
@@ -105,13 +105,13 @@ def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
 def not_covered(
     sources: Sources, *, rules: Rules, unpriced: Mapping[str, int], cash: CashResult | None
 ) -> Iterator[str]:
-    """Legs and controls that had no source, in words.
+    """Yield comparisons and controls without a source, as text.
 
     Args:
         sources: the whole sources.
-        rules: how they were compared.
-        unpriced: why the fee contract does not cover lines -> how many.
-        cash: from when on the books of an account have what was settled.
+        rules: the rules of the comparison.
+        unpriced: reason -> number of lines that the fee contract does not cover.
+        cash: its groups tell from which day an account's ledger covers the settlement.
     """
     lines, days, agreed = sources.settlement, sources.settled, sources.agreed_write_offs
     if sources.ledger is None:
@@ -157,7 +157,7 @@ def not_covered(
 
 
 def bank_lacks(result: BankResult | None) -> tuple[str, ...]:
-    """What of a bank does not count, in words: each makes the night incomplete."""
+    """Return what bank data does not count, as text: each makes the run incomplete."""
     if result is None:
         return ()
     unserved = (
@@ -168,7 +168,7 @@ def bank_lacks(result: BankResult | None) -> tuple[str, ...]:
 
 
 def bank_not_covered(result: BankResult | None) -> Iterator[str]:
-    """Up to which day each bank is covered, where that is not all, in words."""
+    """Yield the limits of each bank's coverage as text."""
     if result is None:
         yield NOTHING_OF_BANKS
         return
@@ -187,7 +187,7 @@ def bank_not_covered(result: BankResult | None) -> Iterator[str]:
 
 
 def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Iterator[Line]:
-    """Up to which day each bank is covered, with its balance of that day."""
+    """Yield the days that each bank's statements cover, with the closing balance."""
     if source is None or result is None:
         return
     for name, cover in result.classified.covers.items():
@@ -202,7 +202,7 @@ def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Itera
 
 
 def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
-    """Statements with currency, count and amount (minor units, absolute gateway or order net).
+    """Return lines with statement, currency, count and amount (net in minor units).
 
     Args:
         frames: the result.
@@ -210,7 +210,7 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
     """
     hidden = by_label(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
     rows_of: tuple[tuple[pd.DataFrame, ...], ...] = (
-        # Of a part its breaks are counted with those of all.
+        # The breaks of a part are counted together with those of all parts.
         (frames.matches,) if sources.is_part else (frames.matches, frames.breaks),
         (frames.pending,),
         (frames.unverified,),
@@ -243,7 +243,7 @@ _SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
 
 
 def _lines(statement: str, *rows: pd.DataFrame) -> Iterator[Line]:
-    """Rows by currency: how many, and what the first given amounts of all come to."""
+    """Count rows by currency, and sum the first of their gateway, order and ledger amounts."""
     every = pd.concat([frame[["currency", *_SHOWN]] for frame in rows], ignore_index=True)
     amount = every[_SHOWN[0]].fillna(every[_SHOWN[1]]).fillna(every[_SHOWN[2]]).fillna(0)
     sums = amount.groupby(every["currency"]).agg(["size", "sum"])

@@ -1,4 +1,4 @@
--- The money in the ledger file comes, step by step, to the money of the books that is compared.
+-- The money in the ledger file leads, step by step, to the ledger money that is compared.
 WITH place AS (
     SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'books_of'
 ),

@@ -1,4 +1,4 @@
--- The rows accepted come, step by step, to the rows compared.
+-- The accepted rows lead, step by step, to the rows compared.
 WITH arrived AS (
     SELECT source, sum(number) AS number FROM 'inputs/steps.parquet' WHERE way = 'arrived' GROUP BY source
     UNION ALL

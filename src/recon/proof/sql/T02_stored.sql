@@ -1,4 +1,4 @@
--- What was accepted is new, a repeat or newer than what was known, as the store took it.
+-- Each accepted row was stored as new, as a repeat or as superseding an older row.
 SELECT
     'T2' AS id, source || ' stored: accepted = new + repeat + superseding' AS name,
     '' AS merchant_id, '' AS account_id, '' AS currency, 'count' AS measure,

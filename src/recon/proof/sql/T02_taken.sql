@@ -1,4 +1,4 @@
--- Every row given is an item of a set, a repeat or older than another row, or outside the sets.
+-- Every input row is an item of a set, a repeat, superseded by a newer row, or outside the sets.
 WITH rows_given AS (
     SELECT 'orders' AS source, merchant_id, account_id, count(*) AS number FROM 'inputs/orders.parquet' GROUP BY ALL
     UNION ALL SELECT 'gateway', merchant_id, account_id, count(*) FROM answers GROUP BY ALL
@@ -13,7 +13,7 @@ counted AS (
     UNION ALL SELECT 'gateway', merchant_id, account_id, count(*) FROM counted_answers GROUP BY ALL
     UNION ALL SELECT 'ledger', merchant_id, account_id, count(*) FROM counted_entries GROUP BY ALL
 ),
--- As the result tells them: the items of the judged sets, and the sets that agree in every leg.
+-- Items according to the result: those in results/items, and those of the exact sets.
 told AS (
     SELECT source, merchant_id, account_id, sum(items) AS number FROM judged
     WHERE source IN ('orders', 'gateway', 'ledger') GROUP BY ALL
@@ -27,7 +27,7 @@ sides AS (
     SELECT source, merchant_id, account_id, number AS every, 0 AS parts FROM rows_given
     UNION ALL SELECT source, merchant_id, account_id, 0, number FROM outside
     UNION ALL SELECT source, merchant_id, account_id, 0, number FROM told
-    -- Repeats and older rows: what is given less what counts.
+    -- Repeats and superseded rows: input rows less rows that count.
     UNION ALL SELECT source, merchant_id, account_id, 0, number FROM rows_given
     UNION ALL SELECT source, merchant_id, account_id, 0, -number FROM counted
     UNION ALL SELECT source, merchant_id, account_id, 0, -number FROM outside

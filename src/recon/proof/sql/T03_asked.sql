@@ -1,4 +1,4 @@
--- Each key that was asked has one final answer; an answer that nobody asked for takes one away.
+-- Each queried key has one final answer; an answer to a key not queried counts as -1.
 WITH asked AS (
     SELECT DISTINCT merchant_id, account_id, order_no, true AS is_asked FROM 'inputs/universe.parquet'
 ),

@@ -1,4 +1,4 @@
--- Of plain files, whose gateway file is complete, each key that a row names has its set.
+-- With plain files, whose gateway file is complete, each key in a row has its set.
 WITH rows_of_files AS (
     SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
     UNION ALL SELECT merchant_id, account_id, order_no FROM answers

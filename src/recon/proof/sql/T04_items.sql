@@ -1,4 +1,4 @@
--- Every row in scope is matched, pending, broken or unverified, and its verdict is in the result.
+-- Every row in scope is matched, pending, broken or unverified, and its set is in the result.
 SELECT
     'T4' AS id, source || ': in scope = matched + pending + broken + unverified' AS name,
     merchant_id, account_id, currency, 'count' AS measure,

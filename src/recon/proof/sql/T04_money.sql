@@ -1,4 +1,4 @@
--- The net of each side is the net of its broken rows and what the calm sheets show of the side.
+-- The net of each side is the net of its broken rows plus its amounts in the other result lists.
 WITH calm AS (
     SELECT merchant_id, account_id, currency, order_amount, gateway_amount, ledger_amount FROM 'results/matches.parquet'
     UNION ALL SELECT merchant_id, account_id, currency, order_amount, gateway_amount, ledger_amount FROM 'results/pending.parquet'

@@ -1,4 +1,4 @@
--- Of no match is anything left of its effects that its flags do not explain to the minor unit.
+-- The flags of every match explain its effects to the minor unit.
 SELECT
     'T5A' AS id, 'matches with an effect = those whose flag explains it' AS name,
     merchant_id, account_id, currency, 'count' AS measure,

@@ -1,4 +1,4 @@
--- The difference of two sides is the sum of the effects: of breaks, and of what the calm sheets show.
+-- The difference of two sides is the sum of the effects of breaks and of the other result lists.
 WITH nets AS (
     SELECT
         merchant_id, account_id, currency,
@@ -27,7 +27,7 @@ sides AS (
         gateway - orders AS net, 0 AS effect FROM nets
     UNION ALL SELECT 'T5B', 'gateway and payouts - ledger = effects', merchant_id, account_id, currency, gateway + payouts - ledger, 0 FROM nets
     UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, orders + payouts - ledger, 0 FROM nets
-    -- Orders know nothing of fees, reserves and payouts of the settlement: C goes without.
+    -- Orders have no fees, reserves and payouts of the settlement: T5C leaves them out.
     UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, -gap, -effect FROM group_sides
     UNION ALL SELECT 'T5A', 'gateway - orders = effects', merchant_id, account_id, currency, 0, orders FROM effects
     UNION ALL SELECT 'T5B', 'gateway and payouts - ledger = effects', merchant_id, account_id, currency, 0, ledger FROM effects

@@ -1,4 +1,4 @@
--- No row stands in two places: the items that the result tells are as many as the rows that have one.
+-- No row is in two sets: the result has as many items as there are rows with a set.
 WITH told AS (
     SELECT source, merchant_id, account_id, currency, sum(items) AS number
     FROM judged WHERE source <> 'instructions' GROUP BY ALL

@@ -1,4 +1,4 @@
--- What the night before stored as open, by its own summary, is what this one carries forward.
+-- The breaks that the previous run stored as open are those that this one carries forward.
 WITH place AS (
     SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'carried_of'
 ),

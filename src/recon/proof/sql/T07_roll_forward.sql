@@ -1,4 +1,4 @@
--- Breaks open the night before, with what came and without what went, are the breaks of tonight.
+-- Breaks of the previous run, plus new and reopened, less closed ones, are this run's breaks.
 WITH moved AS (
     SELECT *, movement IN ('new', 'reopened', 'returned') AS comes,
         movement IN ('matched late', 'resolved', 'written off', 'pending', 'unverified', 'explained', 'not seen') AS goes

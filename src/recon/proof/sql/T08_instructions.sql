@@ -1,6 +1,6 @@
--- Every instruction is confirmed, rejected, in doubt, waiting or withdrawn; and of each confirmed one
--- somebody looked for the effect: its set has a verdict. So has what was refused or is in doubt; a refund
--- of 0.00 asked for no money, whatever became of it.
+-- Every instruction is confirmed, rejected, in doubt, waiting or withdrawn, and the effect of each
+-- confirmed one was checked: its set has a state. So does that of each rejected or doubtful one,
+-- except refunds of 0.00, which requested no money.
 WITH judged_moves AS (
     SELECT DISTINCT merchant_id, account_id, entry_id FROM judged
     WHERE source = 'instructions' AND state IN ('MATCHED', 'PENDING', 'BREAK', 'UNVERIFIED')

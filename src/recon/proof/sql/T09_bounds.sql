@@ -1,5 +1,5 @@
--- Refunds stay below what was captured, captures below what was authorised, doubt counted: the sets
--- beyond a bound are those that a break tells of, or that a write-off closed.
+-- Refunds are at most what was captured, captures at most what was authorised, those in doubt
+-- included: sets beyond a bound have a break that says so, or were written off.
 WITH beyond AS (
     SELECT set_id FROM set_facts
     WHERE (money > 0 OR authorised > 0 AND unmapped = 0) AND charges = 0
@@ -16,7 +16,7 @@ told AS (
     UNION ALL
     SELECT match_id FROM 'results/matches.parquet' WHERE contains(flags, 'written_off')
 ),
--- Sets that agree in every leg: none of them may be beyond a bound.
+-- Exact sets: none of them may be beyond a bound.
 aside AS (
     SELECT c.merchant_id, c.account_id, c.currency, c.order_no
     FROM counted_answers c JOIN exact e USING (merchant_id, account_id, order_no)
@@ -29,7 +29,7 @@ sides AS (
     UNION ALL
     SELECT merchant_id, account_id, currency, 1, 0 FROM aside
     UNION ALL
-    -- None beyond a bound is said, not left out: money waits for this total.
+    -- A row of zeros where no set is beyond a bound: money waits for this total.
     SELECT DISTINCT merchant_id, account_id, '', 0, 0 FROM placed
 )
 SELECT

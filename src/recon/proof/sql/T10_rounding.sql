@@ -1,4 +1,4 @@
--- What is called rounding stays within the night's budget, where one is set.
+-- Rounding stays within the run's budget, where one is set.
 SELECT
     'T10' AS id, 'rounding beyond the budget' AS name,
     merchant_id, account_id, currency, 'amount' AS measure,

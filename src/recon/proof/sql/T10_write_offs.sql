@@ -1,4 +1,4 @@
--- What the books wrote off is what two people agreed to: all of it, and set by set.
+-- Write-offs in the ledger are those that two people approved, in total and per set.
 WITH RECURSIVE entries AS (
     SELECT c.merchant_id, c.account_id, c.currency, j.set_id, j.set_key, c.entry_id,
         CASE WHEN c.is_back THEN -c.moved ELSE c.moved END AS amount,
@@ -17,7 +17,7 @@ sets AS (
 ),
 closed AS (SELECT id FROM 'inputs/known.parquet' WHERE kind = 'closed'),
 agreed AS (SELECT id, currency, amount FROM 'inputs/agreed.parquet' WHERE kind = 'break'),
--- The breaks that one key had, one after the other: each has an id of its own.
+-- The successive breaks of one key: each has an id of its own.
 chain AS (
     SELECT merchant_id, account_id, set_key, 1 AS n,
         substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16) AS id
@@ -49,7 +49,7 @@ totals AS (
         merchant_id, account_id, currency, 'amount', sum(amount), sum(allowed)
     FROM sides GROUP BY ALL
     UNION ALL
-    -- One by one, the first fifty.
+    -- Those that differ one by one, the first fifty.
     FROM (SELECT 'write-off of ' || set_key || ' = agreed', merchant_id, account_id, currency, 'amount', amount, allowed
         FROM held WHERE amount <> allowed ORDER BY ALL LIMIT 50)
 )

@@ -1,4 +1,4 @@
--- What batches leave is what is listed of them: opening and lines less payouts of all batches but those
+-- What settlement batches leave is listed: opening plus lines less payouts, without the batches
 -- that wait for their payout.
 WITH lines AS (
     SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
@@ -9,7 +9,7 @@ sides AS (
     SELECT merchant_id, account_id, currency, CASE WHEN is_pay_out THEN -net ELSE net END AS owed, 0 AS listed
     FROM lines ANTI JOIN waiting USING (merchant_id, account_id, currency, batch_id)
     UNION ALL
-    -- A place all of whose batches are open is told as well.
+    -- Accounts and currencies whose batches are all open are included.
     SELECT merchant_id, account_id, currency, 0, 0 FROM lines
     UNION ALL
     SELECT a.merchant_id, a.account_id, t.key, t.number, 0

@@ -1,4 +1,4 @@
--- Debits are credits, and the clearing account moves by the effects of the breaks that are booked.
+-- Debits equal credits, and the clearing account changes by the effects of the booked breaks.
 WITH clearing AS (
     SELECT word AS account FROM 'inputs/terms.parquet' WHERE name = 'clearing'
 ),

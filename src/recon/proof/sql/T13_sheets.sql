@@ -1,7 +1,7 @@
 -- T13_sheets
--- What stands on the sheets of the workbook, as it was read back from the file, is what the results
--- hold: the rows of each list and their gateway less orders, of matches also by how they were matched,
--- and of a list that is too long for its sheet the rows of the file that the workbook names.
+-- The sheets of the workbook, as read back from the file, hold the results: the number of rows of
+-- each list and their sum of gateway less order, for matches also by rule, and for a list too long for
+-- its sheet the rows of the file that the workbook names.
 WITH matched AS (
     SELECT rule, currency, count(*) AS items, sum(effect_orders) AS effect FROM 'results/matches.parquet' GROUP BY ALL
 ),
@@ -20,7 +20,7 @@ sides AS (
     SELECT section, currency, measure, number AS on_sheet, 0 AS stored FROM 'proof/sheets.parquet'
     UNION ALL SELECT section, '', 'count', 0, sum(items) FROM lists GROUP BY ALL
     UNION ALL SELECT named.section, '', 'count', 0, sum(items) FROM named JOIN lists ON lists.section = list GROUP BY ALL
-    -- Sets that hold only a rejected row have no currency, and no amount.
+    -- Sets with only a rejected row have no currency and no amount.
     UNION ALL SELECT section, currency, 'amount', 0, sum(effect) FROM lists WHERE currency <> '' GROUP BY ALL
 )
 SELECT

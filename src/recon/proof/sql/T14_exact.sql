@@ -1,5 +1,5 @@
--- A set that the night called exact is one: in each leg that is covered it has one row, plainly paid,
--- over the amount and currency of the match. A row that says anything else takes one away.
+-- Sets with the rule `exact` are exact: each covered source has one row for it, plainly paid, of the
+-- amount and currency of the match. A row that differs counts as -1.
 WITH legs AS (
     SELECT unnest(['orders', 'gateway', 'ledger', 'settlement']) AS source
 ),

@@ -1,4 +1,4 @@
--- Items and money by side and state, as the night added them up, are what SQL adds up.
+-- Items and money by side and state, as summed by the run, equal the sums in SQL.
 WITH sides AS (
     SELECT source, state, merchant_id, account_id, currency, count, amount, 0 AS counted, 0 AS added
     FROM 'results/sides.parquet'

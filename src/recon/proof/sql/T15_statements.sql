@@ -1,4 +1,4 @@
--- Each statement that counts: opening, and all that was booked, come to its closing balance.
+-- For each statement that counts: opening balance + booked entries = closing balance.
 SELECT
     'T15' AS id, c.bank || ', statement ' || s.statement_no || ': opening + booked = closing' AS name,
     '' AS merchant_id, '' AS account_id, s.currency, 'amount' AS measure,

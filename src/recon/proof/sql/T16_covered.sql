@@ -1,5 +1,5 @@
--- The statements of a bank that count, one behind the other: the first opening balance and all that
--- was booked come to the last closing balance.
+-- For the chain of a bank's statements that count: first opening balance + all booked entries
+-- = last closing balance.
 WITH counted AS (
     SELECT c.bank, c.place, s.*,
         s.others + coalesce((

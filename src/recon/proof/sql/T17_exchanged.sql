@@ -1,5 +1,5 @@
--- What a payout in another currency should come to is its amount by the newest rate up to the day
--- of its value, half to even; what its entries differ by and is no break lies within that rate's bound.
+-- The expected amount of a payout received in another currency is its amount at the newest rate up to
+-- its value date, rounded half to even; a difference without a break is within that rate's bound.
 WITH rates AS (
     SELECT split_part(key, chr(31), 1) AS paid_in, split_part(key, chr(31), 2) AS currency,
         split_part(key, chr(31), 3) AS day, (word::DECIMAL(38, 12) * 1000000000000)::HUGEINT AS units, number AS shift

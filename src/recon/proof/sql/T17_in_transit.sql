@@ -1,5 +1,5 @@
--- What was paid out and did not come is in transit, from before the first statement, kept by the
--- bank, exchanged, or the effect of a break.
+-- Paid out less received is in transit, from before the first statement, charged by the bank,
+-- exchanged, or the effect of a break.
 WITH banks AS (
     SELECT key AS account_currency, word AS bank FROM 'inputs/terms.parquet' WHERE name = 'bank_of'
 ),

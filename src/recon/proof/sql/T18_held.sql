@@ -1,4 +1,4 @@
--- What the gateway owes and keeps is what is listed, item by item.
+-- What the gateway owes and keeps in reserve is listed, item by item.
 WITH lines AS (
     SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
 ),

@@ -1,4 +1,4 @@
--- What arrived at the bank less what the books have of it is the effects of breaks, and what waits.
+-- Bank receipts less those booked in the ledger are the effects of breaks and of pending groups.
 WITH night AS (
     SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'bank_night'
 ),
@@ -6,7 +6,7 @@ unknown AS (
     SELECT DISTINCT result_id FROM 'results/received.parquet'
     WHERE state = 'BREAK' AND result_id NOT IN (SELECT result_id FROM 'results/paid.parquet')
 ),
--- What writes a group off names it: by its key, or by one of its batches.
+-- A write-off names its group: by its key, or by one of its batches.
 words AS (
     SELECT *, unnest(list_distinct([key] || string_split(name, ' '))) AS word
     FROM 'results/banked.parquet' WHERE contains(flags, 'written_off')

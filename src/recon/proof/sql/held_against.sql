@@ -1,5 +1,5 @@
--- Each control total, as SQL has it, held against the night's own figures (proof/totals.parquet).
--- A total of T14 has no figure there: what it says must agree by itself.
+-- Each control total, as computed by SQL, compared with the run's own figures (proof/totals.parquet).
+-- A total of T14 has no figure there: its two sides must agree.
 CREATE OR REPLACE TEMP TABLE held AS
 SELECT
     coalesce(s.id, n.id) AS id, coalesce(s.name, n.name) AS name,

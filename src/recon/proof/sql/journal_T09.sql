@@ -1,5 +1,5 @@
--- Before money: of no payment more was captured than it has, or more refunded than was captured of
--- it, by our own journal, doubt counted. Where no capture is ours, somebody else captured it.
+-- Before money moves: by our own journal, doubt included, no payment has captures above its amount, or
+-- refunds above its captures. Where no capture is ours, somebody else captured it.
 WITH payments AS (
     SELECT max(payment_amount) AS payment,
         sum(amount) FILTER (kind = 'capture') AS captured,

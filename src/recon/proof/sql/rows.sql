@@ -1,10 +1,9 @@
--- What all control totals read: every row of the inputs that counts, its net, and the place that
--- the result gives it. Run first; each total is then one SELECT.
+-- Tables that all control totals read: every input row that counts, its net, and the set and state
+-- that the result gives it. Run first; each total is then one SELECT.
 --
--- A row that says the same as another one counts once; a newer row replaces an older one; what is
--- told in two ways at once counts in both, an entry of the books then as nothing.
--- `judged` are rows that the night judged one by one (results/items). A set that agrees in every
--- leg has one row of the matches, with the rule `exact`.
+-- Identical rows count once; a newer row replaces an older one; rows that conflict all count, ledger
+-- entries then with a net of 0. `judged` are the rows of results/items. A set that agrees on every
+-- side is not among them: it has one row in the matches, with the rule `exact`.
 
 CREATE OR REPLACE TEMP VIEW answers AS
 FROM 'inputs/answers.parquet';
@@ -15,10 +14,10 @@ SELECT key AS source FROM 'inputs/terms.parquet' WHERE name = 'given';
 CREATE OR REPLACE TEMP TABLE judged AS
 WITH told AS (
     FROM 'results/items.parquet'
-    -- A row that repeats another one counts as no item, and has a place of its own where that one stands in a group.
+    -- A repeat of another row counts as no item, and has a row of its own where that other row is in a group.
     QUALIFY items > 0 OR max(items) OVER (PARTITION BY source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency) = 0
 ),
--- What waits and what nobody can verify has no id in its list: an order stands there by its number, a group by its key.
+-- Pending and unverified sets have no id in their lists: orders are found by number, groups by key.
 listed AS (
     SELECT DISTINCT state, merchant_id, account_id, CASE WHEN order_no = '' THEN entry_id ELSE order_no END AS set_key, true AS is_listed
     FROM (
@@ -26,14 +25,14 @@ listed AS (
         UNION ALL SELECT 'UNVERIFIED', merchant_id, account_id, order_no, entry_id FROM 'results/unverified.parquet'
     )
 )
--- Is the verdict in the result, under the id that the row names?
+-- Whether the set is in the result, under the id that the row has.
 SELECT told.*,
     state IN ('PENDING', 'UNVERIFIED') AND (set_kind NOT IN ('order', 'group') OR coalesce(is_listed, false))
     OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
     OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_shown
 FROM told LEFT JOIN listed USING (state, merchant_id, account_id, set_key);
 
--- `is_alone`: no row of its order was judged, so that all of them are of the exact set.
+-- `is_alone`: no row of its order is in `judged`, so that all of them belong to the exact set.
 CREATE OR REPLACE TEMP TABLE exact AS
 WITH sets AS (
     SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
@@ -80,12 +79,12 @@ SELECT
     END AS net
 FROM kept;
 
--- Answers of the gateway -------------------------------------------------------------------------
+-- Gateway answers --------------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_answers AS
 WITH found AS NOT MATERIALIZED (
     SELECT * EXCLUDE (source, line) FROM answers WHERE answer = 'found'
 ),
--- Only where a payment is told more than once it matters to which set each row went.
+-- Only for payments with several rows it matters to which set each row went.
 several AS (
     SELECT merchant_id, account_id, transaction_id FROM found GROUP BY ALL HAVING count(*) > 1
 ),
@@ -108,8 +107,8 @@ kept AS (
     QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
         PARTITION BY merchant_id, account_id, set_of, transaction_id)
 ),
--- A refund whose amount the query does not show is what was settled of it: lines that name the payment,
--- and lines that name only its order, where that has one payment.
+-- A refund whose amount the query does not show is taken from the settlement: lines that name the
+-- payment, and lines that name only its order, where that has one payment.
 settled_refunds AS (
     SELECT merchant_id, account_id, currency, transaction_id, order_no, -sum(gross) AS refunded
     FROM 'inputs/settlement.parquet' WHERE entry_type IN ('refund', 'refund_reversal')
@@ -171,8 +170,8 @@ SELECT * EXCLUDE (since, is_newest) FROM newest
 QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
     PARTITION BY merchant_id, account_id, instruction_id);
 
--- The books --------------------------------------------------------------------------------------
--- Of a payout of ours: those that name it, and those that take one of them back.
+-- The ledger -------------------------------------------------------------------------------------
+-- Entries of our payouts: those that name one, and reversals of these.
 CREATE OR REPLACE TEMP TABLE paid AS
 WITH names AS (
     SELECT merchant_id, account_id, unnest([request_id, transaction_id, instruction_id, order_no]) AS name
@@ -217,7 +216,7 @@ SELECT
          THEN k.transaction_currency ELSE k.currency END AS currency,
     k.base, k.is_back, k.in_conflict,
     p.entry_id IS NOT NULL AS is_payout,
-    -- Fees, reserves and payouts of the gateway stand in groups, with what writes a group off.
+    -- Fees, reserves and payouts of the gateway are in groups, with the entries that write a group off.
     k.base IN ('fee', 'reserve', 'payout') AND NOT is_payout AND NOT k.in_conflict
         AND s.source IS NOT NULL AS is_kept,
     c.entry_id IS NOT NULL AS is_closer,
@@ -241,7 +240,7 @@ LEFT JOIN (
     AND k.base IN ('write_off', 'adjustment')
 LEFT JOIN given s ON s.source = 'settlement';
 
--- Payouts, and lines of settlement files that tell of a payment ---------------------------------
+-- Payouts, and settlement lines about a payment -------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_payouts AS
 SELECT
     merchant_id, account_id, order_no, transaction_id, '' AS reference_no, instruction_id AS entry_id, currency,
@@ -249,8 +248,8 @@ SELECT
 FROM counted_instructions
 WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied');
 
--- What the gateway keeps and pays out, under the key of its group. A payout that is compared as part of a
--- running balance has no group of its own.
+-- What the gateway keeps and pays out, under the key of its group. A payout that is compared as part
+-- of a running balance has no group of its own.
 CREATE OR REPLACE TEMP TABLE counted_kept AS
 WITH lines AS (
     SELECT * EXCLUDE (source, line), entry_type = 'payout' AND own_reference = '' AS is_pay_out,
@@ -282,7 +281,7 @@ groups AS (
 begun AS (
     SELECT key AS merchant_id, word AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'books_since'
 ),
--- A payout that no entry names stands in the running balance where there is one.
+-- A payout that no entry names is in the running balance where there is one.
 grouped AS (
     SELECT k.*, CASE WHEN k.source = 'payouts' AND own.set_key IS NULL AND running.set_key IS NOT NULL
             THEN k.balance_key ELSE k.own_key END AS group_key,
@@ -311,8 +310,8 @@ days AS (
         sum(sum(moved)) OVER (PARTITION BY merchant_id, account_id, group_key ORDER BY settled_on DESC) AS since_then
     FROM grouped WHERE is_old GROUP BY merchant_id, account_id, group_key, settled_on
 ),
--- What was settled before the books begin stands by itself, but for the last days with which its group is even: those
--- were booked late.
+-- Amounts settled before the ledger begins have a group of their own, except for the last days that make their
+-- group balance: those were booked late.
 late AS (
     SELECT merchant_id, account_id, group_key, max(settled_on) AS first_day
     FROM days JOIN gaps USING (merchant_id, account_id, group_key)
@@ -323,7 +322,7 @@ SELECT g.source, g.merchant_id, g.account_id, '' AS order_no, '' AS transaction_
     g.currency, g.moved AS net
 FROM grouped g LEFT JOIN late l USING (merchant_id, account_id, group_key);
 
--- What lines and entries of each kind differ by, and what the result says of their groups.
+-- The difference of lines and entries of each kind, and the effects of their groups in the result.
 CREATE OR REPLACE TEMP TABLE group_sides AS
 WITH groups AS (
     SELECT DISTINCT merchant_id, account_id, set_currency AS currency, set_id, set_key, split_part(set_key, ':', 1) AS word
@@ -364,7 +363,7 @@ WHERE entry_type NOT IN ('payout', 'earlier')
   AND (replace(entry_type, '_reversal', '') NOT IN ('fee', 'reserve', 'adjustment')
        OR order_no <> '' OR transaction_id <> '');
 
--- All of them with their place -------------------------------------------------------------------
+-- All rows with their set and state --------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE placed AS
 WITH counted AS NOT MATERIALIZED (
     SELECT 'orders' AS source, merchant_id, account_id, order_no, transaction_id, '' AS reference_no, '' AS entry_id, currency, net,
@@ -384,12 +383,12 @@ WITH counted AS NOT MATERIALIZED (
 )
 SELECT
     c.source, c.merchant_id, c.account_id, c.currency,
-    -- An entry of the books is one of an exact set when it is the very entry that the match names.
+    -- A ledger entry belongs to an exact set when the match names that very entry.
     j.set_id IS NULL AND e.order_no IS NOT NULL AND c.source NOT IN ('payouts', 'fees', 'reserves')
         AND (c.source <> 'ledger' OR e.entry_id = c.entry_id) AS is_exact,
     CASE WHEN is_exact THEN 'MATCHED' ELSE j.state END AS state,
     is_exact OR coalesce(j.is_shown, false) AS is_shown,
-    -- A row of an exact set says what the match says: one plain step, one amount, one currency.
+    -- A row of an exact set agrees with the match: a plain state, its amount, its currency.
     is_exact AND c.is_plain AND c.net > 0 AND c.net = e.amount AND c.currency = e.currency AS is_so,
     count(*) AS items, sum(c.net) AS net
 FROM counted c
@@ -402,8 +401,8 @@ LEFT JOIN judged j
     AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
 GROUP BY ALL;
 
--- What the rows of each judged set come to, where a total asks: of sets with an instruction or with a
--- payment beyond its bounds, and of matches with an effect or a flag --------------------------------
+-- Sums over the rows of each judged set that a total needs: sets with an instruction or with a payment
+-- beyond its bounds, and matches with an effect or a flag ---------------------------------------------
 CREATE OR REPLACE TEMP TABLE payments AS
 SELECT j.set_id, c.payment, c.captured, c.refunded, c.captured_known,
     c.refunded > c.captured OR c.captured_known AND c.captured > 0 AND c.captured > c.authorised AS is_beyond
@@ -468,7 +467,7 @@ SELECT set_id,
 FROM facts SEMI JOIN asked USING (set_id)
 GROUP BY set_id;
 
--- What is left of the effects of a match when its flags took off what they explain -----------------
+-- What is left of the effects of a match after deducting what its flags explain ---------------------
 CREATE OR REPLACE TEMP TABLE left_over AS
 WITH bounds AS (
     SELECT key AS currency,
@@ -498,7 +497,7 @@ explained AS (
             OR cancels > 0 AND captured = 0) AS as_instructed,
         CASE WHEN contains(flags, 'reply_only') THEN greatest(refunds - refunded, 0) ELSE 0 END AS hidden,
         CASE WHEN as_instructed AND captures > 0 AND guessed > 0 THEN captured - captures ELSE 0 END AS uncaptured,
-        -- Lines take it, and the query shows the payment with its money: so much of the books is proven.
+        -- Charged back by lines while the query shows the payment with money: that much of the ledger is proven.
         CASE WHEN contains(flags, 'chargeback_booked')
              THEN greatest(0, least(lines_charged - charged, lines_charged - charged + lines_refunded - refunded - hidden)) ELSE 0 END AS by_lines,
         CASE WHEN contains(flags, 'written_off') THEN written ELSE 0 END AS off
