@@ -294,8 +294,8 @@ def stored_of_parts(
 
     Args:
         source: the statements; its entries are not used.
-        parts: called twice, each time iterates BANK_ENTRY_COLUMNS from the first row; an entry
-        and its payments are in one part.
+        parts: called twice, each time iterates BANK_ENTRY_COLUMNS from the first row; an entry and
+            its payments are in one part.
         batches: every known batch id of ours.
         listed: from notifications read before.
         rules: the known counterparties at each bank.

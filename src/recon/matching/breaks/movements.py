@@ -242,7 +242,7 @@ def left_open(
         breaks: its open breaks.
         moved: its movements (MOVEMENT_COLUMNS).
         matched: the ids of its matches: a break that was out of sight closes when its set matches
-        again.
+            again.
         as_of: of the result.
         previous: what was passed on to it.
         chargebacks: KEY_COLUMNS of what was charged back.

@@ -59,7 +59,7 @@ class SetRows(NamedTuple):
     """What the rivals share: `transaction` or `reference`, and its id."""
     sides: str = ""
     other_account: str = ""
-    """The account that has the other side, followed by what it has."""
+    """The account with the other side; `other_sides` is what it has."""
     other_sides: str = ""
 
 

@@ -111,7 +111,7 @@ PATTERN: Mapping[str, type] = {
     "reply_only": bool,  # a confirmed refund that the query cannot show
     "refund_running": bool,  # one that it does not show yet, within its grace
     "tells_refund": bool,  # the order states the amount that it expects refunded
-    # Our decisions on reviews that the gateway still shows as in review.
+    # Our review instructions on payments that the gateway still shows as in review.
     "review_confirmed": bool,
     "review_rejected": bool,
     "review_doubtful": bool,

@@ -153,8 +153,8 @@ def judgements_of(
 
     Args:
         found: rows of the table, and where each holds.
-        known: the facts; `orders_lack`: payments that a missing order file may contain;
-        `anything`: a row exists on any side; `agreed`: the match rule where it agrees.
+        known: the facts; `orders_lack`: payments that a missing order file may contain; `anything`:
+            a row exists on any side; `agreed`: the match rule where it agrees.
     """
     late: list[list[TableRow]] = [[] for _ in known.unverified]
     waits: list[list[TableRow]] = [[] for _ in known.unverified]
