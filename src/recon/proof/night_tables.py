@@ -311,7 +311,7 @@ def compared_tables(
         books: every step of the ledger's money (see books_bridge.books_of).
         account: merchant and account of the run; blank where plain files may hold several.
         carried: how many breaks the previous run stored as open, and their exposure by currency
-        (minor units); None: it stored none, and nothing is compared with it.
+            (minor units); None: it stored none, and nothing is compared with it.
     """
     terms = [*_terms(sources, rules=rules, previous=previous)]
     terms.append(_term("books_of", account[0], label=account[1]))

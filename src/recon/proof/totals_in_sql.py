@@ -248,7 +248,7 @@ def sql_totals(
 def _reported(
     sql: SqlSession, texts: Mapping[str, str], *, placed: Callable[[str], str]
 ) -> Iterator[ControlTotal]:
-    """Run one statement at a time: none waits in memory for another, and errors name theirs."""
+    """Run one statement at a time to save memory; an error names its statement."""
     for name, text in texts.items():
         with _asking(name):
             rows = sql.rows(_ordered(placed(text)))
@@ -288,7 +288,7 @@ def _names(*, banks: bool, books: bool) -> list[str]:
 
 
 def _located(text: str, *, moved: Mapping[str, str], below: Path = Path()) -> str:
-    """Replace the paths of files in a statement: all threads share one working directory."""
+    """Resolve the file paths in a statement, as a process has only one working directory."""
     return _FILE.sub(lambda hit: quoted(str(below / moved.get(hit[1], hit[1]))), text)
 
 

@@ -1,4 +1,3 @@
--- T13_sheets
 -- The sheets of the workbook, as read back from the file, hold the results: the number of rows of
 -- each list and their sum of gateway less order, for matches also by rule, and for a list too long for
 -- its sheet the rows of the file that the workbook names.

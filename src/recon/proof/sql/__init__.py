@@ -1,1 +1,1 @@
-"""Each control total as one SELECT over the files of a night's folder."""
+"""The control totals, each as one SELECT over the files of a run's folder."""
