@@ -22,6 +22,7 @@ from recon.model.errors import AmountError, FolderError, NightHeldError, ReconEr
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.terms import InstructionKind, InstructionState, KeyAnswer
+from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import make_folder
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
@@ -74,6 +75,9 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
             "--request-id is an id of letters, digits and . _ -, at most 50, as in an order file; "
             "nothing was stored or sent"
         )
+        raise UsageError(msg)
+    if holds_card(request.reason):
+        msg = "--reason holds a card number; say it without the number: nothing was stored or sent"
         raise UsageError(msg)
     stopped = sending_stopped(environment)
     if stopped is not None:

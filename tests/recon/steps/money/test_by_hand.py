@@ -327,3 +327,15 @@ def test_what_was_sent_is_never_told_as_not_sent(merchant: Any) -> None:
 
     assert "nothing was stored or sent" not in str(error.value)
     assert len(merchant.effects()) == 1
+
+
+def test_a_reason_with_a_card_number_is_neither_stored_nor_sent(merchant: Any) -> None:
+    """It would stand in the journal and at the gateway; the number is not repeated."""
+    (payment, *_) = (item for item in merchant.payments("captured") if item.currency == "EUR")
+
+    with pytest.raises(UsageError, match="--reason holds a card number") as refused:
+        _ask(merchant, "refund", payment, amount="1.00", reason="card 4929-7801-6452-3877")
+
+    assert "3877" not in str(refused.value)
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {}
