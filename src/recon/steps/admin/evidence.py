@@ -44,7 +44,7 @@ from recon.steps.runtime.night_folder import (
 )
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.record import SIGN_OFF
+from recon.store.database.record import AGREEMENT, SIGN_OFF
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
 from recon.store.nights.runs import LetGo, Run, all_let_go
 from recon.store.people import closed_months
@@ -307,7 +307,8 @@ def _links(
     """The links from the first to the last that speak of these nights and closes, and the head."""
     run_ids = [run.run_id for run in of_runs]
     periods = [closed_months.period_of(each.account, each.month) for each, _ in closes]
-    names = {"run": run_ids, SIGN_OFF.entity: run_ids, runs.ENTITY: run_ids}
+    # An agreement about a run is its release.
+    names = dict.fromkeys(("run", SIGN_OFF.entity, AGREEMENT.entity, runs.ENTITY), run_ids)
     names[closed_months.ENTITY] = periods
     numbers = [
         link.sequence

@@ -24,6 +24,9 @@ from recon.privacy.card_numbers import holds_card
 from recon.steps.admin.evidence import CopiedEvidence, Span, write_evidence
 from recon.steps.runtime.environment import named_accounts
 from recon.store.database import history
+from recon.store.nights import runs
+from recon.store.people import decision_rows
+from recon.store.people.decision_rows import RELEASE, PersonsDecision
 from reports.reading.evidence_workbook import evidence_index
 from tests.recon.resting import resting
 from tests.recon.steps.admin.test_old_nights import (
@@ -207,6 +210,28 @@ def test_the_index_has_a_row_a_night_what_went_and_who_said_what(
     assert {row[0] for row in shown["People"]} >= {"Anna Berg", "Dan Orr"}
     assert any("Anna Berg" in row[2] and row[4] == "period" for row in shown["Words"])
     assert [row[0] for row in shown["Closes"]] == ["2026-11"]
+
+
+def test_the_release_of_a_night_is_among_the_links(aged: Merchant, tmp_path: Path) -> None:
+    """Also where it is the last word on these nights, and nights of later came after it."""
+    with aged.environment() as environment:
+        at = environment.clock()
+        with environment.store.writing() as connection:
+            (run_id, *_) = (
+                run.run_id for run in runs.finished(connection) if f"{run.business_date}" == BROKEN
+            )
+            word = PersonsDecision("Jo Ahn", authenticated=True, at=at)
+            asked_for = {"subject": run_id, "reason": "looked at", "valid_until": at}
+            decision_rows.save_first(connection, RELEASE, person=word, **asked_for)
+            first = decision_rows.open_decision(connection, RELEASE, subject=run_id)
+            assert first is not None
+            decision_rows.save_second(connection, first, person=replace(word, by="Kim Bell"))
+            history.append(connection, [history.Event("run", "later", "started", {})], at=at)
+
+    written = copied(aged, tmp_path / "out")
+
+    by = {each["by"] for each in written.index.statements if each["entity_id"] == run_id}
+    assert by >= {"Jo Ahn", "Kim Bell"}
 
 
 def _line_out(path: Path) -> None:
