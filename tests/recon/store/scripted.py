@@ -26,8 +26,10 @@ from recon.steps.money.sender import Sender, Sent
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal
+from recon.store.money.spill import Spill
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
+from recon.store.schema.columns import Owner
 from tests.recon.instructions.sample_instructions import reply_of, request_of
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -100,6 +102,16 @@ def eligible_captures(store: Store, run: Run, *, orders: int) -> list[Eligible]:
     ]
 
 
+def journal_of(store: Store, owner: Owner, *, run_id: str, **given: Any) -> StoredJournal:
+    """The journal of a run of the sandbox: it stores no file, waits for nothing, notes nothing."""
+    nothing: dict[str, Any] = {
+        "spill": Spill(()),
+        "pause": lambda _: None,
+        "note_outside": lambda: None,
+    }
+    return StoredJournal(store, owner, run_id=run_id, **nothing | given)
+
+
 def send(
     store: Store,
     run: Run,
@@ -114,7 +126,7 @@ def send(
     numbers = count(1)
     sender = Sender(
         gateway=gateway,
-        journal=journal or StoredJournal(store, run, run_id=run.run_id),
+        journal=journal or journal_of(store, run, run_id=run.run_id),
         clock=lambda: AT,
         new_id=lambda: f"{prefix}{next(numbers)}",
         crash_point=crash_point,

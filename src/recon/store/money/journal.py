@@ -63,8 +63,6 @@ CODE_CHARACTERS = 40
 STATUS_CHARACTERS = 20
 BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4))
 """Pauses before the database is tried again; a PostgreSQL that was killed needs about five."""
-NO_PLACE = Spill(())
-"""Where there is no file beside the database: only where nothing real is sent."""
 _IN_FLIGHT = InstructionState.IN_FLIGHT
 _SETTLE_ATTEMPT = (
     update(attempt)
@@ -100,11 +98,11 @@ class StoredJournal:
         owner: Owner,
         *,
         run_id: str,
+        spill: Spill,
+        pause: Callable[[timedelta], None],
+        note_outside: Callable[[], None],
         ids_unique: bool = False,
         desk: HeldKeys = NO_KEYS,
-        spill: Spill = NO_PLACE,
-        pause: Callable[[timedelta], None] = lambda _: None,
-        note_outside: Callable[[], None] = lambda: None,
     ) -> None:
         """The journal of a run.
 
@@ -112,13 +110,13 @@ class StoredJournal:
             store: the database.
             owner: the account.
             run_id: of the run that writes.
-            ids_unique: what the merchant declares of request ids.
-            desk: without its public key nothing that people approved is ever claimed.
             spill: where an answer is stored that the database does not take.
             pause: lets time pass.
             note_outside: notes the newest link of the history in the head file before a byte
                 leaves; raises ReconError where it cannot, or where that file has a link that the
                 database lacks.
+            ids_unique: what the merchant declares of request ids.
+            desk: without its public key nothing that people approved is ever claimed.
         """
         self._store = store
         self._endorsed = Endorsed(desk)

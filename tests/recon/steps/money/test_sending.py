@@ -12,7 +12,7 @@ from recon.steps.approvals import people
 from recon.steps.money.gate import allow_sending, evaluate, sending_stopped, stop_sending, tied
 from recon.steps.runtime.identity import identify
 from recon.store.database.night_lock import account_lock
-from recon.store.money.journal import StoredJournal
+from tests.recon.store.scripted import journal_of
 
 NO_CODE = "(identity not authenticated)"
 PEOPLE = """
@@ -121,7 +121,7 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
         merchant.environment() as environment,
         account_lock(environment.store, ("100042", "100042001")),
     ):
-        journal = StoredJournal(environment.store, ("100042", "100042001"), run_id="r")
+        journal = journal_of(environment.store, ("100042", "100042001"), run_id="r")
         before = journal.halted()
         stop_sending(by="Ann", reason="odd", environment=environment)
         assert (before, "stopped by Ann" in journal.halted()) == ("", True)

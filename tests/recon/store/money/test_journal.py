@@ -32,6 +32,7 @@ from tests.recon.store.scripted import (
     CAPTURE,
     ScriptedGateway,
     eligible_captures,
+    journal_of,
     planned,
     send,
     states_of,
@@ -111,7 +112,7 @@ def _taken_over(store: Store, run: Run) -> None:
 
 
 def _journal(store: Store, run: Run, *, run_id: str) -> StoredJournal:
-    return StoredJournal(store, run, run_id=run_id)
+    return journal_of(store, run, run_id=run_id)
 
 
 class Ready(NamedTuple):
@@ -339,7 +340,7 @@ def _sealed(store: Store) -> tuple[str, str]:
 
 def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
     eligible = _planned(store, run)
-    journal = StoredJournal(store, run, run_id=run.run_id)
+    journal = journal_of(store, run, run_id=run.run_id)
     journal.claim("b1", [eligible], request=request_of([eligible], sha="0" * 64), at=AT)
     reply = RawReply(200, {}, b"to DE89370400440532013000", AT)
     journal.save_reply("b1", reply, saved=b"to ...")
@@ -442,3 +443,9 @@ def test_events_of_many_instructions_are_read_in_parts(store: Store, run: Run) -
         found = events_of(connection, [*ids, *(f"none-{n}" for n in range(1_000))])
 
     assert sorted(found) == sorted(ids)
+
+
+def test_no_journal_sends_unless_it_says_how_it_notes_outside(store: Store, run: Run) -> None:
+    """Where answers go, what waits and what is noted outside is said by whoever makes one."""
+    with pytest.raises(TypeError, match="'spill', 'pause', and 'note_outside'"):
+        StoredJournal(store, run, run_id=run.run_id)  # type: ignore[call-arg]

@@ -12,11 +12,16 @@ from recon.model.errors import StoreError
 from recon.steps.money.sender import Sent
 from recon.store.database.engine import Store, open_store
 from recon.store.money import journal as stored_journal
-from recon.store.money.journal import StoredJournal
 from recon.store.money.spill import NOT_SENT, REPLY, Spill
 from recon.store.nights.runs import Run
 from tests.recon.store.dropping_proxy import DroppingProxy
-from tests.recon.store.scripted import ScriptedGateway, eligible_captures, send, states_of
+from tests.recon.store.scripted import (
+    ScriptedGateway,
+    eligible_captures,
+    journal_of,
+    send,
+    states_of,
+)
 
 CLAIM, KEEP, RECORD = 2, 3, 4
 """Which COMMIT it is; the first one ends the look before the batch."""
@@ -36,7 +41,7 @@ def proxy(migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, orders: list) -> Sent:
-    journal = StoredJournal(
+    journal = journal_of(
         store,
         run,
         run_id=run.run_id,

@@ -25,7 +25,7 @@ from recon.store.money.spill import (
 )
 from recon.store.nights.runs import Run
 from recon.store.schema import batch
-from tests.recon.store.scripted import AT, ScriptedGateway, eligible_captures
+from tests.recon.store.scripted import AT, ScriptedGateway, eligible_captures, journal_of
 
 ANSWER = Spilled(
     kind=REPLY,
@@ -141,7 +141,7 @@ SHA256 = "b" * 64
 
 @pytest.fixture
 def journal(store: Store, run: Run) -> StoredJournal:
-    made = StoredJournal(store, run, run_id=run.run_id)
+    made = journal_of(store, run, run_id=run.run_id)
     ready = eligible_captures(store, run, orders=2)
     made.claim("b1", ready, request=ScriptedGateway().prepare(ready), at=AT)
     return made
