@@ -152,8 +152,8 @@ WRITE_OFFS, TAKEN_OVER = "write-offs", "taken over"
 def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
     """What the books of an account had written off before anybody could agree to it here.
 
-    Entry id -> currency and minor units, as the first live night that compared its books found
-    them; None when there was no such night yet.
+    Entry id -> currency and minor units, as the first finished live night that compared its books
+    found them; None when there was no such night yet.
     """
     for link in links_of(connection, [id_of(*run.account)], entity=WRITE_OFFS):
         entries = link.data["entries"].items()
