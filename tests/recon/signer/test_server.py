@@ -303,12 +303,19 @@ def test_too_many_questions_wait(short_folder: Path) -> None:
 
 
 def test_a_request_that_is_too_large_is_not_heard(signer: RunningSigner) -> None:
-    """It is thrown away while it comes, and the next one is signed."""
-    transport = httpx.HTTPTransport(uds=str(signer.folder / "socket"))
-    with httpx.Client(transport=transport, base_url="http://signer", timeout=60) as client:
-        told = client.post(SIGN_PATH, content=b" " * (REQUEST_BYTES_MAX + 1))
+    """It is discarded while it arrives, and the next one is signed.
 
-    assert told.status_code == 413
+    64 MiB take 4 seconds and may take 10: a busy machine that was too slow for it (408) is asked
+    again.
+    """
+    transport = httpx.HTTPTransport(uds=str(signer.folder / "socket"))
+    answers = []
+    with httpx.Client(transport=transport, base_url="http://signer", timeout=60) as client:
+        while len(answers) < 4 and {*answers} <= {408}:
+            answer = client.post(SIGN_PATH, content=b" " * (REQUEST_BYTES_MAX + 1))
+            answers.append(answer.status_code)
+
+    assert answers[-1] == 413
     assert signer.socket.sign(message("retrievalTrans"))
 
 
