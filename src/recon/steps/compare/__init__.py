@@ -1,1 +1,1 @@
-"""What is compared: inputs, the comparison, its files; past nights compared again."""
+"""Comparing a night: its inputs, the comparison, its result files; past nights compared again."""

@@ -1,7 +1,7 @@
-"""A frame as CSV, column by column: a million rows are too many to write cell by cell.
+"""A frame written as CSV column by column, as a million rows are too many to write cell by cell.
 
-The bytes are those of Python's csv writer with a line feed behind each row: a cell is quoted only
-where it must be. A carriage return is quoted too, since some readers take it for an end.
+The bytes are those of Python's csv writer with a line feed after each row: a cell is quoted only
+where it must be. A carriage return is quoted too, since some readers take it for a line end.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,15 +21,15 @@ from recon.model.errors import Defect
 from recon.model.money import exponent
 
 BLOCK_ROWS = 100_000
-"""Rows that are texts in memory at once, beside the whole."""
+"""Rows that are in memory as text at one time, in addition to the frame."""
 MUST_BE_QUOTED = '[",\n\r]'
 TEXT = pa.large_string()
 _SPECIAL = (*b'",\n\r',)
-"""The bytes of these; in UTF-8 none of them is ever part of another character."""
+"""The bytes of these characters; in UTF-8 none of them is part of another character."""
 
 
 def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
-    """These columns with their header, amounts with the decimals of the row's currency.
+    """These columns as CSV with a header; amounts have the decimals of their row's currency.
 
     Raises:
         Defect: an amount that is not 0 has no currency.
@@ -40,7 +40,7 @@ def csv_of(frame: pd.DataFrame, *, columns: Sequence[str]) -> str:
 def csv_parts(
     frame: pd.DataFrame, *, columns: Sequence[str], amounts: Collection[str] = AMOUNT_COLUMNS
 ) -> Iterator[bytes]:
-    """The same in UTF-8, some rows at a time: a large file is never whole in memory.
+    """The same CSV in UTF-8, a block of rows at a time: a large file is never whole in memory.
 
     `amounts` are the columns of minor units.
 
@@ -62,7 +62,7 @@ def _lines(rows: pd.DataFrame, *, columns: Sequence[str], amounts: Collection[st
 
 
 def bytes_of(texts: pa.LargeStringArray) -> npt.NDArray[np.uint8]:
-    """What all texts of an array say, behind one another."""
+    """The bytes of all texts of an array, concatenated."""
     _, offsets, content = texts.buffers()
     places = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     first, last = int(places[0]), int(places[-1])
@@ -80,10 +80,10 @@ def _texts(column: "pd.Series[Any]") -> pa.LargeStringArray:
 
 
 def plain_text(value: Any) -> str:
-    """One cell: instants in UTC, dates as ISO, blank for nothing."""
+    """Text of one cell: instants in UTC, dates in ISO format, blank for a missing value."""
     match value:
         case str():
-            return str(value)  # the word of an enum, too
+            return str(value)  # plain text, also of a member of an enum
         case datetime() if not pd.isna(value):
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case date() if not pd.isna(value):
@@ -92,7 +92,7 @@ def plain_text(value: Any) -> str:
 
 
 def _quoted(text: pa.LargeStringArray) -> pa.LargeStringArray:
-    # One look at the bytes of a whole column: nearly none holds what must be quoted.
+    # One scan over the bytes of a whole column: hardly any holds what must be quoted.
     content = bytes_of(text)
     if not any((content == byte).any() for byte in _SPECIAL):
         return text
@@ -105,7 +105,7 @@ def _quoted(text: pa.LargeStringArray) -> pa.LargeStringArray:
 def _amounts(
     columns: Iterable["pd.Series[Any]"], *, currencies: "pd.Series[Any]"
 ) -> Iterator[pa.LargeStringArray]:
-    """Minor units with the decimals of each row's currency; blank where none is given."""
+    """Minor units with the decimals of each row's currency; blank where no amount is given."""
     (codes,), words = coded([currencies])
     names = words.to_pylist()
     is_named = np.array([*map(bool, names), True])[codes] == 1
@@ -125,7 +125,7 @@ def _amounts(
 
 
 def _written(minor: Ints, *, decimals: int) -> pa.LargeStringArray:
-    """`-1234.50`: a leading minus, no grouping."""
+    """Minor units as text such as `-1234.50`: a leading minus, no grouping."""
     if len(minor) > 1 and (minor == minor[0]).all():
         return pa.repeat(_written(minor[:1], decimals=decimals)[0], len(minor))
     units, rest = np.divmod(np.abs(minor), 10**decimals)

@@ -1,7 +1,7 @@
 """What a run compares, from the tables as it found them: the same tonight and a year later.
 
-Before money moves, a run keeps how far it read. Files are then read up to there and no further, so
-that those of later nights leave the night as it was.
+Before money moves, a run stores how far it has read. Files are then read up to that point and no
+further, so that files of later nights do not change it.
 """
 
 from dataclasses import replace
@@ -52,31 +52,31 @@ from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
 EARLIER_NIGHTS_MAX = 31
-"""How many nights without whole books may lie between tonight's and those that are looked into."""
+"""Number of earlier nights searched for the newest one whose ledger was read whole."""
 REPORTED_MAX = 3
-"""So many entries are named on page one; of more, how many there are."""
+"""Number of entries named on page one; of any others only the count is given."""
 
 
 def vanished_entries(
     connection: Connection, run: Run, *, before: Run, rules: Rules, environment: Environment
 ) -> pd.DataFrame:
-    """VANISHED_COLUMNS of the entries that an earlier night read and this one has no more.
+    """Ledger entries that an earlier night read and that are gone tonight (VANISHED_COLUMNS).
 
-    None where a row of tonight's books was refused, which may be one of them, or where the earlier
-    night was let go.
+    Empty where a row of tonight's ledger was rejected, which may be one of them, or where the
+    earlier night was purged.
 
     Args:
-        connection: the store.
-        run: this night.
-        before: the night that it carries forward.
-        rules: the window of the ledger.
-        environment: where the archive is.
+        connection: The store.
+        run: This night.
+        before: The night whose result is carried forward.
+        rules: Give the window of the ledger.
+        environment: Gives the archive.
 
     Raises:
-        ArchiveError: the books of one of both cannot be read.
+        ArchiveError: the ledger entries of one of both nights cannot be read.
     """
     gone = [frame_of((), columns=VANISHED_COLUMNS)]
-    # The newest night from `before` back whose books were read whole.
+    # The newest night from `before` backwards whose ledger was read whole.
     nights = islice(input_rows.nights_before(connection, before), EARLIER_NIGHTS_MAX)
     whole = next((each for each in nights if journal_rows.is_read_whole(connection, each)), None)
     earlier = None if whole is None else runs.get(connection, whole)
@@ -101,13 +101,13 @@ def vanished_entries(
             gone.append(rows[[*VANISHED_COLUMNS]])
     except NightLetGoError:
         return gone[0]
-    # Of two contents under one number neither counted.
+    # Where two entries with one id differ, neither counts.
     every = pd.concat(gone, ignore_index=True).drop_duplicates()
     return every.drop_duplicates("entry_id", keep=False, ignore_index=True)
 
 
 def vanished_reported(entries: pd.DataFrame) -> list[str]:
-    """A sentence for page one where entries are no longer there (VANISHED_COLUMNS)."""
+    """A sentence for page one where ledger entries have vanished (VANISHED_COLUMNS)."""
     if entries.empty:
         return []
     named = [
@@ -125,7 +125,7 @@ def vanished_reported(entries: pd.DataFrame) -> list[str]:
 
 
 def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
-    """How far the run reads, and what it is told beside the tables; its rules are kept."""
+    """How far the run reads and which facts outside the tables it uses; also saves its rules."""
     rules = environment.settings.rules
     before = previous_night(run, environment=environment)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
@@ -150,13 +150,14 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
 def instructions_of(
     connection: Connection, run: Run, *, inputs: StoredInputs, environment: Environment
 ) -> pd.DataFrame:
-    """Every instruction of the account as it stands now, INSTRUCTION_COLUMNS.
+    """Every instruction of the account in its current state (INSTRUCTION_COLUMNS).
 
-    Of a capture in doubt `outcome_at` is when answers first showed it as taken: as the night before
-    sealed it, else as this run's answers show it.
+    For a capture in doubt, `outcome_at` is when answers first showed it as taken: as the night
+    before sealed it, else as this run's answers show it.
 
     Raises:
-        ArchiveError: the folder of the night before cannot be reached, or is not as it was sealed.
+        ArchiveError: the folder of the night before cannot be reached, or differs from what was
+            sealed.
     """
     doubtful = instruction_rows.find(connection, run, state=DOUBTFUL_STATES)
     captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]
@@ -184,7 +185,7 @@ def instructions_of(
 def _agreed_write_offs(
     connection: Connection, run: Run, *, endorsed: Endorsed, environment: Environment
 ) -> AgreedWriteOffs:
-    """What people agreed to, and what the books had before anybody could agree to it here."""
+    """Write-offs people agreed to, and those booked before anybody could agree to one here."""
     entries = input_rows.taken_over(connection, run)
     books = None
     if entries is None:
@@ -211,10 +212,10 @@ def _agreed_write_offs(
 def previous_of(
     run: Run, *, inputs: StoredInputs, rules: Rules, environment: Environment
 ) -> Previous | None:
-    """What the night before left open, as it sealed that, when this run compared.
+    """What the night before left open, as it sealed it when this run compared.
 
     Raises:
-        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+        ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     if not inputs.previous_run_id:
         return None

@@ -1,4 +1,4 @@
-"""`recon reconcile`: one reconciliation of plain files, without a database or a gateway."""
+"""One reconciliation of plain files without a database or a gateway: `recon reconcile`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -83,16 +83,16 @@ from recon.steps.files.newest_export import Export, is_newer, parts_of_name
 
 _OF_AN_ORDER = ("merchant_id", "account_id", "order_no")
 NO_ACCOUNT = ("", "")
-"""Of totals: the files may hold several."""
+"""Account of the totals: the files may hold several."""
 SEVERAL = "several"
-"""Stands for the merchant or account where the files hold more than one."""
+"""Shown as the merchant or account where the files hold more than one."""
 
 
 def plain_figures(
     result: Reconciliation, *, sources: Sources, business_date: date, clock: Clock, rules: Rules
 ) -> NightFigures:
-    """Everything the workbook shows of plain files; no database knows this run."""
-    matches = result.matches  # before the digest, which is of the same rows
+    """Everything that the workbook shows of plain files; no database knows this run."""
+    matches = result.matches  # before the digest, which is computed from the same rows
     doubtful = _attention(sources.instructions, as_of=result.as_of)
     calendar = rules.business_calendar
     severe = severe_breaks(result.breaks, answers={}, calendar=calendar, began_at=result.as_of)
@@ -121,7 +121,7 @@ def plain_figures(
             {
                 name: moves[name].reset_index(drop=True)
                 if name in moves
-                else pd.Series([cell] * len(moves), dtype=kind)  # what a file cannot say
+                else pd.Series([cell] * len(moves), dtype=kind)  # what a file cannot state
                 for name in INSTRUCTION_SHEET_COLUMNS
                 for kind, cell in [_BLANK.get(name, (TEXT, ""))]
             }
@@ -140,11 +140,11 @@ _BLANK: Mapping[str, tuple[str, object]] = {
     **dict.fromkeys(("sent_at", "outcome_at", "in_doubt_since"), (INSTANT, pd.NaT)),
     **dict.fromkeys(("amount", "attempt"), (MINOR_UNITS, 0)),
 }
-"""Columns that are no text -> their type, and what stands there where nothing is given."""
+"""Columns that are not text -> their type, and the value where none is given."""
 
 
 def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attention, ...]:
-    """Every instruction whose money may or may not have moved."""
+    """One item per instruction whose money may or may not have moved."""
     if frame is None:
         return ()
     doubtful = frame[frame["state"].isin([str(state) for state in DOUBTFUL_STATES])]
@@ -170,12 +170,13 @@ _COLUMNS = {
     SourceKind.INSTRUCTIONS: INSTRUCTION_COLUMNS,
     SourceKind.SETTLEMENT: SETTLEMENT_COLUMNS,
 }
-"""Of a table of a run, under the name that it has in a request and in its sources."""
+"""Columns of each table, under the name that it has in a request and in `Sources`."""
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]
-"""What the sheets of a workbook come to, as read back from the file.
+"""Totals of the sheets of a workbook, as read back from the file.
 
-`beside`: name -> where a file lies that the workbook names and that has not its name yet."""
+`companions`: name -> path of a file that the workbook names and that is not renamed to it yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,18 +190,18 @@ class PlainFilesRequest:
     ledger: tuple[Path, ...] = ()
     """Empty: leg B is not covered."""
     instructions: tuple[Path, ...] = ()
-    """Empty: nothing about instructions is judged."""
+    """Empty: instructions are not checked."""
     settlement: tuple[Path, ...] = ()
     """Empty: settlement, fees and payouts are not covered."""
     bank: tuple[Path, ...] = ()
     rules_file: Path | None = None
     fees_file: Path | None = None
-    """The fee contract; None: that of the configuration."""
+    """The fee contract; None: the one of the configuration."""
     previous: Path | None = None
-    """Folder of an earlier run."""
+    """Output folder of an earlier run."""
     config_dir: Path | None = None
     layouts: tuple[Path, ...] = ()
-    """How files are written that are not as ours."""
+    """Layouts of files that are not in the standard format."""
 
 
 def reconcile_files(
@@ -210,29 +211,29 @@ def reconcile_files(
     write_workbook: WriteWorkbook,
     sheet_totals: ReadTotals | None = None,
 ) -> Reconciliation:
-    """Read the files, compare them, write every result into the output folder.
+    """Read the files, compare them, and write every result into the output folder.
 
-    The workbook is read back: where it does not come to what the results come to, the run is
-    NOT PROVEN by T13, and everything is written once more, with what differs.
+    The workbook is read back: where its totals differ from those of the results, the run is NOT
+    PROVEN by T13, and everything is written once more, with the difference stated.
 
     Raises:
         UsageError: no file of a kind that is needed, or one named twice.
         ConfigurationError: the rules are wrong.
         SourceMissingError: a file does not exist.
-        SourceUnreadableError: a file is not what its name says.
+        SourceUnreadableError: the content of a file does not fit its name.
         OutputError: the results cannot be written; an earlier run's files are kept.
     """
     _refuse_unfit(request)
-    # pandas and the engine take a while to load; a wrong argument should be told at once.
+    # pandas and the engine take a while to load; a wrong argument should be reported at once.
     from recon.proof.engine import reconcile
 
-    # The columns of a run are large and live as long as it: Arrow's own pool gives their pages back
-    # and takes them again (a million orders: 3 to 4 s of the system's time, here under 1 s).
+    # The columns of a run are large and live as long as it: Arrow's own pool releases their pages
+    # and takes them again (a million orders: 3 to 4 s of system time, here under 1 s).
     pa.set_memory_pool(pa.system_memory_pool())
     rules = load_rules(
         config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
     )
-    # As the comparison, which who only asks for help has not to load.
+    # Imported late like the comparison, so that `--help` does not load it.
     from recon.proof.proven import proven_by_files
     from recon.proof.verdict import with_totals
 
@@ -264,7 +265,7 @@ def reconcile_files(
             for path in {*staged, workbook} - there:
                 path.unlink(missing_ok=True)
             staged, *_ = run.write(result, notes=notes, write_workbook=write_workbook)
-        # Taken by the next run only where the summary, which is the last of all, is of it.
+        # The next run reads the folder only if the summary, which is renamed last, belongs to it.
         publish({night: request.out / NIGHT, **staged})
         if request.out / FEE_CLAIMS not in staged.values():
             (request.out / FEE_CLAIMS).unlink(missing_ok=True)
@@ -273,7 +274,7 @@ def reconcile_files(
 
 @dataclass(frozen=True)
 class _Run:
-    """What a run read, and what an earlier one handed to it."""
+    """What a run read, and what it carries forward from an earlier one."""
 
     request: PlainFilesRequest
     clock: Clock
@@ -281,15 +282,15 @@ class _Run:
     earlier: EarlierRun
     given: Tables
     tables: Tables
-    """With what was handed on, each settlement line once."""
+    """With what was carried forward, each settlement line once."""
     banks: BankFiles | None
-    """With what was handed on."""
+    """With what was carried forward."""
     sources: Sources
     """What is compared."""
 
     @classmethod
     def read(cls, request: PlainFilesRequest, *, clock: Clock, rules: Rules) -> "_Run":
-        """Read the files, none of which an earlier run read."""
+        """Read the files, and refuse those that an earlier run has read already."""
         earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
         layouts = given_layouts(request.layouts)
         refuse_wrong_given(layouts)
@@ -324,7 +325,7 @@ class _Run:
         banks = with_carried_bank(
             statements, earlier=earlier, settlement=sources.settlement, rules=rules
         )
-        if banks is not None:  # a file that was refused says so itself
+        if banks is not None:  # a refused file is reported by its own entry
             sources = replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
         sources = with_each_instruction_once(sources)
         compared = as_compared(sources, earlier=earlier, rules=rules)
@@ -336,7 +337,7 @@ class _Run:
         return books_of(self.sources, rules=self.rules)
 
     def notes(self, result: Reconciliation) -> tuple[str, ...]:
-        """What is lacking, what nobody read, and what is judged by files of earlier runs alone."""
+        """What is missing, which columns were not read, and what rests on earlier files alone."""
         request, earlier = self.request, self.earlier.sources
         lacking = why_incomplete(result, sources=self.sources, rules=self.rules)
         given = (
@@ -368,7 +369,7 @@ class _Run:
         return (*lines,)
 
     def sealed(self, result: Reconciliation) -> Path:
-        """The folder of the run's sealed steps, which waits for its name."""
+        """Write the folder of the run's sealed steps under a temporary name, and return it."""
         out = self.request.out
         handed = passed_on(
             result,
@@ -394,9 +395,9 @@ class _Run:
     def write(
         self, result: Reconciliation, *, notes: tuple[str, ...], write_workbook: WriteWorkbook
     ) -> tuple[Mapping[Path, Path], Mapping[str, ListFile], Path]:
-        """Results that wait for their names, which files the workbook names, and its real name.
+        """Staged result files, the files that the workbook names, and the path of the workbook.
 
-        Beside an earlier run's workbook that is another name than the usual one.
+        Next to an earlier run's workbook, that path has another name than the usual one.
         """
         out, sources, previous = self.request.out, self.sources, self.earlier.previous
         day = self.request.as_of
@@ -427,10 +428,10 @@ class _Run:
 def _newest_rows(
     tables: Sequence[TableRead], *, layouts: Sequence[FileLayout]
 ) -> tuple[TableRead, ...]:
-    """The order files; where their layout says so, without what a newer one says anew.
+    """The order files; where their layout says so, without the rows that a newer file repeats.
 
-    A row that says since when it holds is replaced by none that says that it is older. A file that
-    is not surely newer than the one before it (by name) neither replaces nor is replaced.
+    A row that states since when it holds is not replaced by one that states an older time. A file
+    that is not surely newer than the one before it (by name) neither replaces nor is replaced.
     """
     never_older = pd.Timestamp.max.tz_localize("UTC").floor("us")
     exports = [

@@ -1,7 +1,7 @@
-"""A past night compared again from its sealed inputs: the proof that its result can be rebuilt.
+"""A past night compared again from its sealed inputs, which proves that its result can be rebuilt.
 
 Only what the night itself had read counts; files, answers, instructions and rules that came later
-do not. Nothing of the database is changed.
+do not. Nothing in the database is changed.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ NOT_STORED = (
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A night compared again."""
+    """A night that was compared again, with its inputs and the new result."""
 
     run: Run
     rules: Rules
@@ -53,21 +53,21 @@ class Rebuilt:
     result: Reconciliation
     digest_then: str
     version_then: str
-    """Of the product, when the night ran."""
+    """Version of the product when the night ran."""
 
     @property
     def same(self) -> bool:
-        """Whether the result is the one of that night."""
+        """Whether the result is the one that the night had."""
         return self.result.digest == self.digest_then
 
 
 def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> Rebuilt:
-    """Compare a past night (a run or its business date) again, and write its result files.
+    """Compare a past night (a run id or a business date) again, and write its result files.
 
     Raises:
         UsageError: there is no such finished night.
-        InputsGoneError: something that the night compared is not stored any more.
-        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+        InputsGoneError: an input of the night is not stored any more.
+        ArchiveError: its folder cannot be reached, or differs from what was sealed.
         OutputError: the folder cannot be written.
     """
     with environment.store.reading() as connection:
@@ -91,11 +91,11 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
 
 
 def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
-    """The night of a run compared again, from what it sealed.
+    """Compare the night of a run again, from its sealed inputs.
 
     Raises:
-        InputsGoneError: the night did not seal what it compared, or its rules are gone.
-        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+        InputsGoneError: the night did not seal its inputs, or its rules are not stored any more.
+        ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     inputs, rules, digest_then = stored_inputs(run, environment=environment)
     sources, previous = compared_then(run, environment=environment)
@@ -104,11 +104,11 @@ def rebuilt(run: Run, *, environment: Environment) -> Rebuilt:
 
 
 def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previous | None]:
-    """What a run compared and what it carried forward, as it sealed them.
+    """The sources that a run compared and what it carried forward, as it sealed them.
 
     Raises:
         InputsGoneError: it sealed neither.
-        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+        ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     with environment.store.reading() as connection:
         kept = stored_sources(connection, run, environment=environment)
@@ -118,7 +118,7 @@ def compared_then(run: Run, *, environment: Environment) -> tuple[Sources, Previ
 
 
 def run_named(connection: Connection, name: str) -> Run:
-    """A run by its id, or the finished one that a business date stands for, live before dry.
+    """The run of an id, or the finished run of a business date (a live run before a dry one).
 
     Raises:
         UsageError: there is none, or several accounts have one.
@@ -141,11 +141,11 @@ def run_named(connection: Connection, name: str) -> Run:
 
 
 def stored_inputs(run: Run, *, environment: Environment) -> tuple[StoredInputs, Rules, str]:
-    """What a run read and by which rules, and the digest of its result then.
+    """The record of what a run read, its rules, and the digest of its result at that time.
 
     Raises:
-        InputsGoneError: the run did not keep it, or this version cannot read it.
-        StoreError: the rules that judged were changed past the code.
+        InputsGoneError: the run did not store its inputs, or this version cannot read its rules.
+        StoreError: the stored rules were changed other than by this program.
     """
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
@@ -164,40 +164,40 @@ def stored_inputs(run: Run, *, environment: Environment) -> tuple[StoredInputs, 
 
 
 COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
-"""One item of an opening balance; amount is its net in minor units."""
+"""Columns of the items of an opening balance; amount is an item's net in minor units."""
 FILE = "opening.csv"
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningLine:
-    """Items of one kind and currency."""
+    """The items of one kind and currency, summed."""
 
     what: str
     currency: str
     items: int
     amount: int
-    """Their net, minor units."""
+    """Sum of their nets, minor units."""
     oldest: str
     newest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What one night left out."""
+    """The items that one night did not compare, as they are older than its window."""
 
     run: Run
     lines: tuple[OpeningLine, ...]
     items: pd.DataFrame
-    """COLUMNS."""
+    """Frame with COLUMNS."""
 
 
 def opening_of(name: str, *, environment: Environment) -> Opening:
-    """The opening balance of a past night (a run or its business date), from what is stored.
+    """The opening balance of a past night (a run id or a business date), from what is stored.
 
     Raises:
         UsageError: there is no such finished night.
-        InputsGoneError: what the night compared is not stored any more.
-        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+        InputsGoneError: an input of the night is not stored any more.
+        ArchiveError: its folder cannot be reached, or differs from what was sealed.
     """
     with environment.store.reading() as connection:
         run = run_named(connection, name)
@@ -260,7 +260,7 @@ def _without(rows: pd.DataFrame, *, by: str = "order_no", named: "pd.Series[str]
 
 
 def _ours(rows: pd.DataFrame, *, run: Run) -> pd.DataFrame:
-    """The rows of the run's account; those of the merchant's others are compared beside them."""
+    """Rows of the run's account; other accounts of the merchant may be compared with them."""
     return rows[rows["merchant_id"].eq(run.merchant_id) & rows["account_id"].eq(run.account_id)]
 
 

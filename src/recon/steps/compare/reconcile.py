@@ -1,4 +1,4 @@
-"""Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
+"""Step 5: compare the stored orders, gateway answers and ledger entries, and save the result."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -41,20 +41,20 @@ from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
 PARTS = 5
-"""Of the work, each told when it is done: loaded, compared, books, written, in SQL."""
+"""Parts of the work, each reported when done: loaded, compared, rules, written, in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What a comparison came to, once its rows lie in the night's folder."""
+    """The outcome of a comparison, once its rows are in the night's folder."""
 
     result: Reconciliation
-    """Without its rows (see Reconciliation.without_rows)."""
+    """Without its rows (see `Reconciliation.without_rows`)."""
     sealed: tuple[Sealed, Sealed]
     previous_run: str
-    """Whose open breaks it carried forward."""
+    """The run whose open breaks were carried forward."""
     lacking: tuple[str, ...]
-    """What it lacks, where it is INCOMPLETE."""
+    """What is missing, where the result is INCOMPLETE."""
     moved: tuple[str, ...]
     """See `moved_since_signed`."""
     exported: tuple[Exported, ...]
@@ -63,13 +63,13 @@ class _Compared:
 
 @reading_lost_facts
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
-    """Reconcile what the run's tables hold; may be repeated, the same tables give the same."""
+    """Reconcile what is stored for a run; repeating it over the same tables changes nothing."""
     with environment.store.reading() as connection:
         run, stop = runs.get(connection, run_id), runs.stop_of(connection, run_id)
     way = Way("parts of the comparison done", of=PARTS)
     compared = _compared(run, way=way, environment=environment)
     way.more()
-    # The rows are gone by now: SQL reads them from the disk, and has the memory to itself.
+    # The rows are freed by now: SQL reads them from disk and has the memory to itself.
     give_back()
     result = with_sql(compared.result, run=run, sealed=compared.sealed, environment=environment)
     result = with_stopped_sending(result, stop=stop)
@@ -92,15 +92,15 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
         f"{figures['pending']} pending, {figures['unverified']} unverified; "
         f"{figures['totals_failed']} control totals failed."
     )
-    # What the gateway holds and took, as page one has it; nothing without a settlement.
+    # What the gateway holds and took, as on page one; nothing without a settlement.
     holds = () if result.gateway_holds is None else result.gateway_holds.sentences()
     return StepSummary(STEP, "\n".join((sentence, *(f"{each}." for each in holds))), figures)
 
 
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
-    """Compare what the run's tables hold, and write it with what it came to."""
+    """Compare what is stored for a run; write inputs and result to the night's folder."""
     rules = environment.settings.rules
-    # A start before this one may have ended in the middle of its parts.
+    # An earlier attempt may have ended before all its buckets were compared.
     remove_files(run, environment=environment)
     written = write_compared(run, environment=environment)
     give_back()
@@ -130,7 +130,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     steps = steps_table(sources, books=books)
     give_back()
     way.more()
-    # Of a night in parts no rules moved, or it would not be in parts.
+    # A night is compared in buckets only where no change of the rules moved anything.
     moved: tuple[str, ...] = ()
     if cut is None:
         moved = moved_since_signed(
@@ -142,14 +142,14 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
         result = at_best(result, Verdict.BREAKS_OPEN)
     del compared
     if unverified_items := not_verified(run, environment=environment):
-        # Nor beside an answer about money that was not believed; each is one item.
+        # Nor with a money reply that could not be verified; each of those counts as one item.
         unverified = result.sides["state"].eq(SetState.UNVERIFIED.value)
         items = int(result.sides.loc[unverified, "count"].sum()) + len(unverified_items)
         is_too_much = items + len(sources.rejects) > allowance(sources, rules=rules)
         result = at_best(result, Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN)
     lacking = _lacking(result, sources=sources, run=run, answers=answers, environment=environment)
     exported, agreed = sources.exported, sources.agreed_write_offs
-    # Of the sources only what still is asked of them stays, and goes as it is made into rows.
+    # From here on only what is still needed of the sources stays in memory.
     del sources
     give_back()
     result.make_rows()
@@ -178,7 +178,7 @@ def _lacking(
     environment: Environment,
     answers: Collection[str] | None = None,
 ) -> tuple[str, ...]:
-    """Why it is incomplete; where no order got an answer, with the most frequent reason."""
+    """Why the result is incomplete; where no order got an answer, with the commonest cause."""
     rules = environment.settings.rules
     lacking = why_incomplete(result, sources=sources, rules=rules, answers=answers)
     if NO_ANSWER not in lacking:
@@ -190,7 +190,7 @@ def _lacking(
 
 
 def _save(connection: Connection, run: Run, compared: _Compared) -> history.Event:
-    """The result, what it was computed from, what an INCOMPLETE one lacks; the event of it."""
+    """Save the result, with what an INCOMPLETE one lacks; return the event for the history."""
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
     shown = shown_in_the_books(result.effects, exported=compared.exported)
@@ -216,7 +216,7 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
 def with_missing_sources(
     result: Reconciliation, *, sources: Sources, answers: Collection[str] | None = None
 ) -> Reconciliation:
-    """INCOMPLETE at best when no order file came, or one could not be read at all."""
+    """The result, INCOMPLETE at best where an order file is missing or could not be read at all."""
     missing = missing_sources(sources, answers=answers)
     if not missing:
         return result
@@ -225,11 +225,11 @@ def with_missing_sources(
 
 
 def with_stopped_sending(result: Reconciliation, *, stop: Stop) -> Reconciliation:
-    """INCOMPLETE at best where the night did not send what it was to send."""
+    """The result, INCOMPLETE at best where the night did not send all its instructions."""
     return at_best(result, Verdict.INCOMPLETE) if stop else result
 
 
 def at_best(result: Reconciliation, verdict: Verdict) -> Reconciliation:
-    """The result with the worse of its verdict and this one."""
+    """The result with the worse of its own verdict and the given one."""
     worst = min(result.verdict, verdict, key=tuple(Verdict).index)
     return replace(result, verdict=worst)

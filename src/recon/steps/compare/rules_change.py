@@ -1,7 +1,7 @@
-"""What a change of the rules did: which rules, and the items and money that they alone moved.
+"""The effect of a change of the rules: which rules changed, and the items and money this moved.
 
-The night is held against the last one that an approver signed. Nobody can sign what nobody saw: a
-night under rules that no approver signed yet is never RECONCILED.
+The night is compared with the last one that an approver signed. Nobody can sign what nobody has
+seen: a night under rules that no approver has signed yet is never RECONCILED.
 """
 
 from collections import Counter
@@ -26,21 +26,21 @@ from recon.store.nights import input_rows, runs, sign_off_rows
 from recon.store.nights.runs import Run
 
 MOVED_BY_RULES = "moved_by_rules"
-"""Key of the sentences of `moved_since_signed` in the event of a night's result."""
+"""Key, in the event of a night's result, of the sentences of `moved_since_signed`."""
 TRIED, EVENT = "rules", "tried"
-"""Entity and event of the history."""
+"""Entity and event name in the history."""
 
 
 def tried(
     connection: Connection, rules: Rules, *, account: tuple[str, str]
 ) -> list[Mapping[str, Any]]:
-    """What `recon what-if` answered of exactly these rules for an account, oldest first."""
+    """Results of `recon what-if` under exactly these rules for an account, oldest first."""
     links = history.links_of(connection, [rules.digest], entity=TRIED, event=EVENT)
     return [link.data for link in links if link.data["account"] == "/".join(account)]
 
 
 def quoted(answer: Mapping[str, Any]) -> str:
-    """An answer as page one names it."""
+    """Sentence by which page one cites a result of `recon what-if`."""
     nights = "1 night" if answer["nights"] == 1 else f"{answer['nights']} nights"
     return (
         f"`recon what-if` tried these rules on {nights} from {answer['first']} to "
@@ -49,7 +49,7 @@ def quoted(answer: Mapping[str, Any]) -> str:
 
 
 Key = tuple[str, str, str, str]
-"""Merchant, account, the key of the set, currency."""
+"""Merchant, account, key of the set, currency."""
 SIDES = (
     ("order", "state_orders", "order_amount"),
     ("gateway", "state_gateway", "gateway_amount"),
@@ -59,19 +59,19 @@ SIDES = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One set that is judged otherwise on the second night."""
+    """One set that is classified differently on the second night."""
 
     key: Key
     before: str
-    """State, of a break its code; "absent" when the night has no such set."""
+    """Its state, or the code of a break; "absent" when the night has no such set."""
     after: str
     why: str
     exposure: int
-    """Of the second night's break, else of the first's; minor units of the currency."""
+    """Of the second night's break, else of the first's, in minor units of the currency."""
 
 
 def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Change, ...], int]:
-    """The sets that two results judge otherwise, and how many they judge alike."""
+    """Sets that two results classify differently, and the number of those they classify alike."""
     same_rules = before.rules_digest == after.rules_digest
     left, right = _sets(before), _sets(after)
     changes = [
@@ -91,12 +91,12 @@ def compared(before: Reconciliation, after: Reconciliation) -> tuple[tuple[Chang
 
 
 def unverified_sets(result: Reconciliation) -> Counter[Key]:
-    """How many sets under each key a result could not judge."""
+    """Number of UNVERIFIED sets of a result under each key."""
     return Counter(map(_key, result.unverified.to_dict("records")))
 
 
 def _sets(result: Reconciliation) -> dict[Key, dict[str, Any]]:
-    """Every set of a result under a key that two nights share."""
+    """Every set of a result, by a key that is the same on two nights."""
     frames = {
         SetState.BREAK: with_reopened(result),
         SetState.MATCHED: result.matches,
@@ -119,7 +119,7 @@ def _key(row: Mapping[Any, Any]) -> Key:
 
 
 def _classified(row: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What makes two judgements differ: state, code and both effects."""
+    """What is compared of two classifications: state, code and both effects."""
     if row is None:
         return ()
     effects = (_number(row["effect_orders"]), _number(row["effect_ledger"]))
@@ -172,7 +172,7 @@ def _number(value: Any) -> int | None:
 
 
 RULES_SHOWN = 4
-"""Rules named on page one; `recon breaks --against NIGHT` names them all."""
+"""Number of rules named on page one; `recon breaks --against NIGHT` names all of them."""
 KINDS_SHOWN = 3
 NOTHING = "not set"
 NOT_KNOWN = "What changed in the rules since the last signed night is not known: {}."
@@ -180,7 +180,7 @@ NOT_KNOWN = "What changed in the rules since the last signed night is not known:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRule:
-    """One key of the rules with what it was and is, as text."""
+    """One key of the rules with its values before and after, as text."""
 
     key: str
     before: str
@@ -191,7 +191,7 @@ class ChangedRule:
 
 
 def changed_rules(before: Rules, after: Rules) -> tuple[ChangedRule, ...]:
-    """Every key whose value differs, by name."""
+    """Every key whose value differs, sorted by name."""
     old, new = (dict(_flat(rules.document)) for rules in (before, after))
     return tuple(
         ChangedRule(key, old.get(key, NOTHING), new.get(key, NOTHING))
@@ -225,7 +225,7 @@ def moved_since_signed(
     previous: Previous | None,
     environment: Environment,
 ) -> tuple[str, ...]:
-    """Sentences for page one when the rules are not those of the last signed night; else none."""
+    """Sentences for page one if the rules are not those of the last signed night; else none."""
     rules = environment.settings.rules
     with environment.store.reading() as connection:
         known = _signed(connection, run)
@@ -256,7 +256,7 @@ def moved_since_signed(
 
 
 def is_under_signed_rules(run: Run, *, environment: Environment) -> bool:
-    """Whether the rules are those of the last night that an approver signed, or none did."""
+    """Whether the rules are those of the last signed night, or no night has been signed yet."""
     with environment.store.reading() as connection:
         known = _signed(connection, run)
     return known is None or known[1] == environment.settings.rules.digest
@@ -270,7 +270,7 @@ def _signed(connection: Connection, run: Run) -> tuple[Run, str] | None:
 
 
 def reported_of(moved: tuple[Change, ...]) -> str:
-    """How many items a change of the rules judges otherwise, and the money of those."""
+    """Sentence with number and money of the items that changed rules classify differently."""
     if not moved:
         return "The change of the rules moved no item."
     money: Counter[str] = Counter()
@@ -289,7 +289,7 @@ def reported_of(moved: tuple[Change, ...]) -> str:
 
 
 def listed(texts: list[str], *, most: int) -> str:
-    """The first texts, and how many more there are."""
+    """The first `most` texts, and the number of the others."""
     more = len(texts) - most
     others = f"; and {more} more (`recon breaks --against NIGHT`)" if more > 0 else ""
     return "; ".join(texts[:most]) + others

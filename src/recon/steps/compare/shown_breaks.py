@@ -1,6 +1,6 @@
-"""The open breaks of a night as rows of text, for a terminal and for the UI.
+"""The open breaks of a night as rows of text, for the terminal and the UI.
 
-Their order, words and amounts are those of the workbook.
+Order, labels and amounts are those of the workbook.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from recon.model.resolutions import StoredAnswer
 from recon.model.terms import SEVERE
 
 ANSWERED_WITHIN = Grace.parse("1bd")
-"""A grave break has an owner and a comment by the next business day: nobody signs before."""
+"""A severe break has an owner and a comment by the next business day: nobody signs before that."""
 
 
 def severe_breaks(
@@ -28,13 +28,13 @@ def severe_breaks(
     calendar: BusinessCalendar,
     began_at: datetime,
 ) -> tuple[Attention, ...]:
-    """What each is, whose it is, and by when somebody answers it; the most urgent first.
+    """The severe breaks with their owner and due date, the most urgent first.
 
     Args:
         breaks: Frame with `recon.matching.breaks.result.BREAK_COLUMNS`, minor units.
-        answers: Break -> its answer, where somebody gave one.
-        calendar: Of the rules that judged.
-        began_at: When the night began: what was answered before is open in spite of it.
+        answers: Break id -> its stored answer, where somebody gave one.
+        calendar: Calendar of the rules of the comparison.
+        began_at: When the night began; a break answered before that is still open.
     """
     severe = breaks[breaks["severity"].isin(SEVERE)]
     return tuple(
@@ -69,15 +69,15 @@ def _of_break(
 
 
 BREAKS_SHOWN_MAX = 100
-"""Rows on a terminal or a page; the workbook has all of them."""
+"""Rows shown on a terminal or a page; the workbook has all of them."""
 
 
 def rows_of_breaks(breaks: pd.DataFrame, *, at_most: int | None = None) -> list[dict[str, str]]:
-    """One row per break, the gravest first; all of them, or the first so many.
+    """One row per break, the most severe first.
 
     Args:
         breaks: Frame with `recon.matching.breaks.result.BREAK_COLUMNS`, minor units.
-        at_most: Rows.
+        at_most: Greatest number of rows; None: all.
     """
     return [_row_of(row) for row in sorted(breaks.to_dict("records"), key=urgency)[:at_most]]
 
@@ -101,7 +101,7 @@ def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _amount(minor_units: Any, *, currency: str) -> str:
-    """Blank where the side is absent."""
+    """Amount in decimals, blank where the side is absent."""
     if pd.isna(minor_units) or not currency:
         return ""
     return format_minor_units(int(minor_units), currency=currency)

@@ -1,9 +1,9 @@
-"""Does a lonely order or payment belong to another account of the same merchant?
+"""Orders and payments that may belong to another account of the same merchant.
 
-A night is of one account, but an order may be filed under one account and paid in another. Keys
-with one side only are looked for in the merchant's other accounts: their payments at the gateway,
-their orders in our tables. What completes a pair joins the comparison, so that the engine can say
-WRONG_ACCOUNT once instead of telling of two unrelated breaks.
+A night covers one account, but an order may be filed under one account and paid in another. Keys
+with one side only are looked up in the merchant's other accounts: their payments at the gateway,
+their orders in our tables. What completes a pair joins the comparison, so that the engine reports
+one WRONG_ACCOUNT instead of two unrelated breaks.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ from recon.store.nights.stored_orders import StoredOrders
 
 
 def settled_since(run: Run, *, rules: Rules) -> str:
-    """The first day whose lines a night compares; older ones only of payments it asks about."""
+    """First day (ISO) whose lines a night compares; older lines only of payments it asks about."""
     return ledger_start(run, rules=rules).date().isoformat()
 
 
 def settled_days(settled: Settlements) -> SettledDays | None:
-    """Which days the files prove; None where none has ever told of the account."""
+    """The days that the settlement files prove; None where no file has reported the account yet."""
     first, last = settled.days_reported()
     if not first:
         return None
@@ -56,17 +56,17 @@ def settled_days(settled: Settlements) -> SettledDays | None:
 
 
 def lines_of_night(settled: Settlements, *, asked: AskedFor, rules: Rules) -> NightLines:
-    """Which lines a night compares, as of the last file that counts.
+    """The settlement lines that a night compares, as of the last file that counts.
 
     Raises:
-        ArchiveError: they cannot be read.
+        ArchiveError: the lines cannot be read.
     """
     per_payment = replace(asked, by_payment=rules.ledger.fees_per == "payment")
     return settled.lines(since=settled_since(settled.run, rules=rules), asked=per_payment)
 
 
 def month_volumes(settled: Settlements, *, days: Iterable[str]) -> pd.DataFrame:
-    """What the months came to that price the lines of some days."""
+    """Volumes of the months by which the fees of some days' lines are priced."""
     first = min(days, default=settled.run.business_date.isoformat())
     oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)
@@ -74,11 +74,11 @@ def month_volumes(settled: Settlements, *, days: Iterable[str]) -> pd.DataFrame:
 
 
 SIBLING_KEYS_MAX = 10_000
-"""More lonely keys than this have one cause that is not a wrong account."""
+"""More one-sided keys than this have one cause that is not a wrong account."""
 
 
 def siblings_of(run: Run, *, environment: Environment) -> tuple[str, ...]:
-    """The merchant's other declared accounts."""
+    """Ids of the merchant's other declared accounts."""
     declared = (key.split("/", 1) for key in environment.settings.accounts)
     return tuple(
         sorted(
@@ -90,7 +90,7 @@ def siblings_of(run: Run, *, environment: Environment) -> tuple[str, ...]:
 
 
 def ask_siblings(run: Run, *, environment: Environment) -> int:
-    """Look for lonely keys in the merchant's other accounts; returns how many were found there."""
+    """Query one-sided keys in the merchant's other accounts; returns the number of answers."""
     siblings = siblings_of(run, environment=environment)
     if not siblings:
         return 0
@@ -99,7 +99,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         ordered = StoredOrders(connection, run, storages_of(environment))
         orders = order_numbers(ordered.numbers(spans=[(since, None)]))
         answered = ShownAnswers(connection, run, environment).rows(columns=["answer"])
-    # Own orders without a payment, and payments without an own order.
+    # Our own orders without a payment, and payments without an order of ours.
     answer = answered["answer"].cast(pa.string())
     is_ordered = pc.is_in(answered["order_no"], value_set=orders)
     is_unpaid = pc.and_(is_ordered, pc.equal(answer, KeyAnswer.NOT_FOUND.value))
@@ -126,7 +126,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
                 )
             )
         except ConfigurationError:
-            # The other account's trouble is its own night's to tell, not this one's.
+            # The other account's own night reports its configuration errors, not this one.
             continue
         phase = sibling_phase(account_id)
         rows = reply_rows(run, replies, asked=asked, phase=phase, account_id=account_id)
@@ -137,7 +137,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OfSiblings:
-    """Rows of the merchant's other accounts that complete a lonely key of this one."""
+    """Rows of the merchant's other accounts that complete a one-sided key of this account."""
 
     orders: pd.DataFrame = field(default_factory=lambda: frame_of((), columns=ORDER_COLUMNS))
     gateway: pd.DataFrame = field(default_factory=lambda: frame_of((), columns=GATEWAY_COLUMNS))
@@ -152,14 +152,14 @@ def of_siblings(
     last_file: int,
     environment: Environment,
 ) -> OfSiblings:
-    """What other accounts have of keys that only orders (`unpaid`) or only payments name here."""
+    """Rows in other accounts for keys that here only orders (`unpaid`) or only payments have."""
     with environment.store.reading() as connection:
         frame = ShownAnswers(connection, run, environment).sibling_frame()
         known = StoredOrders(connection, run, storages_of(environment), last_file)
         orders = known.of_keys(siblings, order_nos=sorted({*unpaid, *unordered}))
     paid_there = frame["answer"] == KeyAnswer.FOUND.value
-    # An order that is paid where it is filed, and a payment that is ordered where it is made, are
-    # that account's own business.
+    # An order that is paid in the account it is filed under, or a payment with an order in its own
+    # account, is that account's own business.
     lonely_payments = frame[
         paid_there & frame["order_no"].isin(unpaid) & ~_in(frame, places=_places(orders))
     ]
