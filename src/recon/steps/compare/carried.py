@@ -1,9 +1,9 @@
-"""What a plain run hands to the next, sealed beside what it compared and came to (`night`).
+"""What one run of plain files passes to the next, sealed with its inputs and results in `night`.
 
-A later run judges all settlement lines together. What a file repeats of lines that another one
-told, here or in an earlier run, counts once, and a file that was read before is refused by the name
-of the run that read it. Of payments that the later run does not compare the lines count in their
-batch and their fees only.
+A later run classifies all settlement lines together. A line that another file reports too, in this
+run or an earlier one, counts once, and a file that was read before is refused with the name of the
+run that read it. Lines of payments that the later run does not compare count in their batch and
+their fees only.
 """
 
 import json
@@ -90,11 +90,11 @@ from recon.steps.files.bank_files import BankFiles
 NIGHT = "night"
 """The folder of a result that holds its sealed steps."""
 INPUTS, RESULTS, CARRIED_FORWARD = STEPS = ("inputs", "results", "handed-on")
-"""In their order; what is handed on lies there as what a night compared and carried forward."""
+"""In order; what is passed on is stored there like a night's inputs and what it carried forward."""
 KNOWN = "known.json"
 _KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
 _REPORTED = tuple(name for name in _KEPT if name not in FACTS)
-"""What makes a line a repeat of another."""
+"""Columns in which a line equals its repeat."""
 _OF_BATCH = ("merchant_id", "account_id", "currency", "batch_id")
 _NAMES = ("order_no", "transaction_id")
 Tables = Mapping[SourceKind, tuple[TableRead, ...]]
@@ -103,7 +103,7 @@ Tables = Mapping[SourceKind, tuple[TableRead, ...]]
 
 @dataclass(frozen=True, slots=True)
 class FileReadBefore:
-    """A settlement file or a statement that an earlier run read."""
+    """A settlement file or bank statement that an earlier run has read."""
 
     kind: str
     name: str
@@ -115,7 +115,7 @@ class FileReadBefore:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """What an earlier run left open and handed on."""
+    """What an earlier run left open and passed on."""
 
     previous: Previous | None = None
     sources: Sources = field(
@@ -126,15 +126,15 @@ class EarlierRun:
             instructions=None,
         )
     )
-    """Settlement lines as the files told them; of the books fees, reserves, payouts and what
-    closes their groups; rejected lines that no file brought again; of banks every statement, with
-    the entries in scope. No order and no payment."""
+    """Settlement lines as the files reported them; ledger entries of fees, reserves, payouts and
+    those that close their groups; rejected lines that no file has delivered since; every bank
+    statement, with the entries in scope. No orders and no payments."""
     files: Mapping[SourceKind, SourceFile] = field(default_factory=dict)
-    """In which they were handed on."""
+    """The files of the earlier run that hold these rows."""
     known: tuple[FileReadBefore, ...] = ()
 
     def table(self, kind: SourceKind) -> TableRead | None:
-        """What was handed on of a kind, as a file of its own; None where nobody ever had any."""
+        """The rows of a kind that were passed on, as a file of its own; None without any."""
         frame: pd.DataFrame | None = getattr(self.sources, kind.value)
         if frame is None:
             return None
@@ -142,11 +142,11 @@ class EarlierRun:
 
 
 def read_earlier_run(folder: Path) -> EarlierRun:
-    """What the run that wrote a folder left open and handed on.
+    """What the run that wrote a folder left open and passed on.
 
     Raises:
         SourceMissingError: the folder, its summary or a step is missing.
-        SourceUnreadableError: they are not what one run wrote.
+        SourceUnreadableError: their content is not what one run wrote.
     """
     if not folder.is_dir():
         msg = f"the folder of the earlier run {folder} does not exist"
@@ -183,7 +183,7 @@ def read_earlier_run(folder: Path) -> EarlierRun:
 
 
 def _last_step(storage: Storage, *, result: object) -> Sealed:
-    """What was handed on, behind the steps that it names, all of one result."""
+    """The last step (what was passed on), after checking that all steps belong to one result."""
     steps: list[Sealed] = []
     for step in STEPS:
         sealed = sealed_step(storage, folder=f"{NIGHT}/{step}")
@@ -200,9 +200,9 @@ def _last_step(storage: Storage, *, result: object) -> Sealed:
 
 
 def refuse_known(tables: Iterable[TableRead], *, earlier: EarlierRun) -> None:
-    """Refuse a settlement file that was read before, here or by an earlier run.
+    """Refuse a settlement file that was read before, in this run or an earlier one.
 
-    Days on which nothing was settled have files that are equal.
+    Files without rows are not refused: those of days without settlements are equal.
 
     Raises:
         UsageError: names the file and the run that read it.
@@ -228,10 +228,10 @@ def refuse_known(tables: Iterable[TableRead], *, earlier: EarlierRun) -> None:
 
 
 def with_carried(tables: Tables, *, earlier: EarlierRun) -> Tables:
-    """The tables of a run, each settlement line once, with what was handed on.
+    """The tables of a run with those passed on, each settlement line once.
 
-    What is open of the lines stays open though no newer ones are given. Without books the entries
-    are handed on and not compared: of the run's own payments none would be booked.
+    Open lines stay open though no newer ones are given. Without a ledger the earlier entries are
+    passed on but not compared: none of the run's own payments would be booked in them.
     """
     settled, booked = tables[SourceKind.SETTLEMENT], tables[SourceKind.LEDGER]
     lines, entries = earlier.table(SourceKind.SETTLEMENT), earlier.table(SourceKind.LEDGER)
@@ -247,7 +247,7 @@ def with_carried(tables: Tables, *, earlier: EarlierRun) -> Tables:
 def _with_refused(
     lines: TableRead, *, refused: Iterable[Reject], given: Sequence[TableRead]
 ) -> TableRead:
-    """The lines with those that could not be read, unless a file tells of their batch again."""
+    """The lines with the rejected ones, unless a given file has their batch."""
     batches = {
         key
         for table in given
@@ -264,10 +264,10 @@ def _with_refused(
 
 
 def _each_line_once(tables: Sequence[TableRead]) -> tuple[TableRead, ...]:
-    """The tables, each without what those before it tell.
+    """The tables, each without the lines that those before it report.
 
-    A line counts as often as the file that tells it most often: its second of a file is told again
-    by the second of another one, not by the first.
+    A line counts as often as the file that has it most often: its second occurrence in a file is
+    repeated by the second in another file, not by the first.
     """
     if not tables[1:]:
         return tuple(tables)
@@ -281,7 +281,7 @@ def _each_line_once(tables: Sequence[TableRead]) -> tuple[TableRead, ...]:
 def lines_totals(
     read: Tables, *, earlier: EarlierRun, compared: pd.DataFrame | None
 ) -> Iterator[ControlTotal]:
-    """T2 of settlement lines: Σ of the most that one file tells of each = what is compared."""
+    """T2 of settlement lines: Σ of the most that one file has of each = Σ of what is compared."""
     lines = earlier.table(SourceKind.SETTLEMENT)
     tables = (*((lines,) if lines else ()), *read[SourceKind.SETTLEMENT])
     if compared is None or not tables[1:]:
@@ -302,7 +302,7 @@ def lines_totals(
 
 
 def reported_again(read: Tables, *, tables: Tables) -> Iterator[str]:
-    """Of which settlement file lines count once because another one told them: how many, and Σ."""
+    """A sentence per settlement file with lines that another one reports too: number, net sum."""
     kind = SourceKind.SETTLEMENT
     for before, once in zip(read[kind][::-1], tables[kind][::-1], strict=False):
         number = len(before.frame) - len(once.frame)
@@ -319,7 +319,7 @@ def reported_again(read: Tables, *, tables: Tables) -> Iterator[str]:
 
 
 def without(table: TableRead, *, rows: Bools) -> TableRead:
-    """A table less some of its rows, which count as skipped."""
+    """A table less the marked rows, which count as skipped."""
     if not rows.any():
         return table
     file, number = table.facts.source_file, int(rows.sum())
@@ -331,7 +331,7 @@ def without(table: TableRead, *, rows: Bools) -> TableRead:
 
 
 def as_compared(sources: Sources, *, earlier: EarlierRun, rules: Rules) -> Sources:
-    """The sources with since when books are there, lines of other payments told as earlier ones."""
+    """The sources with `books_since`; carried lines of other payments are marked as earlier."""
     before = earlier.sources
     known = 0 if before.settlement is None else len(before.settlement)
     sources = with_month_volumes(sources, known=known, rules=rules)
@@ -351,7 +351,7 @@ def as_compared(sources: Sources, *, earlier: EarlierRun, rules: Rules) -> Sourc
 
 
 def _named(lines: pd.DataFrame, *, by: Sources) -> Bools:
-    """The lines of payments that the sources speak of."""
+    """Marks the lines of payments that an order, an answer or an instruction has."""
     named = np.zeros(len(lines), dtype=np.bool_)
     frames = [frame for frame in (by.orders, by.gateway, by.instructions) if frame is not None]
     for name in _NAMES:
@@ -376,16 +376,16 @@ def passed_on(
     run: tuple[str, str],
     rules: Rules,
 ) -> EarlierRun:
-    """What a run leaves open and hands on.
+    """What a run leaves open and passes on to the next.
 
     Args:
-        result: what it came to.
-        sources: what was compared.
-        tables: what was read, with what was handed on before.
-        banks: which statements it read, those handed on before among them.
-        earlier: what was handed on before.
-        run: the name of its folder, and its business date.
-        rules: how books are kept, and the banks.
+        result: The result of the comparison.
+        sources: What was compared.
+        tables: What was read, with what an earlier run passed on.
+        banks: Statements that were read, with those passed on by an earlier run.
+        earlier: What an earlier run passed on.
+        run: Name of the run's folder, and its business date.
+        rules: How the ledger books fees, and the banks.
     """
     settled, lines, entries = tables[SourceKind.SETTLEMENT], None, None
     refused: list[Reject] = []
@@ -396,7 +396,7 @@ def passed_on(
         entries = earlier.sources.ledger
         if sources.ledger is not None or entries is None:
             entries = _cash_of(sources, lines=lines, rules=rules)
-        # Under names of their own: files of two runs may share theirs.
+        # Under its own source name: files of two runs may have the same name.
         lines, entries = (
             rows.assign(source=CARRIED_FORWARD, line=range(1, len(rows) + 1))
             for rows in (lines, entries)
@@ -454,16 +454,16 @@ def seal_night(
     handed: EarlierRun,
     rules: Rules,
 ) -> None:
-    """Write what a run compared, what it came to and what it hands on, step after step.
+    """Write the steps of a run: what it compared, its result, and what it passes on.
 
     Args:
-        night: the folder of the steps; there is none yet.
-        result: what it came to.
-        sources: what was compared.
-        previous: what an earlier run left open.
-        books: every step of the ledger's money.
-        handed: see `passed_on`.
-        rules: by which it was compared.
+        night: The folder of the steps, which must not exist yet.
+        result: The result of the comparison.
+        sources: What was compared.
+        previous: What an earlier run left open.
+        books: Every step of the ledger's money.
+        handed: See `passed_on`.
+        rules: The rules of the comparison.
 
     Raises:
         OSError: they cannot be written.
@@ -500,7 +500,7 @@ def seal_night(
 
 
 def _by_batch(refused: Iterable[Reject], *, lines: pd.DataFrame) -> Iterator[Reject]:
-    """Each line once; one whose batch cannot be read for every batch of its file."""
+    """Each rejected line once; one without a readable batch once for every batch of its file."""
     for bad in (replace(each, value="", order_no="") for each in refused):
         if bad.batch_id:
             yield bad
@@ -512,7 +512,7 @@ def _by_batch(refused: Iterable[Reject], *, lines: pd.DataFrame) -> Iterator[Rej
 
 
 def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataFrame:
-    """The entries of fees, reserves and payouts, and those that close a group by its name."""
+    """Ledger entries of fees, reserves and payouts, and those that close a group by naming it."""
     ledger = sources.ledger
     if ledger is None:
         return frame_of((), columns=LEDGER_COLUMNS)
@@ -536,13 +536,13 @@ def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataF
 def with_carried_bank(
     banks: BankFiles | None, *, earlier: EarlierRun, settlement: pd.DataFrame | None, rules: Rules
 ) -> BankFiles | None:
-    """The statements of a run and those that were handed on, each with the entries in scope.
+    """The statements of a run and those that were passed on, each with its entries in scope.
 
     Args:
-        banks: what was read now; None where no statement was given.
-        earlier: what was handed on.
+        banks: What was read now; None where no statement was given.
+        earlier: What an earlier run passed on.
         settlement: SETTLEMENT_COLUMNS or None, for the batches that entries may name.
-        rules: the banks.
+        rules: The banks.
 
     Raises:
         UsageError: names a file that an earlier run read, and that run.
@@ -561,7 +561,7 @@ def with_carried_bank(
             own = stored_of(both, batches=batches, listed=(), rules=rules)
             for file in given_again:
                 _refuse_known(file, known=before[file.sha256], own=own, first=first)
-        # One that a file of this run has whole, with all entries, counts.
+        # A statement that this run read whole, with all its entries, replaces the one passed on.
         now = {_identity(banks.source, n) for n in range(len(banks.source.statements))}
         old = chosen(carried, numbers=[n for n in range(first) if _identity(carried, n) not in now])
         source = together([old, banks.source])
@@ -572,7 +572,7 @@ def with_carried_bank(
 
 
 def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, first: int) -> None:
-    """Refuse a file of which nothing is ours that was not ours when it was read."""
+    """Refuse a file without more of our entries than when an earlier run read it."""
     mine = [n for n, each in enumerate(own.statements) if each.sha256 == file.sha256]
     entries = own.entries[own.entries["statement"].isin(mine)]
     fresh = entries["statement"].ge(first)
@@ -593,10 +593,10 @@ def _identity(source: BankSource, number: int) -> tuple[object, ...]:
 
 
 def _handed_bank(source: BankSource, *, rules: Rules) -> BankSource | None:
-    """The statements that are handed on; None without one.
+    """The statements that are passed on; None without one.
 
-    One of an account that the rules do not name, or in another currency than its bank, is not, and
-    its file may be given again.
+    A statement of an account that the rules do not name, or in another currency than its bank, is
+    not passed on, and its file may be given again.
     """
     currencies = {bank.iban: bank.currency for bank in rules.bank.values()}
     numbers = [
@@ -609,7 +609,7 @@ def _handed_bank(source: BankSource, *, rules: Rules) -> BankSource | None:
 
 
 def by_carried_statements(result: Reconciliation, *, rules: Rules) -> tuple[str, ...]:
-    """That the bank is judged by what earlier runs read, and up to which day each is covered."""
+    """Says that only statements of earlier runs are used, and to which day they cover each bank."""
     counted = result.bank.get("counted")
     if counted is None:
         return ()

@@ -1,12 +1,12 @@
-"""A night compared in parts: by this process one after another, or by others side by side.
+"""A night compared in parts: one after another in this process, or in parallel by others.
 
-Each part is all rows of a stretch of order numbers. What of it stands by itself is judged in the
-part and lies in its files; what is left of all parts is compared here, as a night of few rows. The
-result, its files and its digest are those of one comparison of the whole.
+Each part is all rows of a range of order numbers. Sets that depend on no other part are classified
+in the part and written to its files; what is left of all parts is compared here, as a night of few
+rows. The result, its files and its digest are those of one comparison of the whole.
 
-A part is a pure function: done again, anywhere, it comes to the same. What it writes lies in a
-folder that no link binds, until the results are sealed: a step of its own with a manifest, under a
-name of whoever wrote it. One that was taken for dead, and is not, disturbs nobody.
+A part is a pure function: repeated anywhere, it gives the same. Its files are in a folder that no
+history link covers until the results are sealed: a step of its own with a manifest, named after the
+process that wrote it. So a worker that was taken for dead, but is not, disturbs nobody.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ DONE = "judged a part"
 
 @dataclass(frozen=True, slots=True)
 class CutNight:
-    """The parts of a night before anybody does one."""
+    """The parts of a night before any is compared, and what each must know of the others."""
 
     cut: Sequence[RowRange]
     elsewhere: Elsewhere
@@ -98,7 +98,7 @@ NAME_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class PartOfNight:
-    """What a process is told of a part."""
+    """What a process needs to compare one part."""
 
     night: NightJob
     row_range: RowRange
@@ -107,17 +107,17 @@ class PartOfNight:
 
 @dataclass(frozen=True, slots=True)
 class PartDone:
-    """What came of a part."""
+    """The outcome of one part."""
 
     figures: PartFigures
     answers: frozenset[str]
-    """Those that its rows have, aside or left (see KeyAnswer)."""
+    """Kinds of gateway answers among all its rows (see `KeyAnswer`)."""
     files: Sealed
     """Its tables (see `part_of`)."""
 
 
 def is_large(run: Run, *, environment: Environment) -> bool:
-    """Whether a run sealed orders of several parts before money."""
+    """Whether a run sealed orders enough for several parts before money moved."""
     with environment.store.reading() as connection:
         inputs = sealed_night(connection, run, environment=environment).steps.get(INPUTS)
     files = inputs.manifest.files if inputs else ()
@@ -126,9 +126,9 @@ def is_large(run: Run, *, environment: Environment) -> bool:
 
 
 def is_in_parts(run: Run, *, small: Sources, environment: Environment) -> bool:
-    """Whether a run is compared in parts, of which `small` has what is not cut.
+    """Whether a run is compared in parts; `small` has the sources that are not cut.
 
-    Where rules moved since an approver signed, each set is held against what it was under those.
+    Not where the rules changed since an approver signed: each set is then compared under both.
     """
     rules = environment.settings.rules
     return (
@@ -139,14 +139,14 @@ def is_in_parts(run: Run, *, small: Sources, environment: Environment) -> bool:
 
 
 def gathered(night: SealedNight, *, small: Sources) -> CutNight:
-    """Cut a night into parts, and look once at each.
+    """Cut a night into parts, and collect what each must know of the others.
 
     Args:
-        night: what is compared, as far as it is written.
-        small: all sources that are not cut, and no row of the others.
+        night: What is compared, as far as it is written.
+        small: All sources that are not cut, without rows of the others.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or a file is not as it was written.
+        ArchiveError: the archive cannot be reached, or a file differs from what was written.
     """
     cut = row_ranges(night, orders_per_part=ORDERS_PER_PART)
     gathering, way = Gathering(small), Way("parts looked at", of=len(cut))
@@ -166,20 +166,20 @@ def compared_in_parts(
     compared: Sealed,
     environment: Environment,
 ) -> tuple[Reconciliation, Books, frozenset[str]]:
-    """Do all parts of a night and compare what is left of them.
+    """Compare all parts of a night and then what is left of them.
 
-    It gives back the whole, the steps of the ledger's money, and the kinds of answers.
+    Returns the whole result, the steps of the ledger's money, and the kinds of answers.
 
     Args:
-        run: whose night it is.
-        gathered: its parts.
-        small: as for `gathered`.
-        previous: what the night before left open.
-        compared: the step as it lies on the disk.
-        environment: who does the parts, and where the archive is.
+        run: The run of the night.
+        gathered: Its parts.
+        small: As for `gathered`.
+        previous: What the night before left open.
+        compared: The step `compared` as written to the archive.
+        environment: Gives the workers and the archive.
 
     Raises:
-        ClusterError: those who do them are gone.
+        ClusterError: the workers are gone.
         ArchiveError: the archive cannot be reached.
     """
     handed = night_job(run, written=[compared], environment=environment)
@@ -197,7 +197,7 @@ def compared_in_parts(
 
 
 def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[PartDone]:
-    """The parts done by whoever does them, in their order."""
+    """The compared parts in order, by the workers or by this process."""
     workers, needs = environment.workers, keys_needed(environment)
     if workers.helps:
         each = workers.each(do_part, parts, needs=needs)
@@ -214,16 +214,16 @@ def _done(parts: Sequence[PartOfNight], *, environment: Environment) -> list[Par
 
 
 def do_part(part: PartOfNight) -> PartDone:
-    """Do a part with the archive's keys as the environment of this process has them.
+    """Compare a part, with the archive's keys from the environment of this process.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or a file is not as the night wrote it.
+        ArchiveError: the archive cannot be reached, or a file differs from what the night wrote.
     """
     return do_part_with(part, variables=os.environ)
 
 
 def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone:
-    """As `do_part`, with an environment that is passed in."""
+    """Like `do_part`, with the environment variables passed in."""
     night = opened_night(part.night, variables=variables)
     small, previous = small_of_night(night)
     rows = rows_of_range(night, part.row_range)
@@ -254,13 +254,13 @@ def _tables(part: ClassifiedPart) -> Iterator[tuple[str, pa.Table]]:
 
 
 def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> ClassifiedPart:
-    """A part as its files have it.
+    """A part as read from its files.
 
-    They are SECTIONS and items of what is aside, IN_RANGES of what is left, and tariffs of lines
-    that are left where any tells some.
+    They are SECTIONS and items of the sets classified there, IN_RANGES of the rows left over, and
+    the tariffs of left-over lines where there are any.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or a file is not as it was written.
+        ArchiveError: the archive cannot be reached, or a file differs from what was written.
     """
     tables = {
         name: read_rows(
@@ -282,19 +282,19 @@ def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> Classified
 
 
 def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Sealed:
-    """Write the files of a part; one that was written by this process already is used.
+    """Write the files of a part; those that this process has written already are used as they are.
 
     Args:
-        night: whose part it is.
-        name: of the part.
-        rows: each file's, made when they are asked for.
+        night: The night of the part.
+        name: Name of the part.
+        rows: Rows of each file, made when they are needed.
 
     Raises:
         ArchiveError: the archive cannot be written.
     """
     compared = night.steps[COMPARED]
     folder = f"{compared.folder.rpartition('/')[0]}/{IN_PARTS}"
-    # Of this process, among those of all machines.
+    # A name of this process, unique among all machines.
     own = hashlib.sha256(f"{platform.node()} {os.getpid()}".encode()).hexdigest()
     step = f"{name}-{own[:NAME_DIGITS]}"
     after = {COMPARED: compared.sha256}
@@ -304,7 +304,7 @@ def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Seale
 
 
 def remove_files(run: Run, *, environment: Environment) -> None:
-    """Remove what parts of a run wrote, of this start of the night and of those before.
+    """Remove the files of a run's parts, written by this attempt at the night or earlier ones.
 
     Raises:
         ArchiveError: the archive cannot be reached.

@@ -156,7 +156,7 @@ def instructions_of(
     before sealed it, else as this run's answers show it.
 
     Raises:
-        ArchiveError: the folder of the night before cannot be reached, or differs from what was
+        ArchiveError: the previous night's folder cannot be reached, or differs from what was
             sealed.
     """
     doubtful = instruction_rows.find(connection, run, state=DOUBTFUL_STATES)

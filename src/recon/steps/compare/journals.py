@@ -1,4 +1,4 @@
-"""What of the journals that were handed out a night's ledger does not show yet."""
+"""Exported journals that a night's ledger does not show yet."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from recon.store.nights import journal_rows
 def handed_out(
     result: Reconciliation, *, sources: Sources, environment: Environment
 ) -> tuple[HandedOut, ...]:
-    """What had been handed out when the run read, and what its ledger does not show."""
+    """Journals exported before the run read its inputs that its ledger does not show yet."""
     waiting = not_in_the_books(result.effects, exported=sources.exported)
     names = {
         journal_id(export.break_id, export.currency, version=export.version): export
@@ -36,7 +36,7 @@ def handed_out(
 
 
 def _of_break(result: Reconciliation, exported: Exported) -> dict[str, Any]:
-    """The order and payment of a journal's break, and what the books still lack."""
+    """Order and payment of a journal's break, and the amount that the ledger still lacks."""
     breaks, effects = result.breaks, result.effects
     mine = breaks[breaks["break_id"].eq(exported.break_id)].iloc[0]
     lacks = effects["break_id"].eq(exported.break_id) & effects["currency"].eq(exported.currency)

@@ -175,7 +175,7 @@ WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]
 """Totals of the sheets of a workbook, as read back from the file.
 
-`companions`: name -> path of a file that the workbook names and that is not renamed to it yet.
+`companions`: name in the workbook -> path of that file, which is still staged.
 """
 
 

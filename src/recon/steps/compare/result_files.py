@@ -1,7 +1,7 @@
-"""The files of one reconciliation: CSV and JSON of fixed columns, order and bytes.
+"""The files of one reconciliation: CSV and JSON with fixed columns, order and bytes.
 
-All are written beside their names first and take their places together at the end, so that a
-failure leaves the files of an earlier run as they were.
+All are staged under temporary names first and renamed together at the end, so that a failure leaves
+the files of an earlier run as they were.
 """
 
 import csv
@@ -46,17 +46,17 @@ from recon.steps.compare.csv_columns import csv_of, csv_parts, plain_text
 
 BREAKS = "breaks.csv"
 BREAKS_CSV = tuple(name for name in BREAK_COLUMNS if name != "about")
-"""What a break that names no order is about stands in its reason; bank columns are the last."""
+"""The subject of a break without an order is in its reason; bank columns are the last."""
 JOURNALS = "journals.csv"
 MATCHES, PENDING, UNVERIFIED = "matches.csv", "pending.csv", "unverified.csv"
 SUMMARY = "summary.json"
 WORKBOOK = "reconciliation.xlsx"
 REOPENED = "reopened"
-"""Break -> the closed break that it opens again."""
+"""Key in the summary: break -> the closed break that it opens again."""
 REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
 _STAGED = ".recon-"
 Content = str | Iterable[bytes]
-"""Of a file: a text, or its UTF-8 in parts that are made while it is written."""
+"""Content of a file: a text, or its UTF-8 in parts that are made while it is written."""
 
 
 def result_files(
@@ -85,7 +85,7 @@ def journals_csv(journals: pd.DataFrame) -> str:
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[None]:
-    """Make sure that results can be written, before anything is computed; clear what was staged.
+    """Check before any computation that results can be written; remove staged files at the end.
 
     Raises:
         FolderError: the folder cannot be made or written.
@@ -103,10 +103,10 @@ def output_folder(folder: Path) -> Iterator[None]:
 
 
 def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
-    """Write every file beside its place; staged path -> final path.
+    """Write every file under a temporary name; returns temporary path -> final path.
 
     Raises:
-        OutputError: one of them cannot be written; none has taken its place.
+        OutputError: one of them cannot be written; none has its final name.
     """
     with _reported(folder):
         return {_stage(folder, name, content=text): folder / name for name, text in files.items()}
@@ -114,7 +114,7 @@ def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
 
 @contextmanager
 def staged_folder(target: Path) -> Iterator[Path]:
-    """Where a folder is written beside its place, which `publish` gives it.
+    """Temporary path of a folder next to its final one; `publish` renames it.
 
     Raises:
         OutputError: it cannot be written.
@@ -124,10 +124,10 @@ def staged_folder(target: Path) -> Iterator[Path]:
 
 
 def publish(staged: Mapping[Path, Path]) -> None:
-    """Give every staged file or folder its name.
+    """Rename every staged file or folder to its final name.
 
     Raises:
-        OutputError: one of them could not take its place; those before it have.
+        OutputError: one of them could not be renamed; those before it have been.
     """
     for path, target in staged.items():
         with _reported(target):
@@ -139,7 +139,7 @@ def publish(staged: Mapping[Path, Path]) -> None:
 
 def _stage(folder: Path, name: str, *, content: Content) -> Path:
     path = folder / f"{_STAGED}{os.getpid()}-{name}"
-    path.unlink(missing_ok=True)  # of a process long gone that had our number
+    path.unlink(missing_ok=True)  # left by a process that ended and had our process id
     with open(path, "xb", opener=for_group) as file:
         file.writelines([content.encode()] if isinstance(content, str) else content)
         file.flush()
@@ -224,7 +224,7 @@ def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
 
 
 def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
-    """What the gateway holds and its fees, per account; nothing without a settlement."""
+    """What the gateway holds and its fees, per account; empty without a settlement."""
     if holds is None:
         return {}
 
@@ -253,7 +253,7 @@ def _total(total: ControlTotal) -> dict[str, Any]:
 
 
 def _money(minor_units: Any, *, currency: str) -> str:
-    """Amounts as text; minor units as they are where no currency says how to write them."""
+    """An amount as text; minor units as they are where there is no currency."""
     if pd.isna(minor_units):
         return ""
     if not currency:
@@ -262,7 +262,7 @@ def _money(minor_units: Any, *, currency: str) -> str:
 
 
 def files_of_lists(staged: Mapping[Path, Path], *, result: Reconciliation) -> dict[str, ListFile]:
-    """The lists that a workbook may name instead of showing them; they take their places after it.
+    """The lists that a workbook may name instead of showing them, which are renamed after it.
 
     Keys are LISTS_IN_FILES.
     """
@@ -287,11 +287,11 @@ _DIGITS = 16
 
 
 def claims_csv(fees: ChargedFees) -> Content:
-    """One row per claimed settlement line, amounts in major units; the header alone for none."""
+    """One row per claimed settlement line, amounts in major units; only the header for none."""
     claims, ids = fees.claims, []
     seen = Counter[tuple[str, ...]]()
     for names in claims[[*_NAMES]].itertuples(index=False, name=None):
-        # The same for the same line on every night; equal lines are counted.
+        # The same id for the same line on every night; equal lines are counted.
         seen[names] += 1
         text = "\x1f".join((*names, str(seen[names])))
         ids.append(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS])
@@ -300,7 +300,7 @@ def claims_csv(fees: ChargedFees) -> Content:
 
 
 def write_claims(fees: ChargedFees | None, *, folder: Path, name: str) -> Path | None:
-    """Write the claims of a night beside its workbook, in the place of an earlier run's.
+    """Write the claims of a night next to its workbook, replacing those of an earlier run.
 
     Raises:
         OutputError: the folder cannot be written.

@@ -1,7 +1,7 @@
-"""What a night read, sealed in its folder before money moves; later what it compared and came to.
+"""Sealing a night's inputs in its folder: before money moves, and again before it is compared.
 
-What is compared was chosen before money. Once it has moved, answers and states of instructions are
-sealed as they are then, with what the night before left open.
+What is compared was selected before money moved. Once it has moved, answers and states of
+instructions are sealed as they are then, with what the night before left open.
 """
 
 from collections.abc import Mapping
@@ -58,14 +58,14 @@ from recon.store.nights.runs import Run
 
 
 def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:
-    """Write what the run read so far, and bind it before anything is sent.
+    """Write what the run has read so far, and record it in the history before anything is sent.
 
     Returns:
-        T0 to T3 and T9, as SQL finds them in what was written and in what is stored.
+        T0 to T3 and T9, computed in SQL over what was written and what is stored.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing was sent.
-        HistoryBrokenError: the rows of an order file are not those that the history bound.
+        HistoryBrokenError: the rows of an order file differ from those recorded in the history.
     """
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     chosen = selected_inputs(run, inputs=inputs, environment=environment)
@@ -88,9 +88,9 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
 def _totals(
     run: Run, chosen: Selected, *, inputs: Inputs, environment: Environment
 ) -> tuple[ControlTotal, ...]:
-    """T0 to T3 and T9 of sealed inputs, with what only the database knows beside them."""
+    """T0 to T3 and T9 of sealed inputs, with the figures that only the database has."""
     with environment.store.reading() as connection:
-        # Files are opened where the history bound that they are these, and not before.
+        # Files are opened only after their records were checked against the history.
         facts_rows.refuse_changed(connection)
         night = sealed_night(connection, run, environment=environment)
         files = facts_rows.of_night(connection, run)
@@ -114,14 +114,14 @@ def _totals(
 
 @dataclass(frozen=True, slots=True)
 class ComparedNight:
-    """The night with its step `compared`, and what the next one says of it."""
+    """The night with its step `compared`, and what the next step records of it."""
 
     night: SealedNight
-    """As it is compared: all of its inputs can be read of it; no link binds that step yet."""
+    """The night as it is compared, with all its inputs; no link covers its step `compared` yet."""
     inputs: StoredInputs
     terms: Terms
     bound: Mapping[str, str]
-    """The manifests that come before the results, by step."""
+    """Hashes of the manifests that precede the results, by step."""
 
     @property
     def step(self) -> Sealed:
@@ -130,13 +130,13 @@ class ComparedNight:
 
 
 def write_compared(run: Run, *, environment: Environment) -> ComparedNight:
-    """Write what is compared and was not sealed before money; whoever keeps the result binds it.
+    """Write what is compared and was not sealed before money; saving the result links it.
 
     Raises:
-        ArchiveError: the archive cannot be written, or has what was sealed before money no more;
-            the night's money and answers are kept.
+        ArchiveError: the archive cannot be written, or has lost what was sealed before money; the
+            night's money and answers are kept.
         UsageError: the rules changed since.
-        HistoryBrokenError: the rows of a file are no longer those that the history bound.
+        HistoryBrokenError: the rows of a file differ from those recorded in the history.
     """
     with environment.store.reading() as connection:
         facts_rows.refuse_changed(connection)
@@ -193,7 +193,7 @@ NOT_COMPARED = (
 
 
 def _refuse_other_rules(chosen: About, *, rules: Rules) -> None:
-    """Money was sent on what was sealed: under other rules another choice would have been made."""
+    """Money was sent on what was sealed: other rules would have made another selection."""
     if chosen.rules_digest != rules.digest:
         msg = (
             f"the rules changed since run {chosen.run_id} chose what it compares "
@@ -215,16 +215,16 @@ def _changed(
     inputs: StoredInputs,
     environment: Environment,
 ) -> dict[str, pa.Table]:
-    """Answers and instructions as they are now, of the keys that were sealed before money.
+    """Current answers and instructions of the keys that were sealed before money moved.
 
-    Answers as columns: frames would hold each text of a large night twice more.
+    Answers stay as columns: frames would hold each text of a large night twice more.
     """
     universe, shown = night.table("universe"), ShownAnswers(connection, run, environment)
     is_own = pc.equal(universe["account_id"].cast(pa.string()), run.account_id)
     own, others = universe["order_no"].filter(is_own), universe.filter(pc.invert(is_own))
     newest_answers, asked = shown.newest(_SHARED), shown.asked_keys()
     if len(asked) > len(own):
-        # Of the opening balance nothing is compared.
+        # Orders of the opening balance are not compared.
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=own)))
         is_left = pc.is_in(newest_answers["order_no"], value_set=left)
         newest_answers = newest_answers.filter(pc.invert(is_left))

@@ -1,4 +1,4 @@
-"""The night's control totals in SQL, over the files that its folder has on the disk."""
+"""The night's control totals in SQL, over the files in its folder."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,10 +33,10 @@ def with_sql(
     """The result with its control totals: NOT PROVEN where one fails.
 
     Args:
-        result: what was compared.
-        run: whose it is.
-        sealed: the steps `compared` and `results`, as they lie on the disk.
-        environment: where the archive is.
+        result: The result of the comparison.
+        run: The run that it belongs to.
+        sealed: The steps `compared` and `results`, as written to the archive.
+        environment: Gives the archive.
 
     Raises:
         ArchiveError: the archive cannot be reached.
@@ -45,7 +45,7 @@ def with_sql(
         night = sealed_night(connection, run, environment=environment)
     steps = {**night.steps, **{each.manifest.about.step: each for each in sealed}}
     night = replace(night, steps=steps)
-    # All steps of a run lie in one folder.
+    # All steps of a run are in one folder.
     of_run = night.steps[COMPARED].folder.rpartition("/")[0]
     with night.storage.local(of_run) as folder:
         return proven_by_files(result, folder=folder, account=run.account, moved=night.moved)
@@ -53,7 +53,7 @@ def with_sql(
 
 @contextmanager
 def results_at(run: Run, *, environment: Environment) -> Iterator[Path]:
-    """Where the results of a run lie on this machine, for as long as the block lasts.
+    """Local folder of a run's results, for as long as the block lasts.
 
     Raises:
         ArchiveError: the archive cannot be reached.
@@ -65,12 +65,12 @@ def results_at(run: Run, *, environment: Environment) -> Iterator[Path]:
 
 
 def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:
-    """T14 once more of a night that is sealed, by the statements and totals of its own folder.
+    """T14 of a sealed night computed again, with the SQL statements and totals of its own folder.
 
-    Nothing is said of a night whose proof is not sealed.
+    Empty for a night whose proof is not sealed.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or the folder was let go.
+        ArchiveError: the archive cannot be reached, or the folder was purged.
     """
     with environment.store.reading() as connection:
         refuse_let_go(connection, run.run_id)

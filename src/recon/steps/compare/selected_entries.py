@@ -1,4 +1,4 @@
-"""Which entries of the books a night compares, and what becomes of the others, some at a time."""
+"""The ledger entries that a night compares, and where the others went, in batches of rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ _OF_PAYOUTS = (
     *("entry_id", "order_no", "transaction_id", "entry_type", "booked_at"),
     *("reference_no", "reverses_entry_id", "currency", "amount"),
 )
-"""What says of a payout of the books whether it is told here."""
+"""Columns that decide whether a booked payout belongs to this night."""
 _IN_MONEY = (
     "merchant_id",
     "account_id",
@@ -64,7 +64,7 @@ def chosen_entries(
     asked: "pd.Series[str]",
     rules: Rules,
 ) -> Bools:
-    """Which are of the window, or payouts that are told here."""
+    """Marks the rows of the ledger that are in the window, or book payouts of this night."""
     days, since = sources.settled, ledger_start(books.run, rules=rules)
     begins = None
     if days is not None:
@@ -96,25 +96,25 @@ def chosen_entries(
 
 @dataclass(frozen=True, slots=True)
 class ChosenEntries:
-    """Which entries of the books are compared; asked of it, it reads these.
+    """The ledger entries that are compared, marked by row; the methods read them on request.
 
-    Its methods raise ArchiveError where the books cannot be read.
+    They raise ArchiveError where the ledger cannot be read.
     """
 
     kept: Bools
-    """Of every row of the books, of any account."""
+    """One per row of the ledger, of any account."""
     before: BeforeOpening
-    """Orders of the opening balance, of which no entry is compared."""
+    """Orders of the opening balance, whose entries are not compared."""
     is_settled: bool
     """See `BeforeOpening.entries`."""
 
     @property
     def are_all(self) -> bool:
-        """Whether the books are compared as they lie there."""
+        """Whether the whole stored ledger is compared unchanged."""
         return bool(self.kept.all()) and not self.before.order_nos
 
     def table(self, run: Run, *, environment: Environment) -> pa.Table:
-        """Those that are kept as the file has them, in the order of the books."""
+        """The marked entries with the file's columns, in the order of the ledger."""
         schema = SCHEMAS[LEDGER].columns
         with environment.store.reading() as connection:
             batches = StoredBooks(connection, run, environment).batches(schema.names)
@@ -126,14 +126,14 @@ class ChosenEntries:
     def arrived(
         self, books: StoredBooks, *, refused: Sequence[Reject]
     ) -> tuple[dict[str, int], Books]:
-        """What became of all entries that the run read: rows by step, and their steps in money.
+        """Of all entries read: rows that each step removes (negative), and the steps in money.
 
         `refused` are rejected rows of any account.
         """
         steps = {OTHER_ACCOUNTS: 0, BEFORE_WINDOW: 0}
         names = ("extract", "entries", "recent", "whole")
         sums = {name: Counter[tuple[str, str]]() for name in names}
-        # Refused entries count on both sides: here as the database adds them up.
+        # Rejected entries count on both sides: here as summed up by the database.
         file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
         for table, own in self._with(books.batches(_IN_MONEY)):
             every = frame_of_table(table)
@@ -148,10 +148,10 @@ class ChosenEntries:
         return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
 
     def older(self, books: StoredBooks) -> tuple[LeftOut, ...]:
-        """The entries that are older than the window and asked about by nobody.
+        """The sums of entries that are older than the window and whose orders were not queried.
 
-        One that bears the number of an entry that is compared is none. These are looked for by
-        fingerprints: all texts at once would take three times the room.
+        An entry with the id of one that is compared is not among them. Those ids are found by
+        hashes: all texts at once would take three times the memory.
         """
         prints: tuple[list[Labels], list[Labels]] = ([], [])
         for frame in books.frames(["entry_id"]):
@@ -178,7 +178,7 @@ class ChosenEntries:
         return self.before.entries(entries, is_settled=self.is_settled)
 
     def _with(self, tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, Bools]]:
-        """Each with what is said of its rows."""
+        """Each table with the marks of its rows."""
         at = 0
         for table in tables:
             yield table, self.kept[at : at + len(table)]
@@ -198,20 +198,20 @@ def with_payouts(
     since: datetime,
     rules: Rules,
 ) -> pd.DataFrame:
-    """The entries of the window, with those that booked a payout which is told here.
+    """The entries of the window, with those that book a payout of this night.
 
-    Older entries that name a payout of ours or a batch join. Those that name none, come to no
-    payout and are booked while a batch from before may be, are of such a batch. What comes to one
-    joins, though it was booked before the window, if that was not longer before than a booking may
-    wait for its line.
+    Older entries that name a payout or batch of ours join. Entries without such a name that equal
+    no payout, and are booked while they may belong to a batch from before the window, count for
+    such a batch. An entry that equals a payout joins even if booked before the window, as long as
+    that is no longer before than a booking may wait for its line.
 
     Args:
-        recent: the entries of the window (see `in_window`).
-        entries: all entries of the account.
-        settlement: what was settled; None where no file tells of payouts.
-        instructions: those of the account.
-        since: where the window begins.
-        rules: calendar, and how long the books may be without an entry.
+        recent: The entries of the window (see `in_window`).
+        entries: All payout entries of the account.
+        settlement: What was settled; None where no file reports payouts.
+        instructions: Those of the account.
+        since: Beginning of the window.
+        rules: Calendar, and how long a ledger entry may be missing.
     """
     names = _payout_names(settlement, instructions=instructions)
     payouts = entries[entries["entry_type"].isin(PAYOUTS)]
@@ -240,7 +240,7 @@ def _payout_names(settlement: pd.DataFrame | None, *, instructions: pd.DataFrame
 
 
 def _unnamed(settlement: pd.DataFrame, *, known: pd.DataFrame) -> dict[tuple[str, int], list[date]]:
-    """Currency and payout -> the days of the batches that no entry names, the oldest first."""
+    """Currency and payout -> days of the batches that no entry names, the oldest first."""
     named = {*known["reference_no"], *known["order_no"]}
     rows = settlement[settlement["entry_type"].eq(EntryType.PAYOUT.value)]
     sums: dict[tuple[str, str], tuple[str, int]] = {}
@@ -258,10 +258,10 @@ def _unnamed(settlement: pd.DataFrame, *, known: pd.DataFrame) -> dict[tuple[str
 def _of_no_batch(
     unkeyed: pd.DataFrame, *, paid: dict[tuple[str, int], list[date]], since: datetime, rules: Rules
 ) -> set[str]:
-    """Those of these entries that are early, and book no payout of a day before or soon after.
+    """Ids of those early entries that book no payout of a day before or soon after them.
 
-    What was booked behind its payout comes first: an entry of a batch from before must not take
-    the payout of another one of its amount.
+    Entries booked after their payout are assigned first: an entry of a batch from before the window
+    must not take the payout of another entry with the same amount.
     """
     calendar, grace = rules.business_calendar, Grace.parse(rules.grace.gateway_to_ledger)
     until = calendar.due_at(since, grace=grace)

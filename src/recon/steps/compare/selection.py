@@ -1,7 +1,7 @@
-"""What a night compares, table by table: chosen once, before money moves.
+"""The tables that a night compares, selected once, before money moves.
 
-Orders are read when their table is written, and of the books no more than what says which entries
-belong to the night: nobody holds all rows beside each other.
+Orders are read when their table is written, and of the ledger only the columns that decide which
+entries belong to the night: all rows are never in memory together.
 """
 
 from collections import Counter
@@ -100,22 +100,22 @@ from recon.store.nights.stored_orders import StoredOrders
 
 @dataclass(frozen=True, slots=True)
 class SelectedLines:
-    """What settlement files told of an account."""
+    """The settlement lines of an account that a night compares."""
 
     pay_outs: pd.DataFrame
-    """SETTLEMENT_COLUMNS of the lines that say what a batch came to."""
+    """SETTLEMENT_COLUMNS of the pay-out lines, which give the total of a batch."""
     days: SettledDays
     volumes: pd.DataFrame | None
-    """See Sources.volumes."""
+    """See `Sources.volumes`."""
     repeats: pa.Table
     made: Mapping[str, Callable[[], pa.Table]]
-    """Makes the tables of all lines, by their names; of tariffs no row where none tells any."""
+    """Functions that make the tables of all lines, by table name; tariffs are empty without any."""
 
 
 def _table(
     name: str, lines: NightLines, *, before: BeforeOpening, with_text: tuple[str, ...]
 ) -> pa.Table:
-    """The lines as a file has them."""
+    """The lines as a table with the file's columns."""
     schema = SCHEMAS[name].columns
     if before.order_nos:
         return table_of(before.lines(frame_of_lines(lines.table(with_text=with_text))), name=name)
@@ -124,9 +124,9 @@ def _table(
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """A run, how far it reads, and one connection over which it does.
+    """A run, how far it reads, and the connection over which it reads.
 
-    Its methods raise ArchiveError where what was kept cannot be read.
+    Its methods raise ArchiveError where stored rows cannot be read.
     """
 
     connection: Connection
@@ -157,12 +157,12 @@ class RunReading:
         return StoredBooks(self.connection, self.run, self.environment)
 
     def asked(self) -> pa.Array:
-        """What the gateway was asked for, sorted."""
+        """Order numbers that the gateway was queried for, sorted."""
         keys = self._answered.asked_keys()
         return keys.take(pc.sort_indices(keys))
 
     def lines(self, *, asked: AskedFor, before: BeforeOpening) -> SelectedLines | None:
-        """Settlement lines; None where no files are declared, or none told of the account."""
+        """Settlement lines; None where no files are declared, or none has reported the account."""
         if not self.inputs.settlement:
             return None
         settled, contract = self._settled, self._rules.fee_contract
@@ -189,14 +189,14 @@ class RunReading:
         return AskedFor(asked, pc.unique(table["transaction_id"]))
 
     def own_orders(self, asked: pa.Array, *, columns: Sequence[str] = ()) -> pa.Table:
-        """The orders of the window, and the older ones that this night asked about."""
+        """Orders of the window, and older ones that this night queried."""
         since = window_start(self.run, rules=self._rules)
         return self._stored.in_view(since=since, asked=asked, columns=columns)
 
     def orders(self, asked: pa.Array, *, joined: OfSiblings, files: Counter[int]) -> pa.Table:
-        """These, and those of other accounts that complete one of this; connects anew.
+        """The own orders and those of other accounts that complete a key; opens a new connection.
 
-        `files` takes how many of these rows each order file brought, by its number.
+        `files` receives the number of the account's rows per order file, by the file's number.
         """
         with self.environment.store.reading() as connection:
             facts_rows.refuse_changed(connection)
@@ -211,7 +211,7 @@ class RunReading:
     def small(
         self, asked: pa.Array, *, moves: pd.DataFrame, settled: SelectedLines | None
     ) -> tuple[Sources, Bools | None]:
-        """All sources but rows of those with one an order; which entries, None without books."""
+        """The small sources, and which ledger entries are compared (None without a ledger)."""
         run, connection, inputs = self.run, self.connection, self.inputs
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
         rejected = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
@@ -246,9 +246,9 @@ class RunReading:
         return sources, entries
 
     def joined(self, asked: pa.Array) -> OfSiblings:
-        """Rows of the merchant's other accounts that complete a lonely key, nothing else.
+        """Rows of the merchant's other accounts that complete a one-sided key, nothing else.
 
-        Keys are lonely that only orders or only payments name; where many are, nothing joins.
+        A key is one-sided if only orders or only payments have it; with too many, nothing joins.
         """
         if not self.inputs.siblings:
             return OfSiblings()
@@ -272,7 +272,7 @@ class RunReading:
     def before_opening(
         self, asked: pa.Array, *, joined: OfSiblings, moves: pd.DataFrame
     ) -> BeforeOpening:
-        """The orders of payments from before the opening date of which nobody knows anything."""
+        """Orders paid before the opening date, without order row, instruction or later payment."""
         start = opening(self._rules)
         if start is None:
             return NOTHING_BEFORE
@@ -292,9 +292,10 @@ class RunReading:
         return BeforeOpening(frozenset(gone), frozenset(payments))
 
     def _bank(self) -> BankSource | None:
-        """Statements of the banks that the account is paid out at; None where none ever came.
+        """Statements of the banks that pay the account out; None where no statement has arrived.
 
-        Payouts are those of every account that these banks serve: an entry may be of another one.
+        Payouts are those of every account that these banks serve: an entry may belong to any of
+        them.
         """
         run, until, rules = self.run, self.inputs.last_file, self._rules
         account = (run.merchant_id, run.account_id)
@@ -323,7 +324,7 @@ class RunReading:
         return BankSource(source.entries, source.statements, source.refused, source.notes, night)
 
     def answered_keys(self, chosen: "Selected") -> pa.Table:
-        """KEY_COLUMNS of the answers about what was asked for."""
+        """KEY_COLUMNS of the answers to tonight's queries."""
         own = self._answered.newest([*KEY_COLUMNS]).select([*KEY_COLUMNS])
         joined = table_of(chosen.joined.gateway, name=ANSWERS).select([*KEY_COLUMNS])
         keys = pa.concat_tables([own, joined.cast(own.schema)])
@@ -331,7 +332,7 @@ class RunReading:
         return keys.filter(pc.invert(pc.is_in(keys["order_no"], value_set=gone)))
 
     def with_steps(self, chosen: "Selected", *, files: Counter[int]) -> Sources:
-        """What other tables say of the rows that are compared, and of those that are not.
+        """The small sources with what other tables record of the rows compared or left out.
 
         `files`: see `orders`.
         """
@@ -373,36 +374,36 @@ class RunReading:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What a night read."""
+    """The inputs that a night has selected."""
 
     small: Sources
-    """What is no row of an order, an answer, an entry or a key that was asked for."""
+    """All sources except the rows of orders, answers, entries and queried keys."""
     asked: pa.Array
-    """What the gateway was asked for, sorted; without orders of the opening balance."""
+    """Queried order numbers, sorted; without those of the opening balance."""
     joined: OfSiblings
-    """Rows of the merchant's other accounts that complete a lonely key of this one."""
+    """Rows of the merchant's other accounts that complete a one-sided key of this account."""
     entries: ChosenEntries | None
-    """Of the books; None: there are none. Where these are all, they have no table here but that
-    of the books."""
+    """Ledger entries; None: there is no ledger. Where all are compared, they have no table here but
+    that of the ledger."""
     before: BeforeOpening
-    """The orders of the opening balance, of which no table has a row."""
+    """The orders of the opening balance, which have no row in any table."""
     repeats: pa.Table
-    """Settlement lines that do not count."""
+    """Settlement lines that do not count, as another file reports them too."""
     made: Mapping[str, Callable[[], pa.Table]]
-    """The tables that are made when they are asked for, by their names."""
+    """Functions that make the large tables on request, by table name."""
     whole: Callable[[], Sources]
-    """`small` with what becomes of the rows, once the table of orders was made."""
+    """Makes `small` with the steps of the rows, once the table of orders was made."""
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Files without a row because the source was not given at all."""
+        """Names of the files that have no row because their source was not given at all."""
         return absent_of(self.small)
 
     def tables(self, *, rules: Rules) -> Iterator[tuple[str, pa.Table]]:
-        """As `input_tables`, each made when it is asked for; the small ones last.
+        """Tables as from `input_tables`, each made on request; the small ones last.
 
-        Without answers, which are asked for anew once money has moved, without a ledger that is
-        whole, and without what an earlier night left open.
+        Left out are answers, which are queried again once money has moved, a ledger that is
+        compared whole, and what an earlier night left open.
         """
         for name, table in input_tables(self.small):
             if name == LEDGER and self.entries is not None and self.entries.are_all:
@@ -417,14 +418,14 @@ class Selected:
 
 
 def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Selected:
-    """What the run read so far, table by table.
+    """Select what the run compares of what it has read so far.
 
     Raises:
-        ArchiveError: what was kept cannot be read.
-        HistoryBrokenError: the rows of an order file are not those that the history bound.
+        ArchiveError: stored rows cannot be read.
+        HistoryBrokenError: the rows of an order file differ from those recorded in the history.
     """
     with environment.store.reading() as connection:
-        # Files are opened where the history bound that they are these, and not before.
+        # Files are opened only after their records were checked against the history.
         facts_rows.refuse_changed(connection)
         read = RunReading(connection, run, inputs, environment)
         asked = read.asked()
@@ -481,11 +482,11 @@ def of_this_account(
     siblings: Collection[str],
     waiting: Collection[Quarantined],
 ) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
-    """Rejected rows of another declared account are that account's business: skipped here.
+    """Files and rejected rows of this account; rejected rows of other declared ones are skipped.
 
-    A row that names an account nobody declared (a header repeated inside the file, a misspelt
-    account) would be told by no night at all: it is told here, as one of no account. So is an order
-    row that stands for its order no more (`waiting` are those that do): another file brought it.
+    A row that names an undeclared account (a header repeated inside the file, a misspelt account)
+    would be reported by no night: it is reported here, without an account. So is an order row that
+    no longer rejects its order (`waiting` are those that do), as another file delivered it.
     """
     still = {(item.source, item.line) for item in waiting}
     others = Counter(item.source for item in rejects if item.account_id in siblings)

@@ -1,4 +1,4 @@
-"""T13: what the sheets of a workbook come to, held by SQL against the results they show."""
+"""T13: the totals of a workbook's sheets, compared in SQL with the results they show."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 IN_FILE with the SHA-256 of its file) -> rows, and the sum of `effect_orders` by currency in minor
 units, as read back from the file."""
 CHECKS = "checks that fail"
-"""Section of SheetTotals: the workbook's own checks, counted; page one is never alone with one."""
+"""Section of SheetTotals: failing checks on the assurance sheet; none fails on page one alone."""
 FOREIGN = "files that are none of these results"
 
 
@@ -40,13 +40,14 @@ def held_against(
     verdict: Verdict,
     account: tuple[str, str],
 ) -> tuple[pa.Table, tuple[ControlTotal, ...]]:
-    """What was read back as the rows of a file, and T13 of it; without totals what T13 must be.
+    """The totals that were read back as rows of a table, and T13 over them.
 
     Args:
-        totals: As read back.
+        totals: As read back; empty: T13 gives the figures that the sheets must have on its right
+            side.
         results: The step `results`, on this machine.
         files: Those that the workbook must name, by section.
-        verdict: Of one that is NOT PROVEN checks of the workbook itself may fail.
+        verdict: Where it is NOT PROVEN, checks of the workbook itself may fail.
         account: Merchant and account; blank where several are in one workbook.
     """
     named = {in_file(section, sha256=file.sha256) for section, file in files.items()}
@@ -74,7 +75,7 @@ def held_against(
 
 
 def with_t13(result: Reconciliation, *, totals: tuple[ControlTotal, ...]) -> Reconciliation:
-    """The result with these in place of earlier ones; NOT PROVEN where one does not tie."""
+    """The result with these totals in place of earlier ones; NOT PROVEN where one does not tie."""
     others = tuple(
         total
         for total in result.control_totals

@@ -90,7 +90,7 @@ def siblings_of(run: Run, *, environment: Environment) -> tuple[str, ...]:
 
 
 def ask_siblings(run: Run, *, environment: Environment) -> int:
-    """Query one-sided keys in the merchant's other accounts; returns the number of answers."""
+    """Query one-sided keys in the merchant's other accounts; returns the number of payments."""
     siblings = siblings_of(run, environment=environment)
     if not siblings:
         return 0

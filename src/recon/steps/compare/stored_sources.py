@@ -1,10 +1,10 @@
 """What a night compared, read from the files that it sealed: the same tonight and a year later.
 
-All of it; or in row_ranges of order numbers, so that nobody has to hold all of it; or by another
-process, which is told a place, the rules, and the hashes by which every byte is known: no row and
-no secret travels. A stretch has all rows of its order numbers, of whichever account. The files are
-sorted by merchant, account and order number, and of each only the row groups are read that can hold
-some.
+It can be read whole; in row ranges of order numbers, so that no process holds all of it; or by
+another process, which receives a location, the rules, and the hashes that verify every byte: no row
+and no secret is sent. A range has all rows of its order numbers, of whichever account. The files
+are sorted by merchant, account and order number, and only the row groups that can hold rows of the
+range are read.
 """
 
 import json
@@ -54,29 +54,29 @@ ORDER_NO = "order_no"
 IN_RANGES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
 """Files with rows of every order of a night."""
 MARKS_PER_RANGE = 250
-"""Places at which a stretch may end: it has by so much more or less than it should."""
+"""Places per range where it may end, so that its size is off by at most one such step."""
 ROWS_AN_ORDER = 4
-"""Entries, lines and answers of a stretch for each order of it, where it ends before it has its
-orders."""
+"""Entries, lines or answers per order at which a range ends where its orders do not reach their
+limit first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """All rows of order numbers from `first` on and before `after`."""
+    """All rows with order numbers from `first` on and before `after`."""
 
     number: int
-    """From 1, in the order of the numbers."""
+    """From 1, in the order of the order numbers."""
     first: str
-    """Blank of the first one, which has the rows that name no order."""
+    """Blank in the first range, which has the rows without an order number."""
     after: str
-    """Blank of the last one, which has no end."""
+    """Blank in the last range, which has no end."""
 
 
 def row_ranges(night: SealedNight, *, orders_per_part: int) -> tuple[RowRange, ...]:
-    """The order numbers of a night cut into row_ranges of about so many orders; at least one.
+    """Row ranges of a night of about `orders_per_part` orders each; at least one.
 
     Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
     every = max(1, orders_per_part // MARKS_PER_RANGE)
     marks = [
@@ -97,9 +97,10 @@ def row_ranges(night: SealedNight, *, orders_per_part: int) -> tuple[RowRange, .
 def _ends(
     marks: Iterable[tuple[str, str]], *, every: int, limits: Mapping[str, int]
 ) -> Iterator[str]:
-    """Numbers before which a stretch ends: one of its files has as many rows as it should.
+    """Order numbers before which a range ends, as one of its files has reached its limit of rows.
 
-    A mark stands for so many rows of a file; numbers are told once, and never parted.
+    A mark counts for `every` rows of a file; each number ends one range at most, and is never
+    split.
     """
     counted, last = Counter[str](), ""
     for number, name in marks:
@@ -111,7 +112,7 @@ def _ends(
 
 
 def _marks(night: SealedNight, *, name: str, every: int) -> Iterator[str]:
-    """The number of each so-manieth row of a file."""
+    """The order number of every `every`-th row of a file."""
     with night.opened(name) as (file, path):
         at = 0
         for table in row_batches(file, name=path, columns=[ORDER_NO]):
@@ -120,12 +121,12 @@ def _marks(night: SealedNight, *, name: str, every: int) -> Iterator[str]:
 
 
 def rows_of_range(night: SealedNight, row_range: RowRange) -> Sources:
-    """The rows of IN_RANGES of a stretch, each in the order of its file's key.
+    """The rows of a range in the files IN_RANGES, each in the order of its file's key.
 
-    The other sources are not given; all row_ranges together have the rows of `sources_of_night`.
+    The other sources are not given; all ranges together have the rows of `sources_of_night`.
 
     Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
     absent = night.steps[COMPARED].manifest.about.absent
     frames: dict[str, pd.DataFrame] = {}
@@ -149,12 +150,12 @@ def _rows(night: SealedNight, row_range: RowRange, *, name: str) -> pa.Table:
 def stored_sources(
     connection: Connection, run: Run, *, environment: Environment
 ) -> tuple[Sources, Previous | None] | None:
-    """What a run compared and what it carried forward; None where it sealed nothing of it.
+    """What a run compared and what it carried forward; None where it has not sealed it.
 
     The rows of every frame are in the order of the file's key.
 
     Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
     if COMPARED not in {link.step for link in links(connection, run.run_id)}:
         return None
@@ -162,25 +163,25 @@ def stored_sources(
 
 
 def sources_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
-    """The same of a night that sealed what it compared.
+    """Like `stored_sources`, for a night that sealed what it compared.
 
     Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
     return _without(night, names=())
 
 
 def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
-    """The same without a row of what is read in row_ranges (see `rows_of_range`).
+    """Like `sources_of_night`, without the rows that are read in ranges (see `rows_of_range`).
 
     Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
     return _without(night, names={*IN_RANGES, TARIFFS})
 
 
 def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:
-    """What was compared, of some files no row."""
+    """What was compared, without the rows of some files."""
     schemas = {name: each for name, each in SCHEMAS.items() if each.folder == INPUTS}
     tables = {
         name: schema.columns.empty_table() if name in names else night.table(name)
@@ -192,24 +193,24 @@ def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Pr
 
 @dataclass(frozen=True, slots=True)
 class NightJob:
-    """Where another process finds what it is to compare."""
+    """What another process needs to find and compare a night."""
 
     run_id: str
     as_of: datetime
     rules_as_json: str
     archive: ArchiveSettings
-    """Of its keys only the names of their variables."""
+    """Holds only the names of the variables of its keys."""
     steps: tuple[tuple[str, str], ...]
-    """Folder and hash of each manifest, in the order of the night."""
+    """Folder and hash of each manifest, in the order of the night's steps."""
 
     @property
     def rules(self) -> Rules:
-        """By which it is compared."""
+        """The rules of the comparison."""
         return Rules.of(json.loads(self.rules_as_json), source=f"the rules of run {self.run_id}")
 
 
 def night_job(run: Run, *, written: Iterable[Sealed], environment: Environment) -> NightJob:
-    """What another process is told of a night; `written` are steps that no link binds yet."""
+    """The description of a night for another process; `written` are steps not linked to it yet."""
     account, rules = run.account, environment.settings.rules
     archive = archive_of_account(account, environment=environment)
     if not archive.is_remote:
@@ -227,16 +228,16 @@ def night_job(run: Run, *, written: Iterable[Sealed], environment: Environment) 
 
 
 def keys_needed(environment: Environment) -> frozenset[str]:
-    """The variables without which another process does not reach the archive."""
+    """Names of the variables without which another process cannot reach the archive."""
     archive = environment.settings.archive
     return frozenset({archive.access_key_env, archive.secret_key_env} - {""})
 
 
 def opened_night(night: NightJob, *, variables: Mapping[str, str]) -> SealedNight:
-    """The night's folder as it was when the night was handed out.
+    """The night's folder, with its steps checked against the hashes of the job.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or a step is not the one of then.
+        ArchiveError: the archive cannot be reached, or a step differs from that of the job.
     """
     storage = open_storage(night.archive, variables=variables, deadline=machine_deadline())
     steps: dict[str, Sealed] = {}

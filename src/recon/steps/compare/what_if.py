@@ -1,8 +1,8 @@
-"""Past nights judged again under candidate rules, each on the simulated night before it.
+"""Past nights compared again under candidate rules, each after the simulated night before it.
 
-Only what the nights themselves sealed is read; nothing is moved or signed. What a night
-reads is decided before it compares, so rules that decide this (READ_BY) change nothing here: they
-are named.
+Only what the nights themselves sealed is read; nothing is moved or signed. What a night reads is
+decided before it compares, so changes of the rules that decide this (READ_BY) have no effect here
+and are named instead.
 """
 
 import hashlib
@@ -50,22 +50,22 @@ from recon.store.people import resolution_rows
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two nights beside each other."""
+    """Two nights side by side."""
 
     first: str
     second: str
-    """Run, business date and verdict, in words."""
+    """Business date, run and verdict as text."""
     same_rules: bool
     unchanged: int
     rules: tuple[ChangedRule, ...]
     """Empty when they are the same."""
     moved_by_rules: str
-    """What of the second night the change of the rules alone moved; "" when nothing changed."""
+    """Sentence on what changed rules alone moved in the second night; "" where none changed."""
     changes: tuple[Change, ...]
 
 
 def difference(first: str, second: str, *, environment: Environment) -> Difference:
-    """What the second night says otherwise than the first.
+    """How the second night's result differs from the first one's.
 
     Raises:
         UsageError: one of the nights cannot be found or has no result, or they are of two accounts.
@@ -98,7 +98,7 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
 def _by_rules(
     first: runs.Run, second: runs.Run, *, environment: Environment
 ) -> tuple[tuple[ChangedRule, ...], str]:
-    """Which rules changed, and what the second night would be under those of the first."""
+    """Which rules changed, and what that moved in the second night."""
     try:
         _, then, _ = stored_inputs(first, environment=environment)
         now = rebuilt(second, environment=environment)
@@ -110,9 +110,9 @@ def _by_rules(
 
 
 NIGHTS_MAX = 400
-"""Of one question; longer ones are asked in parts."""
+"""Most days of one request; longer periods are requested in parts."""
 READ_BY = ("window.", "calendar.timezone", "calendar.cut_off", "query_result.")
-"""Rules that decide what a night reads and as of when; their change cannot be played again."""
+"""Rules that decide what a night reads and as of when; their change cannot be simulated."""
 
 Progress = Callable[[str], None]
 """Takes one sentence after each night."""
@@ -132,15 +132,15 @@ class ComparedAgain:
     """Of severity high or above: those need an owner."""
     severe: int
     changes: tuple[Change, ...]
-    """The sets that are judged otherwise."""
+    """The sets that are classified differently."""
     digest: str
     is_same: bool
-    """Whether the result is the night's own, to the byte."""
+    """Whether the result equals the night's own, to the byte."""
     unverified_then: int = 0
-    """Sets that nobody could judge: no answer or row of them can be used."""
+    """UNVERIFIED sets: no answer or row of them can be used."""
     unverified: int = 0
     never_verified: int = 0
-    """Those among them that neither rules can judge."""
+    """Those among them that are UNVERIFIED under both rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class NeverRaised:
     exposure: int
     """Minor units, of the night that raised it."""
     business_date: date
-    """The night that raised it, of those that were asked about."""
+    """The first of the requested nights that has it."""
     answered_by: str
 
 
@@ -163,16 +163,16 @@ class WhatIf:
     """What candidate rules would have made of past nights."""
 
     rules: tuple[ChangedRule, ...]
-    """What they change of the rules of the last of these nights."""
+    """The keys that differ from the rules of the last of these nights."""
     not_played: tuple[ChangedRule, ...]
     """Those among them that decide what a night reads."""
     nights: tuple[ComparedAgain, ...]
     never_raised: tuple[NeverRaised, ...]
     digest: str
-    """Over the candidate rules and every night's result: names this answer."""
+    """Over the candidate rules and every night's result; identifies this answer."""
 
     def sentence(self) -> str:
-        """What it came to, in a line."""
+        """The outcome in one sentence."""
         same = sum(night.is_same for night in self.nights)
         first, last = self.nights[0].business_date, self.nights[-1].business_date
         return (
@@ -184,7 +184,7 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """What of one night goes from one judgement to another, in one currency."""
+    """Items of one night that go from one classification to another, in one currency."""
 
     business_date: date
     before: str
@@ -196,7 +196,7 @@ class Rejudged:
 
     @property
     def money(self) -> str:
-        """The exposure as people read it; nothing where it has no currency."""
+        """The exposure in decimals with its currency; blank where it has no currency."""
         if not self.currency:
             return ""
         return f"{format_minor_units(self.exposure, currency=self.currency)} {self.currency}"
@@ -211,12 +211,12 @@ def what_if(
     environment: Environment,
     progress: Progress = lambda _sentence: None,
 ) -> WhatIf:
-    """Judge the account's finished live nights of these business dates under other rules.
+    """Compare the account's finished live nights of these business dates under other rules.
 
     Raises:
-        UsageError: the days are none or too many, or no night of them is finished.
+        UsageError: there are no days or too many, or no night of them is finished.
         InputsGoneError: a night did not seal what it compared.
-        ArchiveError: a night's folder cannot be reached, or is not as it was sealed.
+        ArchiveError: a night's folder cannot be reached, or differs from what was sealed.
     """
     asked = _runs(account, first=first, last=last, environment=environment)
     nights: list[ComparedAgain] = []
@@ -258,9 +258,9 @@ def what_if(
 def note_answer(
     answer: WhatIf, *, rules: Rules, account: tuple[str, str], environment: Environment
 ) -> None:
-    """Keep the digest of an answer in the history, under the rules that were tried, once.
+    """Record the digest of an answer in the history, once, under the rules that were tried.
 
-    It is quoted when these become the rules of a night; nothing else of the answer is kept.
+    It is quoted when these become the rules of a night; nothing else of the answer is stored.
     """
     details: dict[str, object] = {
         "account": "/".join(account),
@@ -276,7 +276,7 @@ def note_answer(
 
 
 def moved(nights: Sequence[ComparedAgain]) -> Iterator[Rejudged]:
-    """The changes of every night by what they were and are, the most frequent first."""
+    """The changes of each night by classification before and after, the most frequent first."""
     for night in nights:
         counts: Counter[tuple[str, str, str]] = Counter()
         sums: Counter[tuple[str, str, str]] = Counter()
@@ -297,7 +297,7 @@ class _Simulated:
     previous: Previous | None
 
     def carried(self, real: Previous | None) -> Previous:
-        """What it left open; chargebacks are told by the gateway, so they are the real ones."""
+        """What it left open; chargebacks are the real ones, as the gateway reports them."""
         chargebacks = real.chargebacks if real is not None else frame_of((), columns=KEY_COLUMNS)
         return left_open(
             self.result.breaks,
@@ -332,7 +332,7 @@ def _runs(
 def _classified(
     run: Run, *, rules: Rules, before: _Simulated | None, environment: Environment
 ) -> tuple[Reconciliation, _Simulated]:
-    """The night's own result, and what the rules make of what it had read."""
+    """The night's own result, and the one under the candidate rules."""
     inputs, _, _ = stored_inputs(run, environment=environment)
     sources, previous = compared_then(run, environment=environment)
     with environment.store.reading() as connection:
