@@ -1,1 +1,1 @@
-"""Files of a night: arrived, ingested, set aside, read again."""
+"""The files of a night: arrival, ingestion, setting aside, reading again."""

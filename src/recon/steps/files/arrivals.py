@@ -1,8 +1,8 @@
-"""Before an inbox is read: files are fetched from elsewhere, and missing ones are waited for.
+"""Before an inbox is read: remote files are fetched, and missing ones are waited for.
 
-A folder elsewhere that cannot be read, and a file that was expected and is not there, each stand
-among the sources of the night as one rejected row, so that its verdict is INCOMPLETE; when a later
-run of the same night succeeds, a version without rejects takes their place.
+A remote folder that cannot be read, and an expected file that is missing, are each noted among the
+night's sources as one rejected row, so that its verdict is INCOMPLETE; when a later run of the same
+night succeeds, a version without rejects replaces it.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def still_written(
     layouts: tuple[FileLayout, ...] = (),
     environment: Environment,
 ) -> Mapping[Path, str]:
-    """Files that kept changing however long they were waited for, and the reason in words.
+    """Files that kept changing throughout the wait, with the reason for people.
 
     A file whose layout names a `done_file` is complete when that is there, and is not waited for.
     """
@@ -71,7 +71,7 @@ def still_written(
 
 LOOK_AGAIN_SECONDS = 60
 UNREAD_REPORTED_MAX = 10
-"""Names of entries that no night reads; of more it says how many."""
+"""Names shown of entries that no night reads; of any others only the number is given."""
 WAIT_HOURS_MAX = 12
 """A night waits no longer than this, whatever the clock says."""
 
@@ -93,19 +93,19 @@ class DeclaredInbox(Generic[Taken]):
     environment: Environment
     folder: AccountSettings | SettlementFolder | BankFolder
     called: str = "the inbox"
-    """By merchants.toml, for sentences."""
+    """Its name in merchants.toml, for messages."""
     prefix: str = ""
-    """Stands before the names under which its files are noted."""
+    """Prefix of the names under which its files are noted."""
     waiting: Waiting = field(init=False)
     growing: Mapping[Path, str] = field(init=False)
-    """Why files that somebody writes are not read."""
+    """Reasons why files that are still being written are not read."""
     fetched: list[str] = field(default_factory=list, init=False)
     left: dict[str, str] = field(default_factory=dict, init=False)
-    """File elsewhere -> why it was not fetched."""
+    """Remote file -> why it was not fetched."""
     failed: dict[str, str] = field(default_factory=dict, init=False)
-    """Folder elsewhere -> why it could not be read."""
+    """Remote folder -> why it could not be read."""
     late: dict[str, str] = field(default_factory=dict, init=False)
-    """Name of an expected file -> who is late with it, in a sentence."""
+    """Name of an expected file -> sentence on who is late with it."""
     kind: ClassVar[SourceKind] = SourceKind.ORDERS
     endings: ClassVar[tuple[str, ...]] = SUFFIXES
 
@@ -119,16 +119,16 @@ class DeclaredInbox(Generic[Taken]):
 
     @cached_property
     def account(self) -> AccountSettings:
-        """Whose night reads it."""
+        """The account whose night reads the inbox."""
         settings, run = self.environment.settings, self.run
         return settings.account(run.merchant_id, account_id=run.account_id)
 
     def take(self, path: Path) -> Taken | None:
-        """Store one file, whole; what became of it.
+        """Store one file whole; returns the outcome, which depends on the kind of inbox.
 
         Raises:
             SourceMissingError: it is gone.
-            SourceUnreadableError: it is not what its name says, or somebody writes it.
+            SourceUnreadableError: its content does not fit its name, or it is still being written.
         """
         if problem := self.growing.get(path, ""):
             refuse(shown_name(path.name), problem)
@@ -140,7 +140,7 @@ class DeclaredInbox(Generic[Taken]):
             return self.take_new(path)
 
     def known(self, path: Path, *, sha256: str) -> tuple[bool, Taken | None]:
-        """Whether this very content was read before, and what is to be told of that.
+        """Whether this very content was read before, and the outcome to report in that case.
 
         Files that stay in an inbox would otherwise cost each night what they cost the first.
         """
@@ -151,40 +151,40 @@ class DeclaredInbox(Generic[Taken]):
         raise NotImplementedError
 
     def is_stored(self, path: Path, *, sha256: str) -> bool:
-        """Whether a content lies in the archive, if it is to."""
+        """Whether a content is in the archive, or the account has no archive."""
         archive = self.account.archive
         return archive is None or is_stored(path, sha256=sha256, archive=archive)
 
     def keep(self, path: Path, source: SourceFile, *, private: str) -> str:
-        """Keep what was read before anything of it is stored; why not, in words, or ""."""
+        """Archive a file before any of it is stored; returns why it was not archived, or ""."""
         archive = self.account.archive
         why = archive and save(path, sha256=source.sha256, private=private, archive=archive)
         return f"{shown_name(path.name)}: {why}" if why else ""
 
     def is_noted(self, connection: Connection, source: SourceFile) -> bool:
-        """Whether what stands for a file that cannot be read stands there already."""
+        """Whether the rejected row for this unreadable file is already noted."""
         noted = bank_rows.newest_of(connection, self.run, name=source.name)
         return noted is not None and noted.sha256 == source.sha256
 
     def missed(self, _connection: Connection) -> set[str]:
-        """What any night missed of files that tell of days: till then, nobody knows those."""
+        """Names of files missed on any night whose days are unknown until they arrive."""
         return set()
 
     def name_of(self, path: Path) -> str:
-        """Under which the database knows a file."""
+        """The name of a file in the database."""
         return f"{self.prefix}{shown_name(path.name)}"
 
     def layout_of(self, path: Path) -> FileLayout:
-        """How a file is written."""
+        """The layout of a file."""
         return layout_of(path.name, layouts=self.folder.layouts)
 
     def each(
         self, *, sleep: Sleep
     ) -> Iterator[tuple[str, Taken | None, SourceMissingError | SourceUnreadableError | None]]:
-        """Fetch and wait for what is to come, then take what is there, file by file.
+        """Fetch files, wait for expected ones, then take what has arrived, file by file.
 
-        Of each its name for people and what became of it, or why it cannot be read: that stands
-        among the sources as one rejected row, so that no total forgets it.
+        Yields for each file its displayed name, the outcome, and why it cannot be read, if so: it
+        is then noted among the sources as one rejected row, so that every total includes it.
         """
         self._arrive(sleep)
         self.waiting = self._looked()
@@ -207,7 +207,7 @@ class DeclaredInbox(Generic[Taken]):
             yield shown_name(path.name), taken, problem
 
     def sentence(self) -> str:
-        """What was fetched, what waits, and what did not come; "" when there is nothing to tell."""
+        """Sentences on files that were fetched, wait, or did not come; "" without any."""
         sentences = [f"{len(self.fetched)} files were fetched."] if self.fetched else []
         sentences += [f"{name} was not fetched: {why}." for name, why in self.left.items()]
         sentences += [f"{why}." for why in (*self.failed.values(), *self.late.values())]
@@ -217,7 +217,7 @@ class DeclaredInbox(Generic[Taken]):
         return inbox(self.folder.inbox, layouts=self.folder.layouts, endings=self.endings)
 
     def _arrive(self, sleep: Sleep) -> None:
-        """Fetch what is new, wait for what is expected, and note what did not come."""
+        """Fetch new files, wait for expected ones, and note what did not come."""
         missing: list[tuple[ExpectedFile, datetime]] = []
         for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
             self._fetch_all()
@@ -235,7 +235,7 @@ class DeclaredInbox(Generic[Taken]):
                 f"{expected.expected_by}{waited}; ask {expected.sender} for it"
             )
         if self.kind is SourceKind.ORDERS:
-            # Somebody may have let one go, for the night that lacked it.
+            # A person may have dismissed one, on the night that lacked it.
             with self.environment.store.reading() as connection:
                 for name in [*self.late]:
                     if dismissed(connection, self.run, name=name, environment=self.environment):
@@ -271,7 +271,7 @@ class DeclaredInbox(Generic[Taken]):
                 )
 
     def _missing(self) -> Iterator[tuple[ExpectedFile, datetime]]:
-        """Expected files that are not there, and until when each is waited for."""
+        """Expected files that have not arrived, and until when each is waited for."""
         here = {path.name for path in self._looked().files}
         calendar = self.environment.settings.rules.business_calendar
         closes = calendar.closes_at(self.run.business_date)
@@ -287,7 +287,7 @@ class DeclaredInbox(Generic[Taken]):
 
     @property
     def watched(self) -> list[str]:
-        """What is to come: folders elsewhere, and expected files."""
+        """Names of the remote folders and the expected files."""
         expected = [each.name(self.run.business_date) for each in self.folder.expected]
         return [*dict.fromkeys([*(source.shown for source in self.folder.sources), *expected])]
 
@@ -310,7 +310,7 @@ class DeclaredInbox(Generic[Taken]):
                 self.note_absent(stored)
 
     def note_absent(self, name: str, *, problem: str = "") -> None:
-        """Put something that is not there among the sources; no problem: it is there now."""
+        """Note a missing file or folder as a source; without a problem, that it is there now."""
         with self.environment.store.writing(turn=Turn.ORDERS) as connection:
             at = self.environment.clock()
             sha256 = absent_sha256(name, problem, self.run.run_id, str(at))
@@ -348,14 +348,14 @@ def _opened(
 
 
 def unreadable_identity(path: Path, *, name: str) -> str:
-    """What tells versions of a file apart whose bytes are not trusted: name, size and time."""
+    """Hash that tells versions of an unreadable file apart by name, size and modification time."""
     status = path.lstat()
     identity = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def left(waiting: Waiting) -> str:
-    """Which files wait for a partner, and what is none that a night reads, in two sentences."""
+    """Up to two sentences: files that wait for a partner, and entries that no night reads."""
     later = [f"{name} is {why}" for name, why in waiting.skipped if why.startswith(WAITS_FOR)]
     sentence = f" Left for later: {'; '.join(later)}." if later else ""
     unread = [

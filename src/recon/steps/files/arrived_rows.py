@@ -1,4 +1,4 @@
-"""How many rows went where between the files of a night and what it compares."""
+"""Order files that look cut short, are missing, or name undeclared accounts."""
 
 import re
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import StoredOrders
 
 USUAL_FILES_MAX = 10
-"""Nights whose files say what is usual."""
+"""Number of earlier files of a sender from which its usual size is taken."""
 USUAL_FILES_MIN = 3
-"""With fewer nobody knows what is usual."""
+"""With fewer earlier files the usual size is not known."""
 UNJUDGED_SHOWN_MAX = 3
 """Senders that a sentence names."""
 UNDECLARED_SHOWN_MAX = 3
 SHORT_SHARE = 0.5
-"""Fewer rows than this share of the usual number are told."""
+"""A file with fewer rows than this share of the usual number is reported."""
 _DIGITS = re.compile(r"[0-9]+")
 
 
 def short_files_reported(run: Run, *, until: int | None, environment: Environment) -> list[str]:
-    """A sentence for each order file of the night that looks cut."""
+    """A sentence for each order file of the night that looks cut short."""
     files, earlier = _without_an_end(run, until=until, environment=environment)
     return _short(files, earlier=earlier)
 
@@ -40,7 +40,7 @@ def _short(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -
 
 
 def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
-    """What nobody can judge where too few nights had files of a sender to know what is usual."""
+    """Sentence naming the senders with too few earlier nights to know their usual size."""
     known = {sender_of(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
     few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
     if not few:
@@ -57,7 +57,7 @@ def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]
 def _without_an_end(
     run: Run, *, until: int | None, environment: Environment
 ) -> tuple[list[SourceFile], list[tuple[str, int]]]:
-    """The order files of the night that do not say that they are whole; rows of earlier files."""
+    """Order files of the night without a trailer, control or done file; rows of earlier files."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.reading() as connection:
         files = [file for file, _ in order_rows.files_of_night(connection, run, until=until)]
@@ -72,11 +72,12 @@ def _without_an_end(
 
 
 def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> str:
-    """What a file lacks beside its sender's last ones, in a sentence; "" where it is as usual.
+    """Sentence on a file much shorter than its sender's last ones; "" where its size is usual.
 
     Args:
         file: The file.
-        earlier: Name and rows read of files of earlier nights, one a night and name, newest first.
+        earlier: Name and rows read of files of earlier nights, one per night and name, newest
+            first.
     """
     usual = _usual(file.name, earlier=earlier)
     if len(usual) < USUAL_FILES_MIN or file.rows_read >= SHORT_SHARE * median(usual):
@@ -95,21 +96,21 @@ def _usual(name: str, *, earlier: Sequence[tuple[str, int]]) -> tuple[int, ...]:
 
 
 def sender_of(name: str) -> str:
-    """Who sends files of such a name: what is a number in it may be another one."""
+    """The sender's name pattern of a file: each number in the name becomes `#`."""
     return _DIGITS.sub("#", name)
 
 
 EVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""Nothing was complete before."""
+"""Used where no complete file came before."""
 
 
 def orders_lack_since(
     connection: Connection, run: Run, *, until: int, calendar: BusinessCalendar
 ) -> datetime | None:
-    """The end of what the last complete files cover, where tonight one is lacking; else None.
+    """End of what the last complete files cover, where an order file is missing tonight; else None.
 
-    A refused file is lacking until its sender gives a complete one; one of nobody who ever gave a
-    complete one, on its night only.
+    A refused file counts as missing until its sender delivers a complete one; that of a sender who
+    has never delivered a complete one, on its own night only.
     """
     files = order_rows.versions_until(connection, run, until=until, whole_file=WHOLE_FILE)
     complete = [(sender_of(file.name), day) for file, day, is_refused in files if not is_refused]
@@ -119,7 +120,7 @@ def orders_lack_since(
         if not is_refused:
             continue
         own = [day for sender, day in complete if sender == sender_of(file.name)]
-        if not own and file.sha256.startswith(ABSENT):  # a folder elsewhere, whoever sends it
+        if not own and file.sha256.startswith(ABSENT):  # a remote folder, whose sender is not known
             own = [day for _, day in complete]
         before = max((day for day in own if day < refused_on), default=None)
         since_then = any(day > refused_on for day in own)
@@ -140,10 +141,10 @@ def declared_accounts(environment: Environment) -> frozenset[Account]:
 def files_reported(
     run: Run, *, until: int, environment: Environment
 ) -> tuple[list[str], list[str]]:
-    """What page one says of the files, and what of them is not covered.
+    """Sentences on the files for page one, and sentences on what is not covered.
 
-    Accounts that order rows name and nobody declared, for no night compares them; files that look
-    cut. Of which senders nobody can judge that yet.
+    On page one: accounts that order rows name and nobody declared, as no night compares them, and
+    files that look cut short. Not covered: senders whose usual size is not known yet.
     """
     with environment.store.reading() as connection:
         orders = StoredOrders(connection, run, storages_of(environment), until)

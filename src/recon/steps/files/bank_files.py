@@ -1,4 +1,4 @@
-"""The files of banks of one reconciliation, and what a statement proves before it counts."""
+"""The bank files of one reconciliation; a refused file does not count."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from recon.model.terms import SourceFile, SourceKind
 
 @dataclass(frozen=True, slots=True)
 class BankFiles:
-    """What was read of them."""
+    """The statements and entries that were read, and their files."""
 
     source: BankSource
     files: tuple[SourceFile, ...]
@@ -23,7 +23,7 @@ class BankFiles:
 def read_bank_files(
     paths: Iterable[Path], *, rules: Rules, layouts: GivenLayouts = OURS
 ) -> BankFiles:
-    """All of them; of one that is refused nothing counts, and the others do.
+    """Read all files; a refused one counts for nothing, the others do.
 
     Raises:
         SourceMissingError: one of them does not exist.

@@ -1,8 +1,8 @@
-"""What people say of files that nights took or refused: read it again, or let it go.
+"""People's decisions on files that nights took or refused: read it again, or dismiss it.
 
-A file whose layout was corrected is the same bytes, so a night would call it known; a stray file
-that cannot be read would make its night INCOMPLETE for ever. A content that broke its reader is
-read by nobody. Name and reason stand in the history, and count as far as the desk signed them.
+A file whose layout was corrected has the same bytes, so a night would call it known; a stray file
+that cannot be read would make its night INCOMPLETE for ever. A content that crashed its reader is
+not read again. Name and reason are in the history, and count only if signed at the desk.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ Place = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class FileDecision:
-    """One word as the desk signs it and the history keeps it."""
+    """One decision as the desk signs it and the history stores it."""
 
     file: str
     """Entity id: the version, or the content, that it is about."""
@@ -54,27 +54,27 @@ class FileDecision:
     account: str
     name: str
     turn: int = 0
-    """Of a content that was set aside: how often it was by then."""
+    """For a content that was set aside: how many times it had been by then."""
 
     @property
     def says(self) -> dict[str, str]:
-        """As a word says it.
+        """The statement that is endorsed.
 
-        Bound to the file's hash, its account and name, what was said and why, and to the very
-        version: a word that was used, or of another file, is good for nothing.
+        It names the file (its hash is the subject), account and name, decision and reason, and the
+        very version: a decision that was used, or on another file, is not valid.
         """
         names = ("file", "decided", "by", "reason", "account", "name", "turn")
         return {name: str(getattr(self, name)) for name in names}
 
     def is_endorsed(self, connection: Connection, decisions: Endorsed) -> bool:
-        """Whether somebody said it at the desk."""
+        """Whether a person endorsed it at the desk."""
         return decisions.is_endorsed_already(
             connection, Kind.FILE, subject=self.sha256, says=self.says
         )
 
 
 _OF_WORD = ("by", "reason", "sha256", "account", "name")
-"""What the event of a word tells of it."""
+"""Fields of a decision in its event."""
 
 
 def files_of(account: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
@@ -97,13 +97,13 @@ def _entity(file_id: int) -> str:
 
 
 def _file_decision(link: ChainLink) -> FileDecision:
-    """A word as its event has it; of a forged one may be missing what no word lacks."""
+    """The decision in an event; a forged event may lack fields that every real one has."""
     cells = {name: link.data.get(name, "") for name in _OF_WORD}
     return FileDecision(link.entity_id, link.event, **cells)
 
 
 def unendorsed_files(connection: Connection, decisions: Endorsed) -> Iterator[str]:
-    """Words about files that nobody said at the desk."""
+    """Sentences on decisions about files that were not endorsed at the desk."""
     for decision in map(_file_decision, links_of(connection, entity=ENTITY)):
         if not decision.is_endorsed(connection, decisions):
             yield (
@@ -115,7 +115,7 @@ def unendorsed_files(connection: Connection, decisions: Endorsed) -> Iterator[st
 def _stated(
     connection: Connection, run: Run, *, name: str, decision: str, environment: Environment
 ) -> ChainLink | None:
-    """The last word on the newest version of a name, where it is this and counts at the desk."""
+    """The last decision on the newest version of a name, if it is `decision` and endorsed."""
     newest = connection.scalar(order_rows.newest_files(run, order_file.c.name == name))
     last = _last_decision(connection, newest) if newest else None
     if last is None or last.event != decision:
@@ -125,7 +125,7 @@ def _stated(
 
 
 def dismissed(connection: Connection, run: Run, *, name: str, environment: Environment) -> str:
-    """What told the version of a file from others that somebody let go; "" when nobody did.
+    """Hash that identifies the version of a file that a person dismissed; "" without one.
 
     Whatever came after it under that name counts again.
     """
@@ -136,7 +136,7 @@ def dismissed(connection: Connection, run: Run, *, name: str, environment: Envir
 def known_file(
     connection: Connection, run: Run, *, name: str, sha256: str, environment: Environment
 ) -> SourceFile | None:
-    """As `order_rows.known_file`, unless somebody said that this version is to be read again."""
+    """Like `order_rows.known_file`, unless people decided to have this version read again."""
     known = order_rows.known_file(connection, run, name=name, sha256=sha256)
     if known is None:
         return None
@@ -147,7 +147,7 @@ def known_file(
 def record_decision(
     connection: Connection, decision: FileDecision, *, at: datetime, **more: str
 ) -> FileDecision:
-    """Keep a word in the history; it counts once it is signed."""
+    """Store a decision in the history; it counts once it is signed."""
     details = {name: str(getattr(decision, name)) for name in _OF_WORD}
     append(connection, [Event(ENTITY, decision.file, decision.decided, details | more)], at=at)
     return decision
@@ -155,11 +155,11 @@ def record_decision(
 
 @contextmanager
 def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "") -> Iterator[str]:
-    """The content's hash, for a block that reads the file; one that broke its reader is not read.
+    """Give the content's hash to a block that reads the file; a content set aside is refused.
 
     Raises:
         SourceMissingError: there is no such file.
-        SourceUnreadableError: it was set aside before, or is now.
+        SourceUnreadableError: it was set aside before, or is now, as it crashed its reader.
     """
     sha256 = sha256 or sha256_of(path)
     shown = shown_name(path.name)
@@ -183,7 +183,7 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
         yield sha256
     except ReaderBrokenError as error:
         if sha256_of(path) != sha256:
-            raise  # it was exchanged meanwhile: nobody knows which content it was
+            raise  # it was replaced meanwhile: nobody knows which content it was
         note(SET_ASIDE, why=str(error))
         msg = f"{error}; its content is set aside: {UNTIL}"
         raise SourceUnreadableError(msg) from None
@@ -191,7 +191,7 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
 
 @dataclass(frozen=True, slots=True)
 class _SetAside:
-    """Why a content is not read, and under which names it was met."""
+    """Why a content is not read, and the names under which it was met."""
 
     why: str
     names: frozenset[Place]
@@ -200,7 +200,7 @@ class _SetAside:
 def _folded(
     links: Iterable[ChainLink], *, counts: Callable[[FileDecision], bool]
 ) -> _SetAside | None:
-    """What some events of one content come to, oldest first; None when it may be read."""
+    """The state after the events of one content, oldest first; None when it may be read."""
     now: _SetAside | None = None
     turn = 0
     for link in links:
@@ -262,7 +262,7 @@ def read_again(name: str, *, account: tuple[str, str], person: Person, reason: s
 
 
 def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str) -> KnownFile:
-    """Let go of a file that could not be read, or that was expected and never came.
+    """Dismiss a file that could not be read, or that was expected and never came.
 
     A version without rows takes its place.
 
@@ -297,7 +297,7 @@ def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str)
         file_id = order_rows.insert_file(connection, run, source=nothing, at=at)
         about = (file.source.sha256, "/".join(run.account), name)
         decision = FileDecision(_entity(file_id), DISMISSED, by, reason, *about)
-        # Within the turn of files; the history grows in the journal's.
+        # Still in the turn of files; the history is appended to in that of the journal.
         join_turn(connection, Turn.JOURNAL)
         record_decision(connection, decision, at=at, identity=file.source.sha256)
         person.endorse(connection, Kind.FILE, decision.sha256, says=decision.says)

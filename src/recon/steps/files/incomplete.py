@@ -1,4 +1,4 @@
-"""Which source or group of answers a night lacks: INCOMPLETE names its cause."""
+"""Reasons for INCOMPLETE: the sources or groups of answers that a night lacks."""
 
 import hashlib
 from collections import Counter
@@ -11,20 +11,20 @@ from recon.model.terms import KeyAnswer, SetState, SourceFile, SourceKind, Verdi
 from recon.proof.verdict import allowance
 
 WHOLE_FILE = "(whole file)"
-"""Column of a reject that stands for something which could not be read at all."""
+"""Column of a reject that represents something that could not be read at all."""
 ABSENT = "00000000"
-"""How the hash of something that was never read begins."""
+"""Prefix of the hash of something that was never read."""
 
 
 def absent_sha256(*identity: str) -> str:
-    """What stands as the hash of something that was never read."""
+    """A substitute hash for something that was never read."""
     return ABSENT + hashlib.sha256("\x1f".join(identity).encode()).hexdigest()[len(ABSENT) :]
 
 
 def unread(
     kind: SourceKind, name: str, *, sha256: str, size_bytes: int = 0, rejected: int = 1
 ) -> SourceFile:
-    """What stands for something of which nothing was read: as a source with one rejected row."""
+    """A source of which nothing was read, with one rejected row."""
     return SourceFile(
         kind=kind,
         name=name,
@@ -50,10 +50,10 @@ GROUPS_SHOWN_MAX = 3
 
 
 def missing_sources(sources: Sources, *, answers: Collection[str] | None = None) -> tuple[str, ...]:
-    """Sources that should have been there, each in one sentence.
+    """Sources that should have been there, a sentence for each.
 
-    `answers` (see KeyAnswer): of rows that were compared in parts and are not among the sources;
-    None where none were.
+    `answers` (see KeyAnswer): kinds of the answers that were compared in parts and are not in the
+    sources; None where the night was compared whole.
     """
     missing = [
         f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
@@ -74,7 +74,7 @@ def why_incomplete(
     rules: Rules,
     answers: Collection[str] | None = None,
 ) -> tuple[str, ...]:
-    """What an INCOMPLETE result lacks, the gravest first; nothing for any other verdict."""
+    """What an INCOMPLETE result lacks, the most severe first; empty for any other verdict."""
     if result.verdict is not Verdict.INCOMPLETE:
         return ()
     return (
@@ -100,7 +100,7 @@ def _empty_sides(sources: Sources, *, answers: Collection[str] | None) -> Iterat
 
 
 def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterator[str]:
-    """Rejected rows and unverified items, by their groups, where there are more than may be."""
+    """Rejected rows and unverified items by group, where they exceed the allowance."""
     unverified = result.sides[result.sides["state"].eq(SetState.UNVERIFIED.value)]
     items, most = int(unverified["count"].sum()), allowance(sources, rules=rules)
     rejected = Counter(reject.source for reject in sources.rejects if reject.column != WHOLE_FILE)

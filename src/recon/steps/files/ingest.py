@@ -1,13 +1,13 @@
-"""Step 1: order files, settlement files and statements of banks into tables, each whole or not.
+"""Step 1: load order files, settlement files and bank statements, each whole or not at all.
 
-The same content again is a no-op with a clear line; a file that is not what its name says stays in
-the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE then). Until a
-settlement file that could not be read, or did not come, is there, no payment of its days is called
-unsettled.
+The same content again changes nothing and is reported so; a file whose content does not fit its
+name stays in the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE
+then). Until a settlement file that could not be read or did not come has arrived, no payment of its
+days is called unsettled.
 
-A bank may serve several accounts: whose night comes first reads a file, the others note that it is
-known. Of the entries only those are kept that may be ours; a file is read again when a batch, or a
-list of payments, became known since that may name one of its entries.
+A bank may serve several accounts: the first of their nights reads a file, the others note that it
+is known. Only entries that may be ours are stored; a file is read again when a batch, or a list of
+payments, has become known since that may name one of its entries.
 """
 
 import time
@@ -61,7 +61,7 @@ from recon.store.nights.settlement_rows import Settlements
 AFTER_CUT_OFF = timedelta(hours=6)
 """Rows of the first hours after the cut-off belong to the day that closed: files are made then."""
 STRAY_ROWS_SHARE = 0.01
-"""Of the rows with the newest times so many may be wrong; they say nothing of the file."""
+"""This share of a file's rows, those with the newest times, may be wrong and is ignored."""
 STEP = "ingest"
 NAMED_MAX = 3
 """Refused instructions that the step names; `recon order-file check` shows more."""
@@ -70,7 +70,7 @@ LET_GO = "was not read: somebody let it go (`recon file`)"
 
 @reading_lost_facts
 def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) -> StepSummary:
-    """Read what is new in the account's inboxes, after what is elsewhere was fetched into them.
+    """Read new files in the account's inboxes, after fetching remote files into them.
 
     Raises:
         SourceMissingError: the folder of an inbox does not exist.
@@ -151,7 +151,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
     """Instructions that their own rows contradict."""
 
     def take(self, path: Path) -> SourceFile | None:
-        """Nothing of the very version of a file that somebody let go: it may not even be opened."""
+        """Store one file; None for the version that a person dismissed, which is not opened."""
         shown = shown_name(path.name)
         with self.environment.store.reading() as connection:
             identity = dismissed(connection, self.run, name=shown, environment=self.environment)
@@ -161,7 +161,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         return super().take(path)
 
     def take_new(self, path: Path) -> SourceFile | None:
-        """Nothing where it is left for a later night."""
+        """Read and store a new file; None where it is left for a later night."""
         if is_instruction_file(path):
             return self._take_instructions(path)
         archive, rules = self.account.archive, self.environment.settings.rules
@@ -174,13 +174,13 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             return self._save(read)
 
     def is_noted(self, connection: Connection, source: SourceFile) -> bool:
-        """Whether that is what stands now, or was said to be read again."""
+        """Whether this version is the current one, unless people decided to have it read again."""
         return self._known(connection, source.name, sha256=source.sha256) is not None
 
     def known(self, path: Path, *, sha256: str) -> tuple[bool, SourceFile | None]:
-        """Content that was read under another name is noted under this one.
+        """Whether the content is known; under a new name it is noted under that name too.
 
-        What was refused is not known by its content: it is told each night.
+        Refused files are not recognised by their content: they are reported each night.
         """
         with self.environment.store.reading() as connection:
             known = self._known(connection, path.name, sha256=sha256)
@@ -198,7 +198,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
     def _known_copy(
         self, connection: Connection, name: str, *, sha256: str
     ) -> tuple[bool, SourceFile | None]:
-        """Whether content is known; of what is so under another name it is noted, and what."""
+        """Whether content is known, and the noted copy where it is known under another name."""
         known = self._known(connection, name, sha256=sha256)
         if known is None or known.name == name:
             return known is not None, None
@@ -211,8 +211,8 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         """Inbox and name, or the pattern of names whose newest file counts; see `StoredFacts`.
 
         The inbox is the first of the accounts that share it: they have one sender. A mended file
-        speaks as the one whose rows it mends. A file that is not surely newer than the newest of
-        its pattern speaks for itself.
+        counts as the file whose rows it mends. A file that is not surely newer than the newest of
+        its pattern is a sender of its own.
         """
         every = self.environment.settings.accounts
         inbox = min(own for own, each in every.items() if each.inbox == self.account.inbox)
@@ -233,9 +233,9 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             self.private.append(unkept)
 
     def _save(self, read: OrderRead) -> SourceFile | None:
-        """Store a file that was read whole; nothing when its content was read before.
+        """Store a file that was read whole; None when its content was read before.
 
-        Its rows are written before anybody waits for it.
+        Its rows are written to the archive before the database's lock is taken.
         """
         store, run, source = self.environment.store, self.run, read.facts.source_file
         facts = facts_rows.written(
@@ -248,7 +248,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         found: dict[int, str] = {}
 
         def looked_through() -> Iterator[SpooledRows]:
-            """The rows; what contradicts itself in them is noted as they pass."""
+            """The rows; instructions that contradict their row are noted as they pass."""
             for part in read.parts():
                 found.update(refused_actions(part.actions))
                 yield part
@@ -303,7 +303,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
 
 
 def _counted(read: OrderRead) -> Iterator[pd.DataFrame]:
-    """The rows of a file, told as they are stored."""
+    """The rows of a file, with progress reported as they are stored."""
     source = read.facts.source_file
     way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
     for orders, _ in read.parts():
@@ -312,10 +312,10 @@ def _counted(read: OrderRead) -> Iterator[pd.DataFrame]:
 
 
 def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> str:
-    """Why a file is not taken by this night, in words; "" when it is this night's.
+    """Why a file is not taken by this night; "" where it belongs to it.
 
-    A first run of a night takes what reaches into a day that is still open: there is no other night
-    to come for it yet. A corrected version of a file of this night is always this night's.
+    The first run of a night takes a file that reaches into a day that is still open: there is no
+    other night for it yet. A corrected version of a file of this night always belongs to it.
     """
     calendar, now = environment.settings.rules.business_calendar, environment.clock()
     day = run.business_date
@@ -323,7 +323,7 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
     with environment.store.reading() as connection:
         night = runs.last_finished(connection, run).get(day)
         files = [file for file, _ in order_rows.files_of_night(connection, run)]
-    # A finished live night of this date had an order file; it had this one.
+    # A finished live night of this date had an order file, so this one is additional.
     names = {file.name for file in files if file.kind is SourceKind.ORDERS and file.rows_accepted}
     had_file = night is not None and night.mode is Mode.LIVE and bool(names)
     same_name = read.facts.source_file.name in names
@@ -339,7 +339,7 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
 
 
 def _reach(read: OrderRead) -> datetime | None:
-    """Up to when its rows go, without the few newest that may be mistakes; None without rows."""
+    """Newest time of a file's rows but for the few that may be mistakes; None without rows."""
     instants = []
     for part in read.parts():
         times = part.orders[["ordered_at", "updated_at"]].max(axis=1).dropna()
@@ -369,7 +369,7 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
     kind: ClassVar[SourceKind] = SourceKind.SETTLEMENT
 
     def read(self, figures: dict[str, int], *, sleep: Sleep) -> str:
-        """Read what is new of them; what happened, in sentences."""
+        """Read new files; returns sentences on what happened."""
         new = rows = 0
         words = ""
         for name, taken, problem in self.each(sleep=sleep):
@@ -387,7 +387,7 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
     def known(
         self, path: Path, *, sha256: str
     ) -> tuple[bool, tuple[SourceFile | None, str] | None]:
-        """Where it is kept, too, if it is to be."""
+        """Whether the content is noted and, with an archive, archived too."""
         return self._is_noted(path, sha256) and self.is_stored(path, sha256=sha256), (None, "")
 
     def _is_noted(self, path: Path, sha256: str) -> bool:
@@ -396,9 +396,9 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         return noted is not None and noted.sha256 == sha256
 
     def take_new(self, path: Path) -> tuple[SourceFile | None, str]:
-        """Nothing when its content was read before; and what is to be told of it.
+        """The stored file, None when its content was read before; and a sentence for people.
 
-        Its lines are written before anybody waits for it.
+        Its lines are written to the archive before the database's lock is taken.
         """
         run, environment, name = self.run, self.environment, self.name_of(path)
         rules, kept = environment.settings.rules, self.account.archive is not None
@@ -423,7 +423,7 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         return source, words
 
     def missed(self, connection: Connection) -> set[str]:
-        """Until they are there, nobody knows what was settled on their days."""
+        """Names of missed settlement files: what was settled on their days is unknown till then."""
         settled = Settlements(connection, self.run, storages_of(self.environment))
         return {name for _, name in settled.missing(whole_file=WHOLE_FILE)}
 
@@ -441,23 +441,23 @@ class BankInbox(DeclaredInbox[str | None]):
     def of(
         cls, name: str, *, folder: BankFolder, run: Run, environment: Environment
     ) -> "BankInbox":
-        """That of a bank, as merchants.toml names it."""
+        """The inbox of a bank, by the bank's name in merchants.toml."""
         prefix = bank_rows.name_of(name, "")
         return cls(run, environment, folder, f"bank.{name}.inbox", prefix, name)
 
     @property
     def served(self) -> frozenset[Account]:
-        """All accounts that are paid out there."""
+        """All accounts that this bank pays out."""
         return self.environment.settings.rules.bank[self.bank].served
 
     def read(self, figures: dict[str, int], *, sleep: Sleep) -> str:
-        """Read what is new of them; in sentences."""
+        """Read new files; returns sentences on what happened."""
         new, sentences, here = 0, "", set[str]()
         for name, notes, problem in self.each(sleep=sleep):
             here.add(name)
             new += notes is not None
             sentences += notes or _not_taken(name, problem, figures=figures)
-        # What was refused and was taken away since: nobody waits for it any more.
+        # A refused file that was removed since: nobody waits for it any more.
         with self.environment.store.reading() as connection:
             noted = self.missed(connection)
         for name in sorted(noted):
@@ -472,18 +472,18 @@ class BankInbox(DeclaredInbox[str | None]):
         return words + sentences + self.sentence()
 
     def take_new(self, path: Path) -> str | None:
-        """What is to be told of it."""
+        """Read and store a new file; returns the notes on it."""
         rules = self.environment.settings.rules
         with bank_file(path, rules=rules, layout=self.layout_of(path)) as read:
             self._save(read, name=self.name_of(path))
             return "".join(f" {note}" for note in read.facts.notes)
 
     def missed(self, connection: Connection) -> set[str]:
-        """Until they are there, nobody knows what came in on their days."""
+        """Names of missed bank files: what came in on their days is unknown till then."""
         return bank_rows.not_right(connection, self.run)
 
     def known(self, path: Path, *, sha256: str) -> tuple[bool, str | None]:
-        """By any night, and nothing came since that names an entry of it."""
+        """Whether any night read it, and no batch or list that may name an entry came since."""
         name, of_bank = self.name_of(path), {"bank": self.bank, "sha256": sha256}
         with self.environment.store.writing(turn=Turn.ORDERS) as connection:
             before = bank_rows.read_before(connection, name=name, sha256=sha256)
@@ -497,7 +497,7 @@ class BankInbox(DeclaredInbox[str | None]):
         return True, None
 
     def _save(self, read: BankRead, *, name: str) -> None:
-        """Keep the facts of the statements, and of the entries those in scope."""
+        """Store the statements and those of their entries that are in scope."""
         environment, facts = self.environment, read.facts
         with environment.store.writing(turn=Turn.ORDERS) as connection:
             batches = bank_rows.batch_ids(
@@ -517,7 +517,7 @@ class BankInbox(DeclaredInbox[str | None]):
                 rules=environment.settings.rules,
             )
             ours = int(kept.entries["part"].eq(0).sum())
-            # Entries of other people are left out by a rule: only their sum is kept.
+            # Entries of other parties are skipped by rule: only their number is stored.
             skipped = facts.source_file.rows_read - ours
             source = replace(facts.source_file, rows_accepted=ours, rows_skipped=skipped, name=name)
             statements = tuple(replace(statement, source=name) for statement in kept.statements)
@@ -537,7 +537,7 @@ def _not_taken(
     *,
     figures: dict[str, int],
 ) -> str:
-    """Why a file of days was not read, in a sentence; "" of one that was, or is known."""
+    """Sentence on why a file was not read; "" for one that was read or is known."""
     if problem is None:
         return ""
     if isinstance(problem, SourceMissingError):

@@ -1,6 +1,6 @@
-"""Facts that are gone or changed in the archive are read again from the file that they came in.
+"""Recovery of stored rows that are missing or changed in the archive, from the file they came in.
 
-What was lost is written anew only as it was: the history binds its hash.
+A lost file of rows is written again only as it was: the history records its hash.
 """
 
 import os
@@ -40,7 +40,7 @@ Done = TypeVar("Done")
 
 
 def reading_lost_facts(step: Callable[..., StepSummary]) -> Callable[..., StepSummary]:
-    """A step that begins again once facts that it lacks were read again; its sentence says so."""
+    """Decorate a step to start over once missing rows were read again; its summary says so."""
 
     @wraps(step)
     def careful(run_id: str, *, environment: Environment, **options: object) -> StepSummary:
@@ -65,9 +65,9 @@ def _with_facts(do: Callable[[], Done], *, notes: list[str], environment: Enviro
 
 
 def missing_read_again(account: Account, *, environment: Environment) -> Iterator[str]:
-    """Read again what is missing of the files of an inbox, oldest first; a sentence for each.
+    """Read again the missing rows of an inbox's files, oldest first; a sentence for each.
 
-    What the night needs, and cannot be read again, ends the step that needs it.
+    A file that cannot be read again ends the step that needs it, not this one.
     """
     storage = storage_at(account, environment=environment)
     with reachable(storage, doing=UNREAD):
@@ -76,7 +76,7 @@ def missing_read_again(account: Account, *, environment: Environment) -> Iterato
     for stored in _files_of(account, environment=environment):
         path = stored.rows.path
         if path in there or not any(problems_of(stored.rows, inbox=account, storages=storages)):
-            continue  # a listing may lack what is there
+            continue  # a listing may omit files that exist
         notes: list[str] = []
         try:
             notes.append(_read_again(path, notes=notes, environment=environment))
@@ -86,10 +86,10 @@ def missing_read_again(account: Account, *, environment: Environment) -> Iterato
 
 
 def check_facts(account: Account, *, environment: Environment) -> str:
-    """Whether each file of facts of an inbox is there, of its size; `recon verify` reads them.
+    """Check that each stored file of an inbox's rows is there; `recon verify` reads them too.
 
     Raises:
-        ReconError: one is not; each is named, with where it is read from again or what to do.
+        ReconError: one is missing or of another size; names each, with its source or what to do.
     """
     files = _files_of(account, environment=environment)
     storage = storage_at(account, environment=environment)
@@ -113,17 +113,17 @@ def _is_there(stored: StoredFacts, *, storage: Storage) -> bool:
 
 
 def _files_of(account: Account, *, environment: Environment) -> list[StoredFacts]:
-    """The files of facts of an inbox, oldest first, each once."""
+    """The stored files of rows of an inbox, oldest first, each once."""
     with environment.store.reading() as connection:
         every = [each for each in facts_rows.every(connection) if each.inbox == account]
     return [*{each.rows.path: each for each in reversed(every)}.values()][::-1]
 
 
 def _read_again(path: str, *, notes: list[str], environment: Environment) -> str:
-    """Write a file of facts once more; what was done, in a sentence.
+    """Write a stored file of rows again; returns a sentence on it.
 
     Raises:
-        ArchiveBrokenError: nothing gives it as it was; the sentence says what to do.
+        ArchiveBrokenError: no source gives it as it was; the message says what to do.
     """
     with environment.store.reading() as connection:
         of_one = [each for each in facts_rows.every(connection) if each.rows.path == path]
@@ -148,7 +148,6 @@ def _read_again(path: str, *, notes: list[str], environment: Environment) -> str
 def _planned_again(
     stored: StoredFacts, *, source: Path, environment: Environment
 ) -> StoredFacts | None:
-    """Write the facts of a file once more."""
     account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
     rules, name = environment.settings.rules, stored.name
     storage = storage_at(stored.inbox, environment=environment)
@@ -172,7 +171,7 @@ def _planned_again(
 
 
 def _source(stored: StoredFacts, *, environment: Environment) -> Path | None:
-    """Where the very file lies still: in its inbox, under whatever name, or among those kept."""
+    """Path of the original file: in its inbox, under whatever name, or in the archive."""
     name = stored.name.removeprefix(NAME_PREFIX)
     with suppress(ConfigurationError, SourceMissingError, SourceUnreadableError):
         account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
@@ -188,7 +187,7 @@ def _source(stored: StoredFacts, *, environment: Environment) -> Path | None:
 
 
 def _way_out(stored: StoredFacts, *, environment: Environment) -> str:
-    """What becomes of a lost file of facts, or what to do."""
+    """How a lost file of rows is recovered, or what people should do."""
     if source := _source(stored, environment=environment):
         return f"the next night reads it again from {source}"
     name, path = stored.name.removeprefix(NAME_PREFIX), stored.rows.path

@@ -1,8 +1,8 @@
 """Which of two exports is the newer one, where a layout says that the newest file counts.
 
-What arrives later need not be newer: a delayed file, files of one night, days written before
-months. Names and contents have to bear it out, or each file speaks for itself, and what they say
-unlike of an order is a break.
+What arrives later need not be newer: a file may be delayed, come with others of one night, or have
+a name with the day before the month. Names and contents must confirm it; otherwise each file counts
+by itself, and differing rows of an order are a break.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Export(NamedTuple):
-    """A file whose rows bear no time of their own."""
+    """A file whose rows have no time of their own."""
 
     name: str
     reach: datetime | None

@@ -1,6 +1,6 @@
-"""What a night would make of one order file, and its rejected rows as a file to be mended.
+"""Checking one order file as a night would read it, and writing its rejected rows for correction.
 
-Both read one file and store nothing; neither needs a database or a gateway.
+Both store nothing and need no database or gateway. The outstanding rows are of the database.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ PLACES_REPORTED = 3
 
 
 def outstanding_rows(environment: Environment) -> list[tuple[Run, tuple[Quarantined, ...]]]:
-    """What stands now for each account that ever had a night."""
+    """Rejected rows that still block their orders, for each account that ever had a night."""
     with environment.store.reading() as connection:
         return [
             (run, order_rows.outstanding(connection, run))
@@ -63,10 +63,10 @@ def outstanding_rows(environment: Environment) -> list[tuple[Run, tuple[Quaranti
 
 
 def dismiss_row(reject_id: int, *, person: Person, why: str) -> Quarantined:
-    """Decide that a row stands for no order: the next night judges its order without it.
+    """Decide that a rejected row blocks no order: the next night compares its order without it.
 
     Raises:
-        UsageError: no such row stands for an order now, or the reason says nothing.
+        UsageError: no such row is outstanding, or the reason is too short.
     """
     environment = person.environment
     if len(why.strip()) < WHY_CHARACTERS_MIN:
@@ -90,7 +90,7 @@ def dismiss_row(reject_id: int, *, person: Person, why: str) -> Quarantined:
 
 
 def nameless_reported(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> list[str]:
-    """A sentence when rows without an order number may be the orders that seem to be missing."""
+    """A sentence where rows without an order number may be the orders that seem to be missing."""
     nameless = [row for row in rows if not row.order_no]
     orphans = int(breaks["code"].eq(BreakCode.MISSING_IN_ORDERS.value).sum())
     if not nameless or not orphans:
@@ -111,7 +111,7 @@ class CheckedFile:
 
     source: SourceFile
     layout: str
-    """Pattern of the layout that was used; "" for the columns of the contract."""
+    """Pattern of the layout that was used; "" for the standard columns."""
     sums: Mapping[str, str]
     """Currency -> sum of the accepted rows, major units; of settled lines the net."""
     actions: Mapping[str, int]
@@ -119,7 +119,7 @@ class CheckedFile:
     rejects: tuple[Reject, ...]
     ignored_columns: tuple[str, ...]
     refused_actions: tuple[tuple[int, str], ...] = ()
-    """Line and why the instruction of an accepted row is not carried out by itself."""
+    """Line, and why the instruction of an accepted row is not carried out automatically."""
 
 
 def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) -> CheckedFile:
@@ -170,9 +170,9 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
 
 
 def refused_actions(actions: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """Lines of some actions that their own rows contradict, and both facts of each.
+    """Lines of actions that contradict their own rows, each with a sentence stating both facts.
 
-    What earlier files had instructed is not counted here; planning counts it.
+    What earlier files have instructed is not counted here; planning counts it.
     """
     for row in rows_of(actions):
         own = OrderRow(
@@ -191,7 +191,7 @@ def refused_actions(actions: pd.DataFrame) -> Iterator[tuple[int, str]]:
 def check_settlement_file(
     path: Path, *, account: AccountSettings, settings: FileSettings
 ) -> CheckedFile:
-    """As `check_file`, of a settlement file; its sums are those of the lines' net amounts.
+    """Like `check_file`, for a settlement file; its sums are those of the lines' net amounts.
 
     Raises:
         ConfigurationError: a layout names a column that does not exist.
@@ -216,7 +216,7 @@ def check_settlement_file(
 def write_mendable(
     path: Path, *, out: Path | None, account: AccountSettings, settings: FileSettings
 ) -> tuple[Path, int] | None:
-    """Write the rejected rows of a file; where, and how many. Nothing when none was rejected.
+    """Write the rejected rows of a file for correction; returns path and count, or None.
 
     Raises:
         OutputError: the file exists already or cannot be written.

@@ -1,4 +1,4 @@
-"""What files are, told from their contents: kind, layout, rows by the night's own readers."""
+"""Kind and layout of sample files, found by their contents and checked by the night's readers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,25 +42,25 @@ class Checked(NamedTuple):
     rejects: tuple[Reject, ...]
     refusal: str = ""
     rows: pd.DataFrame | None = None
-    """Those that it takes; None of instructions."""
+    """The accepted rows; None for instructions."""
     statements: tuple[BankStatement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A layout as text, and whether it holds."""
+    """A proposed layout as text, and how the samples are read by it."""
 
     text: str
-    """TOML; "" of what is written as ours."""
+    """TOML; "" for files in the standard format."""
     proposal: Proposal
     layout: FileLayout | None
-    """None while something is asked."""
+    """None while questions are open."""
     checked: tuple[Checked, ...]
-    """One a sample; none while something is asked."""
+    """One per sample; empty while questions are open."""
 
     @property
     def usable(self) -> bool:
-        """Nothing is asked, and a night would take every row of every sample."""
+        """Whether no question is open and a night would accept every row of every sample."""
         taken = all(file.source is not None and not file.rejects for file in self.checked)
         return bool(self.checked) and taken
 
@@ -70,7 +70,7 @@ class _Kind(NamedTuple):
     table: str
     """Header of its table in merchants.toml, `{}` for the account."""
     named: bool = True
-    """The layout says which names are of it."""
+    """Whether the layout states which file names it covers."""
 
 
 _LAYOUTS = '[[accounts."{}".layouts]]'
@@ -82,20 +82,20 @@ KINDS: Mapping[str, _Kind] = {
     "bank": _Kind(BANK, '[[bank."NAME".layouts]]'),
     "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS),
 }
-"""Kind of file -> what a night reads of it. Instructions are told by their name alone."""
+"""Kind of file -> what a night reads of it. Instructions are recognised by their name alone."""
 
 
 class Kinds(NamedTuple):
-    """What files are by their contents."""
+    """The kinds that files may be of, judging by their contents."""
 
     fitting: tuple[str, ...]
-    """Several where as few questions and unread columns are left of each."""
+    """Several where equally few questions and unread columns are left for each."""
     why: str
-    """They are nothing that is known, where none fits."""
+    """Reason why no kind fits, where none does."""
 
 
 def kinds_of(paths: Sequence[Path], *, account: tuple[str, str]) -> Kinds:
-    """What files like these are: the kind with the fewest questions and unread columns."""
+    """The kind of files like these: the one with the fewest questions and unread columns."""
     left: dict[str, int] = {}
     why = "most of what a file of orders, gateway, ledger, settlement or bank says is not in it"
     for kind in KINDS.keys() - {"instructions"}:
@@ -127,7 +127,7 @@ def propose_layout(
     account: tuple[str, str] = ("", ""),
     answers: Mapping[str, str],
 ) -> Proposed:
-    """A layout for files like these, read once by it where nothing is asked.
+    """Propose a layout for files like these, and read them by it where no question is open.
 
     Args:
         paths: Samples of one layout.
@@ -139,9 +139,9 @@ def propose_layout(
     Raises:
         SourceMissingError: one of them does not exist.
         SourceUnreadableError: one of them is no table with a header.
-        UsageError: an answer is none that the key can have.
+        UsageError: an answer is not a possible value of its key.
     """
-    # The one answer that is tried on cells before the whole layout is looked at.
+    # The only answer that is applied to cells before the whole layout is checked.
     layout_of({key: text for key, text in answers.items() if key == "times"})
     how = KINDS[kind]
     proposal = _proposal(paths, kind=kind, account=account, answers=answers)
@@ -160,7 +160,7 @@ def propose_layout(
 
 
 def _ask_of_exports(files: Sequence[Checked]) -> dict[str, str]:
-    """What is asked where files say unlike things of an order and none says since when."""
+    """A question where files disagree on an order and none of their rows has an `updated_at`."""
     order, content = ["merchant_id", "account_id", "order_no"], ["currency", "amount", "status"]
     frames = [each.rows for each in files if each.rows is not None]
     if not frames[1:]:
@@ -180,7 +180,7 @@ def _ask_of_exports(files: Sequence[Checked]) -> dict[str, str]:
 
 
 def checked(path: Path, layout: FileLayout, rules: Rules, *, schema: TableSchema) -> Checked:
-    """What a night would read of a file; nothing, with the reason, where it would refuse it."""
+    """What a night would read of a file, or the reason why it would refuse it."""
     try:
         if schema is BANK:
             with bank_file(path, rules=rules, layout=layout) as bank:

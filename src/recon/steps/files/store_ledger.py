@@ -1,4 +1,4 @@
-"""The ledger, read once per run and kept, so that both sides of a comparison see the same books."""
+"""The ledger, read once per run and stored, so that every step sees the same entries."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,24 +23,24 @@ from recon.store.nights import journal_rows, order_rows
 from recon.store.nights.runs import Run
 
 EXTRACT_NAME = "ledger.jsonl"
-"""What a query gave, as a file of the archive."""
+"""The result of a ledger query, as a file of the archive."""
 
 
 class _Books(NamedTuple):
-    """The books as they were read; no frame of all of them stands beside their table."""
+    """The ledger as it was read; only its table is in memory, no frame of all entries."""
 
     entries: pa.Table
-    """Of the schema `ledger`."""
+    """Has the schema `ledger`."""
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     private: str
-    """Why they were not archived, or ""."""
+    """Why it was not archived, or ""."""
 
 
 def store_ledger(run: Run, *, environment: Environment) -> str:
-    """Read the account's ledger into the run; what is to be told of it, in sentences.
+    """Read the account's ledger into the run; returns sentences on what people should know of it.
 
-    Books that cannot be read are noted as one rejected row, and the night goes on without them.
+    A ledger that cannot be read is noted as one rejected row, and the night goes on without it.
 
     Raises:
         OutputError: the archive of files cannot be written.
@@ -54,7 +54,7 @@ def store_ledger(run: Run, *, environment: Environment) -> str:
         books = _read(source, run=run, account=account, environment=environment)
     except (SourceMissingError, SourceUnreadableError) as error:
         name = source.path.name if source.path else "database"
-        # One rejected row stands for the books, so that no total and no reader forgets them.
+        # One rejected row represents the ledger, so that every total and every reader includes it.
         reject = Reject(SourceKind.LEDGER, name, 0, WHOLE_FILE, str(error), "")
         with environment.store.writing() as connection:
             order_rows.insert_rejects(connection, [reject], run_id=run.run_id, file_id=None)
@@ -81,7 +81,7 @@ def _read(
     if source.path is None:
         ledger = read_ledger(source, environment=environment.variables, rules=rules)
         private, content = "", ledger.content
-        if archive is not None and content:  # what a query gave is kept by its hash
+        if archive is not None and content:  # the result of a query is archived by its hash
             how = {"sha256": ledger.source_file.sha256, "private": ledger.private}
             private = save(Path(EXTRACT_NAME), **how, archive=archive, content=content)
         entries = table_of(ledger.entries, name=LEDGER)
@@ -103,7 +103,7 @@ def _read(
 
 
 def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
-    """The books that could not be read, as sources of one rejected row."""
+    """Ledgers that could not be read, as sources with one rejected row."""
     return tuple(
         unread(SourceKind.LEDGER, reject.source, sha256=absent_sha256(reject.source, reject.reason))
         for reject in rejects
