@@ -1,1 +1,1 @@
-"""What every step stands on: environment, identity, the night before, how a night ends."""
+"""What all steps share: environment, identity, the previous night, how a night ends."""

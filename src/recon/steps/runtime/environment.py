@@ -1,7 +1,7 @@
-"""What a step stands on: settings, an open database, a clock, randomness and crash points.
+"""What a step depends on: settings, an open database, a clock, randomness and crash points.
 
-Made once per process (or per Prefect task) from environment variables; everything that would make
-a night irreproducible is in here and can be replaced.
+Made once per process (or per Prefect task) from environment variables; everything that would make a
+night irreproducible is in here and can be replaced.
 """
 
 import os
@@ -37,21 +37,21 @@ from recon.workers.dask_workers import workers_of
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SECOND = timedelta(seconds=1)
 CLOCK_VARIABLE = "RECON_CLOCK_SHIFT"
-"""Seconds by which the time is another than the machine's: towards the sandbox only, whose nights
-have their own dates. Above 0 is later."""
+"""Seconds by which the time differs from the machine's, above 0 later: only with the sandbox, whose
+nights have their own dates."""
 CLOCK_SHIFT_SECONDS_MAX = 20 * 366 * 86_400
 CRASH_VARIABLE = "RECON_CRASH_AT"
 """`<point>:<count>` ends the process with SIGKILL at that pass of a point; for tests of crashes."""
 
 
 def machine_deadline() -> RetryDeadline:
-    """With an archive elsewhere, by the machine's own time."""
+    """Retry deadline for a remote archive, by the machine's own time."""
     return RetryDeadline(pause=time.sleep, elapsed=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Everything a step may use beside its arguments."""
+    """Everything a step may use besides its arguments."""
 
     settings: Settings
     store: Store
@@ -62,18 +62,18 @@ class Environment:
     variables: Mapping[str, str]
     """The environment variables, for secrets that settings only name."""
     wall_clock: Clock
-    """What people's phones show, by which their codes are made: the machine's time, also where the
-    sandbox's nights have another."""
+    """The time on people's phones, from which their codes are made: the machine's time, even where
+    the sandbox's nights have another."""
     uptime: Callable[[], Uptime]
     """A clock that nobody can set; a replayed night derives it from its own clock."""
     pause: Callable[[timedelta], None] = field(default=lambda much: time.sleep(much / SECOND))
-    """Lets time pass."""
+    """Sleeps for a time."""
     workers: Workers = IN_PROCESS
-    """Who does what can be done in parts."""
+    """Workers for what can be done in parts."""
     desk: HeldKeys = NO_KEYS
-    """The desk's keys as this process has them."""
+    """The desk's keys that this process has."""
     archive_deadline: RetryDeadline = field(default_factory=machine_deadline)
-    """How long an archive elsewhere is waited for while it is busy or fails."""
+    """How long a remote archive is retried while it is busy or fails."""
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def environment_of(
 ) -> Iterator[Environment]:
     """Open what the variables describe; closed again at the end of the block.
 
-    `workers` are those of a caller who keeps them; without them the configured ones are used.
+    `workers` are those of a caller who owns them; without them the configured ones are used.
     `signs` says whether this process needs the gateway's sign key; the desk does not. `check`
     refuses a database that this process cannot work on.
 
@@ -132,10 +132,10 @@ def is_on_this_machine(settings: Settings) -> bool:
 
 
 def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
-    """The time of nights: a caller's own clock, or the machine's as the variables move it.
+    """The clock of nights: the caller's own, or the machine's, shifted as the variables say.
 
     Raises:
-        ConfigurationError: as `clock_shift` says.
+        ConfigurationError: see `clock_shift`.
     """
     if clock is not system_clock or not (shift := clock_shift(variables)):
         return clock
@@ -143,7 +143,7 @@ def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
 
 
 def clock_shift(variables: Mapping[str, str]) -> timedelta:
-    """By how much the time of nights is another than the machine's; nothing without a word of it.
+    """Difference between the time of nights and the machine's; zero where none is configured.
 
     Raises:
         ConfigurationError: the gateway is not on this machine, or it is no number of seconds.
@@ -171,7 +171,7 @@ def clock_shift(variables: Mapping[str, str]) -> timedelta:
 
 
 def outside_heads(settings: Settings) -> OutsideHeads:
-    """The head files of all accounts: what restricts money is noted for each of them."""
+    """The head files of all accounts, which record restrictions on money per account."""
     declared = sorted(settings.accounts.items())
     return OutsideHeads({account_of(name): HeadFile(account.reports) for name, account in declared})
 
@@ -211,7 +211,7 @@ def named_accounts(
 def one_account(
     settings: Settings | FileSettings, *, merchant: str, account: str
 ) -> tuple[str, str]:
-    """The one account that people speak about.
+    """The one account that the options name.
 
     Raises:
         UsageError: none fits, or several do.
@@ -225,7 +225,7 @@ def one_account(
 
 
 def refuse_wrong_files(settings: Settings) -> None:
-    """Layouts and ledger mappings that could never be read end here, not in the night.
+    """Refuse layouts and ledger mappings that could never be read, before any night starts.
 
     Raises:
         ConfigurationError: naming the layout and the key.
@@ -241,12 +241,12 @@ def refuse_wrong_files(settings: Settings) -> None:
 
 
 def system_clock() -> datetime:
-    """The one place that reads the machine's clock; handed in by the outermost caller."""
+    """The machine's time, read here only; passed in by the outermost caller."""
     return datetime.now(UTC)
 
 
 def machine_uptime() -> Uptime:
-    """The machine's own reading; handed in by the outermost caller."""
+    """The machine's own uptime; passed in by the outermost caller."""
     try:
         boot_id = BOOT_ID.read_text().strip()
     except OSError:
@@ -277,14 +277,14 @@ def crash_point_of(wanted: str) -> Callable[[str], None]:
 
 
 DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
-"""What a night wants free before it begins, and what the doctor looks for."""
+"""Free disk space that a night needs before it begins, also checked by the doctor."""
 REPORTED_TO_END = (signal.SIGTERM, signal.SIGINT)
 
 
 def seconds_left(run: Run, *, environment: Environment) -> float:
-    """For how long a run may still ask the gateway and send; never more than a whole night.
+    """Seconds for which a run may still query the gateway and send; at most those of a whole night.
 
-    From here on a clock that nobody can set counts: the time that is given may be put back.
+    The caller measures them by a clock that nobody can set; the time of nights may be set back.
     """
     limit = environment.settings.gateway.night_deadline_seconds
     passed = (environment.clock() - run.started_at).total_seconds()
@@ -293,9 +293,9 @@ def seconds_left(run: Run, *, environment: Environment) -> float:
 
 @contextmanager
 def held_back() -> Iterator[Callable[[], str]]:
-    """Note such a signal only; yields what tells its name, "" while none came.
+    """Hold back SIGTERM and SIGINT; yields a function for the name of one received, "" without.
 
-    Outside the main thread nothing can be held back, and nothing is.
+    Outside the main thread no signal can be held back, and none is.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: ""
@@ -316,9 +316,9 @@ def held_back() -> Iterator[Callable[[], str]]:
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """Let SIGTERM end this process as Ctrl-C does, so that what is open is closed.
+    """Let SIGTERM end this process as Ctrl-C does, so that open resources are closed.
 
-    Where somebody listens already (Prefect does), it stays theirs.
+    Where another handler is installed (Prefect has one), it stays.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

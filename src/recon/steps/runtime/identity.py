@@ -1,17 +1,17 @@
-"""Who is it, and what did they agree to? A declared person, proven by a current one-time code.
+"""Identity and agreement of people: a declared person, proven by a current one-time code.
 
-A code counts once, also within its thirty seconds; after some wrong ones whoever gave them waits,
-and nobody else. Secrets come from the environment or a file of mode 0600 and are never stored,
-printed or logged. A word gets the desk's signature in the transaction that notes it.
+A code counts once, also within its thirty seconds; after some wrong ones whoever gave them must
+wait, and nobody else. Secrets come from the environment or a file of mode 0600 and are never
+stored, printed or logged. A decision is signed by the desk in the transaction that notes it.
 
-Overrides of a stop: two different people say the same, in any order, one of them an approver.
+To override a stop, two different people decide the same, in any order, one of them an approver.
 
-The first word holds until the end of the next business day, as an approval does, or as long as its
-caller says; until the second is said its person may take it back. Towards a gateway
-that moves real money each word needs a current one-time code.
+The first decision is valid until the end of the next business day, as an approval is, or as long as
+its caller says; until the second is given its person may take it back. With a gateway that moves
+real money each decision needs a current one-time code.
 
-The desk, which hears people, is one process of a database: its files are its own, and it goes on
-only while the database has every word that it signed.
+The desk, which accepts decisions, is one process per database: its files are its own, and it works
+only while the database has every endorsement that it signed.
 """
 
 import hmac
@@ -49,7 +49,7 @@ CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1
 """A code of the step before or after still counts: clocks differ."""
 WRONG_CODES_MAX = 5
-"""Of one person from one login; after that each try waits, longer and longer."""
+"""Wrong codes for one person from one login; after that each try waits, longer and longer."""
 WRONG_CODES_WITHIN = timedelta(hours=1)
 WAIT_FIRST = timedelta(minutes=1)
 WAIT_MAX = timedelta(minutes=15)
@@ -64,24 +64,24 @@ SET_ASIDE = "set file aside"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who speaks now."""
+    """A person who is identified now."""
 
     short: str
     declared: Approver
     decision: PersonsDecision
     environment: Environment = field(repr=False)
-    """Of the process that hears them."""
+    """Environment of the process that accepts the decision."""
     before: str = ""
-    """What wrong codes were given in this name since they last spoke; "" for none."""
+    """Sentence on wrong codes given in this name since the last decision; "" for none."""
 
     def is_same(self, other: str) -> bool:
-        """Whether a name that was noted is that of this person."""
+        """Whether a noted name is that of this person."""
         declared = self.environment.settings.approvers
         own = person_key(self.declared.name, declared=declared)
         return own == person_key(other, declared=declared)
 
     def refuse_unproven(self) -> None:
-        """A name that no code proved decides nothing about real money.
+        """Refuse a person without a one-time code where real money is concerned.
 
         Raises:
             UsageError: the gateway is not on this machine, and no one-time code is set up for them.
@@ -94,10 +94,10 @@ class Person:
             raise UsageError(msg)
 
     def refuse_second(self, first: str, *, decides: Decides = problem_of_role) -> None:
-        """Look at both people before the word of the second is noted.
+        """Check both people before the decision of the second is noted.
 
         Raises:
-            UsageError: they are one person, or neither is the approver whom it needs.
+            UsageError: they are one person, or neither is the approver that is needed.
         """
         if self.is_same(first):
             msg = f"{first} said so already; a second person must say the same"
@@ -109,7 +109,7 @@ class Person:
             raise UsageError(msg)
 
     def refuse_alone(self, *, decides: Decides = problem_of_role) -> None:
-        """Look who could say the same before the word of the first is noted.
+        """Check who could be the second before the decision of the first is noted.
 
         Raises:
             UsageError: nobody who is declared could.
@@ -129,10 +129,10 @@ class Person:
         says: Mapping[str, str] | None = None,
         valid_until: datetime | None = None,
     ) -> None:
-        """Sign and store what they agree to now, as the desk.
+        """Sign and store what the person agrees to now, as the desk.
 
         Raises:
-            UsageError: this process is not the desk, so nobody's word counts here.
+            UsageError: this process is not the desk, so no decision can be endorsed here.
         """
         desk = self.environment.desk
         if desk.private is None:
@@ -166,7 +166,7 @@ class Person:
     def endorse_taken_back(
         self, connection: Connection, kind: Kind, subject: str, *, items: Iterable[Instruction] = ()
     ) -> None:
-        """The desk's signature under one's word that what they said counts no more."""
+        """Sign and store that the person's earlier endorsement is not valid any more."""
         self.endorse(connection, Kind.TAKEN_BACK, subject, items=items, says={"of": kind.value})
 
 
@@ -175,12 +175,12 @@ def identify(
 ) -> Person:
     """The declared person behind a name, authenticated where a secret is configured.
 
-    `origin` is whose login gave the code, as the socket tells it; "" is this process's own.
+    `origin` is the login that gave the code, as the socket reports it; "" is this process's own.
 
     Raises:
-        UsageError: nobody of that name, no code or a wrong, used or late one, or too many wrong
+        UsageError: nobody of that name; no code; a wrong, used or late code; or too many wrong
             ones.
-        ConfigurationError: the person's secret is named but not there, or also another person's.
+        ConfigurationError: the person's secret is named but missing, or also another person's.
     """
     every = environment.settings.approvers
     known_as = person_key(short, declared=every)
@@ -205,10 +205,10 @@ def identify(
 def speaker(
     name: str, *, code: SecretStr | None, environment: Environment, origin: str = ""
 ) -> Person:
-    """Who decides what moves no money.
+    """The person who decides something that moves no money.
 
-    Where people are declared it is one of them, who proves it as everywhere; a gateway on this
-    machine, without any of them, is played with under any name.
+    Where people are declared it is one of them, proven as everywhere; with a gateway on this
+    machine and nobody declared, any name is accepted.
 
     Raises:
         UsageError: no name, nobody of that name is declared, or as `identify` says.
@@ -239,7 +239,7 @@ def _secret_of(declared: Approver, *, short: str, environment: Environment) -> S
 
 
 def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -> None:
-    """One secret under two names would let one person be two, wherever it is written."""
+    """Refuse one secret under two names, wherever stored: one person could be two by it."""
     mine = _bare(secret)
     for other, declared in environment.settings.approvers.items():
         if other == short:
@@ -258,23 +258,23 @@ def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -
 
 
 def _bare(secret: SecretStr) -> bytes:
-    """The secret as codes are made of it: base32 knows no case, blanks or padding."""
+    """The secret in the form codes are made of: base32 without case, blanks and padding."""
     return "".join(secret.get_secret_value().split()).rstrip("=").casefold().encode()
 
 
 def _check_code(
     who: tuple[str, str], *, secret: SecretStr, code: SecretStr | None, environment: Environment
 ) -> str:
-    """Take a right code once; what wrong ones were given in this name before, in words."""
+    """Use up a right code; returns a sentence on wrong ones given in this name before, or ""."""
     short, origin = who
     if code is None:
         msg = f"{short} proves to be {short} with the current one-time code (--code)"
         raise UsageError(msg)
     problem = before = ""
     is_wrong = False
-    # One transaction counts, judges and notes: tries at the same time are counted one by one, each
-    # at the instant of its turn and never before the one it waited for. It is kept although the
-    # call fails.
+    # One transaction counts, checks and notes: simultaneous tries are counted one by one, each at
+    # the time of its turn and never before the one it waited for. It is committed even if the call
+    # fails.
     with code_turn(environment.desk.codes, store=environment.store) as connection:
         now = environment.wall_clock()
         step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
@@ -305,7 +305,7 @@ def _check_code(
 def waits_until(wrong: Sequence[datetime]) -> datetime:
     """When the next try counts, after wrong codes at these instants, oldest first.
 
-    Some are free; each further one doubles the wait, up to `WAIT_MAX`.
+    The first few cause no wait; each further one doubles it, up to `WAIT_MAX`.
     """
     beyond = len(wrong) - WRONG_CODES_MAX
     if beyond < 0:
@@ -314,7 +314,7 @@ def waits_until(wrong: Sequence[datetime]) -> datetime:
 
 
 def _reported_before(connection: Connection, short: str) -> str:
-    """What was tried in somebody's name since they last spoke, so that they hear of it."""
+    """Sentence on wrong codes in a person's name since their last decision, to inform them."""
     tried = decision_rows.wrong_since_last_decision(connection, short)
     return "; ".join(
         f"{count} wrong codes were given in your name ({origin})"
@@ -336,7 +336,7 @@ def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
 
 
 def endorsements_for_signer(environment: Environment) -> EndorsementsOf:
-    """What a signing process is handed with a batch, so that it can check the rows by itself."""
+    """Function that loads the endorsements by which a signing process checks a batch itself."""
     known = Endorsed(environment.desk)
 
     def decisions(instruction_ids: Sequence[str]) -> InstructionEndorsements:
@@ -357,9 +357,9 @@ def agreed(
     says: Mapping[str, str] | None = None,
     valid: Grace = VALID,
 ) -> str:
-    """One person's word for an override; both names when it is the second, "" when the first.
+    """Record a person's decision for an override; both names if it is the second, else "".
 
-    `says` is what the desk signs beside the reason, `valid` how long the first word stands.
+    `says` is what the desk signs besides the reason, `valid` how long the first decision is valid.
 
     Raises:
         UsageError: no reason, an identity that no code proves, the first person again, no approver
@@ -409,7 +409,7 @@ def waiting_decisions(environment: Environment) -> list[FirstDecision]:
 
 
 def ended(first: FirstDecision, *, environment: Environment) -> str:
-    """Why a first word counts no more; "" while it does."""
+    """Why a first decision is no longer valid; "" while it is."""
     if first.valid_until < environment.clock():
         return "no second person said the same in time"
     if has_left(first.by.by, declared=environment.settings.approvers):
@@ -418,9 +418,9 @@ def ended(first: FirstDecision, *, environment: Environment) -> str:
 
 
 def take_back(connection: Connection, subject: str, *, person: Person) -> str:
-    """Take back one's first words for an override; what they were, "" for none.
+    """Take back a person's first decisions for an override; returns which they were, "" for none.
 
-    The subject is what was to be allowed, such as `allow-sending`, or what the word was about.
+    The subject is what was to be allowed, such as `allow-sending`, or what was decided about.
     """
     decisions = [
         decision
@@ -444,12 +444,12 @@ CONFIG_DIR = "RECON_CONFIG_DIR"
 
 
 def refuse_open_files(environment: Environment) -> None:
-    """Hear nobody while others could declare approvers, or move the gateway to the sandbox.
+    """Refuse to accept decisions while others could change approvers or the gateway's address.
 
-    Towards the sandbox nothing is looked at: a demo runs under any umask.
+    With the sandbox nothing is checked: a demo runs under any umask.
 
     Raises:
-        ConfigurationError: naming the file and what closes it.
+        ConfigurationError: naming the file and how to protect it.
     """
     if not environment.desk.must_be_proven or not given(environment.variables, CONFIG_DIR):
         return
@@ -464,10 +464,10 @@ def refuse_open_files(environment: Environment) -> None:
 
 
 def refuse_lost(environment: Environment) -> None:
-    """Hear nobody while words are missing.
+    """Refuse to accept decisions while endorsements are missing.
 
     Raises:
-        UsageError: the newest word that the desk remembers is not in the database.
+        UsageError: the newest endorsement that the desk remembers is not in the database.
     """
     known = _lost(_memory(environment), store=environment.store)
     if known is not None:
@@ -481,7 +481,7 @@ def refuse_lost(environment: Environment) -> None:
 
 
 def remember(environment: Environment) -> None:
-    """Keep the newest word, after the transaction that has it."""
+    """Remember the newest endorsement, after the transaction that stored it."""
     memory = _memory(environment)
     if memory is None:
         return
@@ -493,7 +493,7 @@ def remember(environment: Environment) -> None:
 
 
 def go_on_restored(environment: Environment) -> int:
-    """Go on with the words that the database has; the number of the newest that is lost, or 0."""
+    """Go on with the endorsements in the database; returns the newest lost number, or 0."""
     memory = _memory(environment)
     known = _lost(memory, store=environment.store)
     if memory is None or known is None:
@@ -504,9 +504,9 @@ def go_on_restored(environment: Environment) -> int:
 
 
 def lost_endorsement(desk: HeldKeys, *, store: Store) -> str:
-    """Why people's words may be missing, by what the desk published; "" when none is known to be.
+    """Why endorsements may be missing, by what the desk published; "" when none is known to be.
 
-    For a night. What is published is read first: the snapshot taken afterwards must have it.
+    For a night. The published file is read first: the snapshot taken afterwards must have it.
     """
     known = _lost(None if desk.published is None else Memory(desk.published), store=store)
     if known is None:
@@ -519,7 +519,7 @@ def lost_endorsement(desk: HeldKeys, *, store: Store) -> str:
 
 
 def _lost(memory: Memory | None, *, store: Store) -> LastSignature | None:
-    """The newest word that was remembered, where the database lacks it."""
+    """The newest endorsement that was remembered, where the database lacks it."""
     known = None if memory is None else memory.newest(name_of(store))
     if known is None:
         return None
@@ -534,7 +534,7 @@ def _memory(environment: Environment) -> Memory | None:
 
 
 def name_of(store: Store) -> str:
-    """The database as desk and nights name it, whatever their logins there are."""
+    """Name of the database that is the same for desk and nights, whatever their logins there."""
     if store.path is not None:
         return f"sqlite:///{store.path.resolve()}"
     url = store.url
@@ -544,7 +544,7 @@ def name_of(store: Store) -> str:
 
 @contextmanager
 def the_desk(environment: Environment) -> Iterator[Callable[[], None]]:
-    """Be the desk while the block runs; what it gives refuses to go on when that was lost.
+    """Be the desk while the block runs; yields a check that fails once the desk's lock was lost.
 
     The sandbox's desk is everybody's: its codes are counted in the database itself.
 

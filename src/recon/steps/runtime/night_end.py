@@ -1,11 +1,11 @@
 """How a stage of a night went and how the night ended, for whoever must act.
 
 The verdict says what the workbook is worth. Money that nobody can account for, and money that was
-not sent although it was to be, needs a person sooner than any verdict: such a live night has an end
-of its own, which says how much it is.
+not sent although it should have been, needs a person sooner than any verdict: such a live night has
+an end of its own, which states the amounts.
 
-What each stage took stands in `<reports>/metrics/<run id>.json`, which grows with each, and in one
-log line. These figures inform and prove nothing: what cannot be written never stops a night.
+The figures of each stage are appended to `<reports>/metrics/<run id>.json` and written as one log
+line. They inform and prove nothing: a failure to write them never stops a night.
 """
 
 import json
@@ -41,10 +41,10 @@ INCOMPLETE_NEXT = "Get what is missing, then start the same night again."
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """Money of an account that a live run left for a person, as it stands now."""
+    """Money of an account that a live run left for a person, in its current state."""
 
     doubtful: OpenMoney = field(default_factory=OpenMoney)
-    """What may have moved and nobody can say."""
+    """Money that may or may not have moved."""
     unsent: OpenMoney = field(default_factory=OpenMoney)
     """Approved and not sent."""
     stopped: Stop = field(default_factory=Stop)
@@ -52,14 +52,14 @@ class Undone:
 
     @property
     def kind(self) -> End | None:
-        """The end that it makes of a run; None where nothing is undone."""
+        """The end of a run because of it; None where nothing is undone."""
         if self.doubtful.count:
             return End.MONEY_IN_DOUBT
         return End.SENDING_STOPPED if self.stopped else None
 
     @property
     def sentence(self) -> str:
-        """What it is, in counts and sums, and what to do; "" for nothing."""
+        """Counts, sums and what to do; "" for nothing."""
         terms = []
         if self.doubtful.count:
             terms.append(f"In doubt: {self.doubtful.as_text}. {DOUBT_NEXT}")
@@ -70,7 +70,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class NightEnd:
-    """What a night came to."""
+    """The outcome of a night."""
 
     verdict: Verdict
     undone: Undone
@@ -79,12 +79,12 @@ class NightEnd:
 
     @property
     def kind(self) -> End:
-        """The end that is told first."""
+        """The end that is reported first."""
         return self.undone.kind or End(self.verdict.value)
 
     @property
     def sentence(self) -> str:
-        """Why it ended so and what to do; "" where the verdict says it all."""
+        """Why it ended so and what to do; "" where the verdict alone suffices."""
         terms = [self.undone.sentence]
         if self.missing:
             terms.append(f"Missing: {self.missing}. {INCOMPLETE_NEXT}")
@@ -92,7 +92,7 @@ class NightEnd:
 
     @property
     def figures(self) -> dict[str, int | str]:
-        """The same for machines."""
+        """The same as fields for machines."""
         return {
             "end": self.kind.value,
             "exit_code": self.kind.exit_code,
@@ -107,21 +107,21 @@ class NightEnd:
 
 
 def not_verified(run: Run, *, environment: Environment) -> tuple[str, ...]:
-    """What a night could not believe and that is of no set, each in words: one item of it each."""
+    """Sentences on replies that could not be verified and belong to no set: each is one item."""
     with environment.store.reading() as connection:
         foreign = sending_rows.foreign_rows(connection, run)
         return (*foreign, *runs.unverified(connection, run.run_id))
 
 
 def end_of(run: Run, *, environment: Environment, verdict: Verdict | None = None) -> NightEnd:
-    """How a run ended, or, with the verdict it is about to get, how it is to end."""
+    """How a run ended, or, with the verdict it is about to get, how it will end."""
     worth = verdict or Verdict(run.verdict)
     missing = run.problem if worth is Verdict.INCOMPLETE else ""
     return NightEnd(worth, undone_by(run, environment=environment), missing)
 
 
 def undone_by(run: Run, *, environment: Environment) -> Undone:
-    """What a run left for a person; a dry run has nothing to send and leaves nothing."""
+    """Money that a run left for a person; a dry run has nothing to send and leaves nothing."""
     if run.mode is not Mode.LIVE:
         return Undone()
     with environment.store.reading() as connection:
@@ -134,18 +134,18 @@ def undone_by(run: Run, *, environment: Environment) -> Undone:
 
 FOLDER = "metrics"
 ENDED = ("end", "exit_code", "in_doubt_money", "not_sent_money", "stopped", "missing")
-"""What the last stage tells of how the night ended, beside its counts."""
+"""Figures of the last stage on how the night ended, in addition to its counts."""
 RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 CLEAR_REFS = Path("/proc/self/clear_refs")
 STATUS = Path("/proc/self/status")
 RESET_PEAK = "5"
-"""What Linux takes as `the highest reading starts now`."""
+"""The value by which Linux resets the peak memory reading of a process."""
 
 
 def measured(
     stage: str, do: Callable[[], StepSummary], *, run_id: str, environment: Environment
 ) -> StepSummary:
-    """Do one stage of a run and note what it took, also when it fails.
+    """Run one stage and record what it took, also when it fails.
 
     Raises:
         ReconError: what the stage itself raises.
@@ -153,13 +153,13 @@ def measured(
     started_at = environment.clock()
     began, cpu = environment.uptime().milliseconds, _cpu_seconds()
     give_back()
-    # The highest memory is that of the stage; where that cannot be, it is the process's.
+    # Peak memory is that of the stage; where it cannot be reset, that of the process.
     with suppress(OSError):
         advise_kernel(CLEAR_REFS, RESET_PEAK)
     summary, failed = None, ""
     try:
         summary = do()
-        # It goes to terminals, logs and Prefect, and may quote what came from outside.
+        # The summary goes to terminals, logs and Prefect, and may quote text from outside.
         if (sentence := for_people(summary.sentence)) != summary.sentence:
             summary = replace(summary, sentence=sentence)
     except BaseException as error:

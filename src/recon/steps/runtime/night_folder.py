@@ -1,11 +1,11 @@
-"""The folder of a run in the archive of nights, and the links of the history that bind it.
+"""The folder of a run in the archive of nights, and the history links that record it.
 
 Each step's files are written first, its manifest last; then the manifest's hash becomes a link of
-the history, in the transaction that ends the step. A step without its link counts for nothing.
+the history, in the transaction that ends the step. A step without its link does not count.
 
-The books as the run read them are a step, bound before anything is judged by them: what is compared
-is a part of them (the window, the account); what they are proven by, and what shoppers' banks took
-back, is asked of the whole. The result of a run is read from the files that its night sealed.
+The ledger as the run read it is a step, linked before anything is compared with it: what is
+compared is a part of it (the window, the account); its proof, and the chargebacks, use all of it.
+The result of a run is read from the files that its night sealed.
 """
 
 import gzip
@@ -62,32 +62,31 @@ from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import LetGo, Run, let_go_of
 
 DECISIONS, WORKBOOK = "decisions.jsonl.gz", "workbook.xlsx"
-"""Of the proof: what people decided, and the workbook as it was written that night."""
+"""Files of the proof: people's decisions, and the workbook as it was written that night."""
 RULES = "rules.json"
-"""The rules that judged, with every default."""
+"""The rules of the comparison, with every default."""
 
 
 def packed_lines(lines: str) -> bytes:
-    """The file of these lines: without a time of packing, so that the same lines are the same."""
+    """Gzip lines without a timestamp, so that the same lines give the same bytes."""
     return gzip.compress(lines.encode(), mtime=0)
 
 
 def stored_decisions(packed: bytes) -> list[str]:
-    """The decisions of a night, one a line, of the content of DECISIONS in its proof."""
+    """The decisions of a night, one per line, from the content of DECISIONS in its proof."""
     return gzip.decompress(packed).decode().splitlines()
 
 
-"""The event that binds a manifest."""
 INPUTS, COMPARED, RESULTS, PROOF = STEPS = ("inputs", "compared", "results", "proof")
 """Steps of a night in their order."""
 SIGNED = "signed-"
-"""Before a role: the step of a signature, which comes after all of the night's own."""
+"""Prefix of a role: the step of a signature, which comes after all of the night's own."""
 ANSWERS = "answers-"
-"""Before a number: steps with what the gateway answered before money and after it."""
+"""Prefix of a number: steps with the gateway's answers before money moved and after it."""
 IN_PARTS = "in-parts"
-"""Where the parts of a comparison lie until its results are sealed; no link binds it."""
+"""Folder of the parts of a comparison until its results are sealed; no link covers it."""
 BOOKS = "books"
-"""The step before them: the whole ledger as the night read it."""
+"""The step before all others: the whole ledger as the night read it."""
 NOT_READ = (
     "could not be read; money and answers of the night are kept as they are: put the archive back, "
     "then start the night again, or, where money has moved, bring it to its end with `recon "
@@ -97,18 +96,18 @@ NOT_READ = (
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link of the history that binds a step."""
+    """One history link that records a step."""
 
     step: str
     folder: str
-    """Below the archive."""
+    """Path below the archive."""
     sha256: str
     """Of the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a manifest says of its night, beside whose it is."""
+    """What a manifest says of its night, in addition to run and account."""
 
     predecessor: str
     rules_digest: str
@@ -116,7 +115,7 @@ class Terms:
 
 
 def storage_of(run: Run, *, environment: Environment) -> Storage:
-    """The archive in which a run's night lies; see `storage_at`."""
+    """The archive that holds a run's night; see `storage_at`."""
     return storage_at(run.account, environment=environment)
 
 
@@ -132,7 +131,7 @@ def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage
 
 
 def archive_of_account(account: tuple[str, str], *, environment: Environment) -> ArchiveSettings:
-    """Where an account's nights lie, with a path also where archive.toml names none.
+    """Location of an account's nights, with a default path where archive.toml names none.
 
     Raises:
         ConfigurationError: the account is not declared.
@@ -149,12 +148,12 @@ def archive_of_account(account: tuple[str, str], *, environment: Environment) ->
 
 
 def storages_of(environment: Environment) -> StorageOf:
-    """The archives of accounts, each by its merchant and account."""
+    """Function from merchant and account to the archive of that account."""
     return partial(storage_at, environment=environment)
 
 
 def folder_of(run: Run) -> str:
-    """Where a run's steps lie, below the archive."""
+    """Path of a run's steps, below the archive."""
     return f"nights/{run.merchant_id}/{run.account_id}/{run.business_date}/{run.run_id}"
 
 
@@ -187,7 +186,7 @@ def write(
 def about_of(
     run: Run, step: str, *, terms: Terms, after: Mapping[str, str], environment: Environment
 ) -> About:
-    """What the manifest of a step says of its night."""
+    """The description of a step and its night for the manifest."""
     with environment.store.reading() as connection:
         head = history.head(connection)
     return About(
@@ -214,7 +213,7 @@ def bind(
     environment: Environment,
     details: Mapping[str, object] | None = None,
 ) -> None:
-    """Make the manifests links of the history; one that is its step's newest already stays it.
+    """Record the manifests as history links; one that is its step's newest already is not repeated.
 
     `details`: further data of these links.
     """
@@ -234,7 +233,7 @@ def bind(
 
 
 def links(connection: Connection, run_id: str) -> list[Link]:
-    """The links that bind steps of a run, oldest first."""
+    """The links that record steps of a run, oldest first."""
     bound = [
         link.data
         for link in history.links_of(connection, [run_id], entity="run", event=runs.SEALED)
@@ -243,7 +242,7 @@ def links(connection: Connection, run_id: str) -> list[Link]:
 
 
 def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
-    """The step that a link binds, set aside or not; `doing` says what was not done and kept.
+    """The step that a link records, set aside or not; `doing` says what was not done and kept.
 
     Raises:
         ArchiveError: the archive cannot be read, or does not have it.
@@ -262,10 +261,10 @@ def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
 
 
 def is_attempt(path: str) -> bool:
-    """Whether a file that nobody sealed was left by an attempt; `path` is from the night's folder.
+    """Whether an unsealed file was left by an attempt; `path` is relative to the night's folder.
 
-    A step that was moved aside, parts of a comparison, or a signature that was ended before it
-    counted.
+    Such files are those of a step that was moved aside, of parts of a comparison, or of a signature
+    that was interrupted before it counted.
     """
     step = path.partition("/")[0]
     return ASIDE in step or step == IN_PARTS or step.startswith(SIGNED)
@@ -277,7 +276,7 @@ def newest(bound: Sequence[Link]) -> dict[str, str]:
 
 
 def answer_steps(steps: Iterable[str]) -> list[str]:
-    """Those of some steps that are answers of the gateway, as they came.
+    """Those of some steps that hold answers of the gateway, by number.
 
     >>> answer_steps(["answers-10", "inputs", "answers-2"])
     ['answers-2', 'answers-10']
@@ -292,7 +291,7 @@ def before(step: str, *, bound: Mapping[str, str]) -> dict[str, str]:
 
 
 def _not_done(run: Run, *, step: str) -> str:
-    """What becomes of the night when its archive fails, and what to do."""
+    """State of the night when its archive fails, and what to do."""
     if step in {BOOKS, INPUTS}:
         return f"what the night read could not be kept, so nothing was sent: {MAKE_WRITABLE}"
     if step not in STEPS:
@@ -313,22 +312,22 @@ def _not_done(run: Run, *, step: str) -> str:
 STORED_FILES = frozenset(
     {"results/breaks.parquet", "proof/totals.parquet", f"proof/{DECISIONS}", f"proof/{RULES}"}
 )
-"""Of a night that is let go, beside every manifest and what people put their names under."""
+"""Files that stay when a night is purged, besides manifests and files that people signed."""
 SIGNED_FILES = (f"proof/{WORKBOOK}", SIGNED)
-"""Beginnings of what is kept too, where somebody signed the night."""
+"""Path prefixes of files that stay as well where somebody signed the night."""
 
 
 def is_stored(path: str, *, is_signed: bool = False) -> bool:
-    """Whether a file stays when its night goes; `path` is from the night's folder."""
+    """Whether a file stays when its night is purged; `path` is relative to the night's folder."""
     name = path.rpartition("/")[2]
     return name == MANIFEST or path in STORED_FILES or (is_signed and path.startswith(SIGNED_FILES))
 
 
 def refuse_let_go(connection: Connection, run_id: str) -> None:
-    """Refuse to read what went with the folder of a night.
+    """Refuse to read what was purged with the folder of a night.
 
     Raises:
-        NightLetGoError: it was let go; the sentence says when and by whom.
+        NightLetGoError: it was purged; the message says when and by whom.
     """
     going = let_go_of(connection, run_id)
     if going is not None:
@@ -340,21 +339,21 @@ UNREAD = "the folder of a night could not be read"
 
 @dataclass(frozen=True, slots=True)
 class SealedNight:
-    """The steps of one run that the history binds, each by its newest link.
+    """The steps of one run that the history records, each by its newest link.
 
-    What is asked of it raises ArchiveError where the archive cannot be reached, lacks a step, or
-    has a file otherwise than it was sealed.
+    Its members raise ArchiveError where the archive cannot be reached, lacks a step, or has a file
+    that differs from what was sealed.
     """
 
     run_id: str
     storage: Storage
     steps: Mapping[str, Sealed]
     let_go: LetGo | None = None
-    """How its folder was let go; None while it is kept."""
+    """How its folder was purged; None while it is stored."""
 
     @property
     def moved(self) -> dict[str, str]:
-        """Files that lie elsewhere than their schema says: path -> path, from the night's folder.
+        """Files in another place than their schema says: path -> path, from the night's folder.
 
         A later step has them as well, or their step was written anew.
         """
@@ -362,7 +361,7 @@ class SealedNight:
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """Files whose step was set aside since: path as the sealed statements have it -> path now.
+        """Files whose step was set aside: path as in the sealed SQL statements -> path now.
 
         A step that was written anew takes the place of the one that this night compared.
         """
@@ -374,26 +373,26 @@ class SealedNight:
         return self._elsewhere(as_named)
 
     def has(self, name: str) -> bool:
-        """Whether the night sealed such a table; not every night has every one."""
+        """Whether the night sealed a table of this name; not every night has every one."""
         sealed, file = self._place(name)
         return any(entry.name == file for entry in sealed.manifest.files)
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, by its manifest alone; 0 for one that was not sealed."""
+        """Number of rows of a table, from its manifest alone; 0 for one that was not sealed."""
         sealed, file = self._place(name)
         return sum(entry.rows for entry in sealed.manifest.files if entry.name == file)
 
     def entry(self, name: str) -> tuple[str, FileEntry]:
-        """The step of a table that was sealed, and what its manifest says of it."""
+        """The step that has a sealed table, and the table's entry in the manifest."""
         sealed, file = self._place(name)
         entry = next(entry for entry in sealed.manifest.files if entry.name == file)
         return sealed.manifest.about.step, entry
 
     def content(self, name: str) -> tuple[bytes, str]:
-        """The bytes of a table as they were sealed, and the file's name for sentences.
+        """The bytes of a table as they were sealed, and the file's path for messages.
 
         Raises:
-            NightLetGoError: it was let go.
+            NightLetGoError: it was purged.
         """
         sealed, file = self._saved(name)
         with reachable(self.storage, doing=UNREAD):
@@ -401,7 +400,7 @@ class SealedNight:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[tuple[BinaryIO, str]]:
-        """As `content`, of a table of which only parts are read."""
+        """Like `content`, as an open file for a table of which only parts are read."""
         sealed, file = self._saved(name)
         with (
             reachable(self.storage, doing=UNREAD),
@@ -415,12 +414,12 @@ class SealedNight:
         return read_rows(content, name=path)
 
     def batches(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of a file as it lies there, some rows at a time; see `content`."""
+        """Some columns of a stored file, in batches of rows; see `content`."""
         content, path = self.content(name)
         yield from row_batches(content, name=path, columns=columns)
 
     def as_sealed(self, file: str) -> bytes:
-        """The bytes of a file by its place in the night's folder; see `content`."""
+        """The bytes of a file by its path in the night's folder; see `content`."""
         step, _, name = file.partition("/")
         sealed = self._step(step)
         with reachable(self.storage, doing=UNREAD):
@@ -431,21 +430,21 @@ class SealedNight:
         return frame_of_table(self.table(name))
 
     def statements(self) -> dict[str, str]:
-        """The SQL that was sealed with the night, by name, byte for byte as it was."""
+        """The SQL that was sealed with the night, by name, byte for byte."""
         sealed = self.steps[PROOF]
         names = [entry.name for entry in sealed.manifest.files if entry.name.endswith(".sql")]
         with reachable(self.storage, doing=UNREAD):
             return {name: whole_file(self.storage, sealed, name=name).decode() for name in names}
 
     def _place(self, name: str) -> tuple[Sealed, str]:
-        """Where a table lies: of its own step and those after it, the newest that has one.
+        """The place of a table: the newest among its own step and the later ones that has it.
 
-        Inputs that no later step has, and inputs do not, are the books as they were read.
+        Inputs that neither a later step nor the step `inputs` has are the ledger as it was read.
         """
         folder, file = SCHEMAS[name].folder, f"{name}.parquet"
         own = self._step(folder)
         if folder == INPUTS and RESULTS in self.steps:
-            self._step(COMPARED)  # one that is lost may have had it
+            self._step(COMPARED)  # a lost one may have had it
         order = (*STEPS[: STEPS.index(folder) : -1], folder, *([BOOKS] if folder == INPUTS else []))
         for sealed in (self.steps[step] for step in order if step in self.steps):
             if entry_of(sealed, name=file) is not None:
@@ -469,7 +468,7 @@ class SealedNight:
         return self.steps[step]
 
     def _elsewhere(self, named: Callable[[FileSchema], str]) -> dict[str, str]:
-        """Path as files are named -> path now, of those that lie elsewhere."""
+        """Path by the given naming -> path now, of the files where they differ."""
         lies = {}
         for schema in SCHEMAS.values():
             if schema.folder in self.steps:
@@ -479,10 +478,10 @@ class SealedNight:
 
 
 def sealed_night(connection: Connection, run: Run, *, environment: Environment) -> SealedNight:
-    """The sealed steps of a run; one that is gone from the archive is not among them.
+    """The sealed steps of a run, without those that are missing from the archive.
 
     Raises:
-        ArchiveError: the archive cannot be reached, or a manifest is none.
+        ArchiveError: the archive cannot be reached, or a manifest is not valid.
     """
     storage = storage_of(run, environment=environment)
     bound = {link.step: link for link in links(connection, run.run_id)}
@@ -496,7 +495,8 @@ def sealed_night(connection: Connection, run: Run, *, environment: Environment) 
         inputs = each_step.get(INPUTS)
         meant = inputs.manifest.about.after.get(BOOKS) if inputs else None
         if meant is not None:
-            # Books that were read anew since, in a run that was started again, say nothing of it.
+            # A ledger that was read anew since, when the run was started again, is not the one
+            # compared.
             each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
     steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
     return SealedNight(run.run_id, storage, steps, let_go_of(connection, run.run_id))
@@ -508,21 +508,21 @@ def sealed_totals(
     """The totals that a run sealed, by their key; None where the archive has no proof of it.
 
     Raises:
-        ArchiveError: its folder cannot be reached, or they are not as they were sealed.
+        ArchiveError: its folder cannot be reached, or they differ from what was sealed.
     """
     night = sealed_night(connection, run, environment=environment)
     return totals_of(night.table("totals")) if PROOF in night.steps else None
 
 
 def changed_totals(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
-    """Every control total of a run that the database has otherwise than its folder, in words.
+    """Sentences on each control total of a run where the database differs from its folder.
 
     Raises:
         ArchiveError: see `sealed_totals`.
     """
     sealed = sealed_totals(connection, run, environment=environment)
     if sealed is None:
-        return  # it was never sealed, or what is gone is named of the folder
+        return  # it was never sealed, or the check of the folder names what is missing
     saved = results.load_totals(connection, run.run_id)
     more, fewer = Counter(saved) - Counter(sealed), Counter(sealed) - Counter(saved)
     for total in sorted({*map(_which, more), *map(_which, fewer)}, key=str):
@@ -533,12 +533,12 @@ def changed_totals(connection: Connection, run: Run, *, environment: Environment
 
 
 def changed_summary(connection: Connection, run_id: str) -> Iterator[str]:
-    """What the database says of a run's verdict, rows and exposure that the night did not bind."""
+    """Sentences on verdict, rows and exposure in the database that the night did not record."""
     return changed(connection, SUMMARY, of=run_id)
 
 
 def refuse_changed_result(connection: Connection, run: Run, *, environment: Environment) -> None:
-    """Refuse to go on from totals that the run did not seal, or from a summary it did not bind.
+    """Refuse totals that the run did not seal, and a summary that it did not record.
 
     Raises:
         ArchiveError: see `sealed_totals`; or the database has others, and which.
@@ -567,18 +567,18 @@ def _shown(total: ControlTotal) -> str:
 
 
 LEDGER = "ledger"
-"""The one file of the step, of the schema that compared entries have."""
+"""The one file of the step, with the schema of compared entries."""
 BOOKS_UNREAD = f"the books of the night {NOT_READ}"
 _TAKEN_BACK = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "entry_type"),
     *("currency", "amount", "transaction_currency", "transaction_amount"),
 )
-"""What an entry says of a chargeback."""
+"""Columns of an entry that describe a chargeback."""
 _SCHEMAS = {LEDGER: SCHEMAS[LEDGER]}
 
 
 def sums_of_entries(table: pa.Table) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units, added up by Arrow and not by what is compared."""
+    """(entry type, currency) -> minor units, summed by Arrow, independently of the comparison."""
     by = ["entry_type", "currency"]
     plain = {name: table[name].cast(pa.string()) for name in by}
     summed = pa.table({**plain, "amount": table["amount"]}).group_by(by)
@@ -587,7 +587,7 @@ def sums_of_entries(table: pa.Table) -> dict[tuple[str, str], int]:
 
 
 def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
-    """Write what a run read of its books, of the schema; whoever notes its source binds it.
+    """Write the ledger that a run read, in its schema; the caller links it with its source.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing was sent.
@@ -606,10 +606,10 @@ def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sea
 
 @dataclass(frozen=True, slots=True)
 class StoredBooks:
-    """The books as a run read them.
+    """The ledger as a run read it.
 
-    What is asked of them raises ArchiveError where the file cannot be reached, or is not the one
-    that the history binds.
+    Its members raise ArchiveError where the file cannot be reached, or is not the one that the
+    history records.
     """
 
     connection: Connection
@@ -618,7 +618,7 @@ class StoredBooks:
 
     @property
     def rows(self) -> int:
-        """How many entries they have, of any account."""
+        """Number of entries, of any account."""
         _, sealed, name = self._place()
         entry = entry_of(sealed, name=name)
         return entry.rows if entry else 0
@@ -629,7 +629,7 @@ class StoredBooks:
         return journal_rows.source_of(self.connection, self.run.run_id)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some columns of them in their order, some rows at a time."""
+        """Some columns of the entries in their order, in batches of rows."""
         storage, sealed, name = self._place()
         with (
             reachable(storage, doing=BOOKS_UNREAD),
@@ -639,7 +639,7 @@ class StoredBooks:
             yield from row_batches(file, name=path, schemas=_SCHEMAS, columns=columns)
 
     def frames(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Columns of the account's entries and `row`, their number in the books, as `batches`."""
+        """Like `batches`, for the account's entries, with `row`, their number in the ledger."""
         at = 0
         for table in self.batches([*dict.fromkeys(("merchant_id", "account_id", *columns))]):
             frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
@@ -647,14 +647,14 @@ class StoredBooks:
             yield frame[self.are_own(frame)]
 
     def are_own(self, frame: pd.DataFrame) -> "pd.Series[bool]":
-        """Which entries are of the run's account."""
+        """Marks the entries of the run's account."""
         of_account = frame["account_id"].eq(self.run.account_id)
         return frame["merchant_id"].eq(self.run.merchant_id) & of_account
 
     def of_types(self, types: Collection[str]) -> pd.DataFrame | None:
-        """LEDGER_COLUMNS of the entries of some types, and of all that bear the id of one of them.
+        """LEDGER_COLUMNS of the entries of some types, and of all with the id of one of them.
 
-        None where the run read no books.
+        None where the run read no ledger.
         """
         if self.source is None:
             return None
@@ -673,11 +673,11 @@ class StoredBooks:
     def charged_back(self) -> dict[tuple[str, str, str], int]:
         """Order, transaction ("" where none is booked) and currency -> minor units charged back.
 
-        By the books that the run read itself, else by the newest that any run of the account read;
-        reversals count against it.
+        Taken from the ledger that the run read itself, else from the newest that any run of the
+        account read; reversals are subtracted.
         """
         books, run = self, self.run
-        # A row that hides that this very run read some changes nothing.
+        # Asks the history: a changed row that hides this run's own reading has no effect.
         if not self._bound():
             run_id = journal_rows.newest_reader(self.connection, run)
             if run_id is None:
@@ -722,10 +722,10 @@ class StoredBooks:
 
 @dataclass(frozen=True)
 class StoredResult:
-    """What a run came to.
+    """The result of a run.
 
-    What is asked of it raises ArchiveError where the night's folder cannot be reached, or is not as
-    it was sealed.
+    Its members raise ArchiveError where the night's folder cannot be reached, or differs from what
+    was sealed.
     """
 
     connection: Connection
@@ -742,9 +742,9 @@ class StoredResult:
         return results.load_summary(self.connection, self.run_id) is not None
 
     def whole(self) -> Reconciliation | None:
-        """All of it; None when the run never got that far.
+        """The whole result; None when the run never got that far.
 
-        Its matches are read when they are first asked for; `match_batches` reads them in parts.
+        Its matches are read on first use; `match_batches` reads them in batches.
         """
         summary = results.load_summary(self.connection, self.run_id)
         if summary is None:
@@ -776,7 +776,7 @@ class StoredResult:
         return {name: self._night.frame(name) for name in names}
 
     def list_files(self) -> dict[str, ListFile]:
-        """Each of LISTS_IN_FILES -> its file, as the manifest has it."""
+        """Each of LISTS_IN_FILES -> its file, as described by the manifest."""
         entries = ((section, self._night.entry(SECTIONS[section])) for section in LISTS_IN_FILES)
         return {
             section: ListFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
@@ -784,11 +784,11 @@ class StoredResult:
         }
 
     def open_breaks(self) -> pd.DataFrame | None:
-        """The open breaks of the run, BREAK_COLUMNS; None when it never came to a result."""
+        """The open breaks of the run, BREAK_COLUMNS; None without a result."""
         return self._night.frame("breaks") if self._is_there else None
 
     def orders_left_open(self) -> set[str]:
-        """The orders of the run's open breaks and of what waits within grace."""
+        """The orders of the run's open breaks and of its pending sets."""
         names = ("breaks", "pending") if self._is_there else ()
         return {
             order_no
@@ -797,14 +797,14 @@ class StoredResult:
         }
 
     def match_batches(self, *, rows_max: int) -> Iterator[pd.DataFrame]:
-        """The matches of the run in order, so many at a time."""
+        """The matches of the run in order, at most `rows_max` at a time."""
         content, name = self._night.content("matches")
         for table in row_batches(content, name=name, rows_max=rows_max):
             yield frame_of_table(table)
 
 
 def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:
-    """Lines of journals by break, each debit with its credit, as they are proposed."""
+    """Journal lines by break, each debit followed by its credit, in the order of the proposal."""
     if journals.empty:
         return journals
     amount = journals["debit"] + journals["credit"]

@@ -1,8 +1,9 @@
-"""The night before: a night carries on from it, so one that is missing needs a person's word.
+"""The previous night: every night continues one, so a missing one needs a person's decision.
 
-The first night of an account is its opening: the rules name the opening date, or a person says
-`--opening`. Later a business day without a night between the last one and this one needs a reason
-(`--skip`), which page one and the history keep. Saturdays, Sundays and holidays need no night.
+The first night of an account is its opening: the rules name the opening date, or a person gives
+`--opening`. Later, a business day without a night between the last night and this one needs a
+reason (`--skip`), which is shown on page one and stored in the history. Saturdays, Sundays and
+holidays need no night.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +23,10 @@ from recon.store.schema.columns import REASON_CHARACTERS
 
 
 def refuse_closed(connection: Connection, night: Run | NightRequest, *, saved: str) -> None:
-    """Refuse what would change a closed month, or one before it; `saved` says what was not done.
+    """Refuse a change to a closed month, or one before it; `saved` states what was not done.
 
     Raises:
-        UsageError: the month of the date, or a later one, is closed; the sentence says by whom,
+        UsageError: the month of the date, or a later one, is closed; the message says by whom,
             when, and what to do.
     """
     day, account = night.business_date, night.account
@@ -45,7 +46,7 @@ def refuse_closed(connection: Connection, night: Run | NightRequest, *, saved: s
 def held_nights(
     connection: Connection, account: tuple[str, str], *, environment: Environment
 ) -> dict[date, str]:
-    """Business dates that hold refunds -> why their release counts no more, "" without one."""
+    """Business dates that hold refunds -> why their release is no longer valid, "" without one."""
 
     def problem_of(run_id: str) -> str:
         return release_ended(connection, run_id, environment=environment)
@@ -54,7 +55,7 @@ def held_nights(
 
 
 def release_ended(connection: Connection, run_id: str, *, environment: Environment) -> str:
-    """Why two people's release of a run counts no more; "" while it does, or nobody released it."""
+    """Why two people's release of a run is no longer valid; "" while it is, or without one."""
     both = decision_rows.who_released(connection, run_id)
     declared = environment.settings.approvers
     return problem_of_people(both, did="released", declared=declared) if both else ""
@@ -62,7 +63,7 @@ def release_ended(connection: Connection, run_id: str, *, environment: Environme
 
 OPENING = "opening"
 SKIPPED = "skipped: "
-"""How the kept word begins where nights are missing; the reason follows."""
+"""Prefix of the stored decision where nights are missing; the reason follows."""
 MISSING = "missing"
 NO_BUSINESS_DAY = "no business day"
 BEFORE_OPENING = "before the opening"
@@ -70,13 +71,13 @@ STILL_OPEN = "still open"
 
 
 def stated_of_predecessor(connection: Connection, request: NightRequest, *, rules: Rules) -> str:
-    """What stands in place of the night before: OPENING, SKIPPED and a reason, or "" for nothing.
+    """What replaces the previous night: OPENING, SKIPPED and a reason, or "" for nothing.
 
-    A dry run changes nothing that a later night carries on from, and needs no word. What was said
-    of a night holds when it is started again.
+    A dry run changes nothing that a later night continues from, and needs no decision. What was
+    decided for a night is still valid when it is started again.
 
     Raises:
-        UsageError: the night before is missing and nobody said why, or a word does not fit.
+        UsageError: the previous night is missing and nobody said why, or an option does not fit.
     """
     if request.mode is not Mode.LIVE:
         return ""
@@ -96,26 +97,26 @@ def stated_of_predecessor(connection: Connection, request: NightRequest, *, rule
 
 
 def missing_days(last: date, *, day: date, calendar: BusinessCalendar) -> list[date]:
-    """The business days after one night and before another, which no night settled."""
+    """The business days between two nights, on which no night ran."""
     first = last + timedelta(days=1)
     between = (first + timedelta(days=number) for number in range((day - first).days))
     return [day for day in between if calendar.is_business_day(day)]
 
 
 def named_days(days: Sequence[date]) -> str:
-    """The first and the last of some days, for a sentence."""
+    """The first and the last of some days, for a message."""
     return f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
 def missed_without_a_run(
     day: date, *, nights: Mapping[date, Run], rules: Rules, now: datetime
 ) -> str:
-    """What a day on which an account has no night is: MISSING, or why none is due.
+    """Status of a day on which an account has no night: MISSING, or why none is due.
 
     Args:
-        day: The day that no run of the account was for.
+        day: A day for which the account has no run.
         nights: The account's finished nights by business date.
-        rules: Who works when, and the account's opening date.
+        rules: Business days, and the account's opening date.
         now: A day that is still open has no night yet.
     """
     live = _live(nights)
@@ -136,7 +137,7 @@ def _live(nights: Mapping[date, Run]) -> list[date]:
 
 
 def _first(request: NightRequest, *, saved: str, nights: list[date], rules: Rules) -> str:
-    """No night stands before this one: it opens the account, or lies before its opening."""
+    """Decide on a night with none before it: it opens the account, or lies before its opening."""
     opening = rules.window.opening_date
     if opening is not None and request.business_date < opening:
         msg = (
@@ -199,7 +200,7 @@ def _named(request: NightRequest) -> str:
 def previous_night(run: Run, *, environment: Environment) -> Run | None:
     """The newest finished run of the latest business date before this one.
 
-    A live night carries on from live ones: what a dry run left open, nobody was ever told.
+    A live night continues live nights only: what a dry run left open was reported to nobody.
     """
     with environment.store.reading() as connection:
         nights = runs.last_finished(connection, run)

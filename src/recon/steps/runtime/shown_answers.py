@@ -1,8 +1,8 @@
-"""What the gateway was asked and what it answered: written to the night's folder, and read from it.
+"""The gateway's queried keys and answers: written to the night's folder, and read from it.
 
 Each shard's answers are a file, which counts once the database has its hash. At the end of a query
-the files are one step of the night: its manifest names them, and the history binds the manifest.
-`ShownAnswers` reads them question by question.
+the files become one step of the night: its manifest names them, and the history records the
+manifest. `ShownAnswers` reads them for each question that is asked of them.
 """
 
 import hashlib
@@ -56,14 +56,14 @@ from recon.store.schema.columns import REASON_CHARACTERS
 EVERY_COLUMN = tuple(REPLIES.columns.names)
 ANSWER = "answer"
 _ALWAYS = ("phase", *REPLIES.key[1:4], ANSWER)
-"""Columns without which nobody knows whose an answer is, and that it is one."""
+"""Columns that identify the order and account of an answer, and show that it is one."""
 UNREAD = f"what the gateway answered {NOT_READ}"
 
 
 def read_part(
     part: AnswerPart, *, environment: Environment, columns: Collection[str] = EVERY_COLUMN
 ) -> pa.Table:
-    """The rows of a file, exactly as its hash has them, and of its own phase."""
+    """The rows of a file, checked against its hash, of its own phase and account only."""
     _, merchant_id, account_id, *_ = part.path.split("/")
     storage = storage_at((merchant_id, account_id), environment=environment)
     with reachable(storage, doing=UNREAD):
@@ -95,17 +95,17 @@ def answers_in(
     columns: Collection[str] = EVERY_COLUMN,
     wanted: Callable[[pa.Table], pa.ChunkedArray] | None = None,
 ) -> pa.Table:
-    """REPLIES of some files in the order of coming; of a key answered twice in a phase the newest.
+    """REPLIES of some files in order of arrival; of a key with two answers in a phase the newest.
 
-    `columns`: those that are asked for; the key and the phase are there in any case. `wanted` says
-    which rows are; no more than those of one file are held beside them.
+    `columns`: needed columns; the key and the phase are there in any case. `wanted` marks the
+    needed rows of a table; of the others only those of one file are in memory at a time.
 
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     tables: list[pa.Table] = []
-    # Whoever counts the numbers themselves holds each of them once more. Two of one hash cost a
-    # look at every row, no more.
+    # Counting the order numbers themselves would hold each of them once more. Two with the same
+    # hash only cost a pass over every row.
     hashes: dict[tuple[str, str], list[Hashes]] = {}
     for part in parts:
         table = read_part(part, environment=environment, columns=columns)
@@ -131,22 +131,22 @@ def answers_in(
 
 
 _SHOWN = (KeyAnswer.FOUND, "")
-"""Of a payment whose key has no answer of its own."""
+"""Answer for a payment whose key has no answer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When questions were asked, at the earliest."""
+    """The earliest time at which queries were sent."""
 
     at: datetime
-    """By the clock on the wall."""
+    """By the wall clock."""
     uptime: Uptime
     after: int
-    """The newest link of the history then."""
+    """Sequence number of the newest history link at that time."""
 
 
 def this_moment(environment: Environment) -> Moment:
-    """Taken before a question is asked."""
+    """The current moment, taken before a query is sent."""
     with environment.store.reading() as connection:
         after = head(connection).sequence
     return Moment(environment.clock(), environment.uptime(), after)
@@ -154,15 +154,15 @@ def this_moment(environment: Environment) -> Moment:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRows:
-    """Final answers about some keys of one account as rows of a file: a tenth of the memory."""
+    """Final answers about some keys of one account as rows of a file, in a tenth of the memory."""
 
     phase: str
     account_id: str
     answered: int
-    """Keys."""
+    """Number of keys."""
     asked: Moment
     table: pa.Table
-    """Columns of REPLIES: a row per payment, and one per key that showed none."""
+    """Columns of REPLIES: a row per payment, and one per key without a payment."""
 
 
 def reply_rows(
@@ -173,7 +173,7 @@ def reply_rows(
     phase: str = answer_parts.BASELINE,
     account_id: str = "",
 ) -> ReplyRows:
-    """The rows of some answers; they cost least while the answers have just come."""
+    """The rows of some answers; best made as soon as the answers arrive, to save memory."""
     account_id = account_id or run.account_id
     order_nos = [row["order_no"] for row in got.observations]
     silent = [*got.answers.keys() - set(order_nos)]
@@ -206,13 +206,13 @@ def reply_rows(
 
 
 def chargeback_codes(rules: Rules) -> list[str]:
-    """The codes of payments that were charged back."""
+    """The payment status codes that mean a chargeback."""
     wanted = GatewayState.CHARGEBACK.value
     return [code for code, state in rules.payment_status.items() if state == wanted]
 
 
 def _codes_in(table: pa.Table) -> dict[str, dict[str, tuple[int, str]]]:
-    """Field -> code -> how many payments show it, and the first of their orders."""
+    """Field -> code -> the number of payments with it, and the first of their orders."""
     codes: dict[str, dict[str, tuple[int, str]]] = {}
     for name in answer_parts.FIELDS:
         shown = pa.table({"code": table[name].cast(pa.string()), "order_no": table["order_no"]})
@@ -225,13 +225,13 @@ def _codes_in(table: pa.Table) -> dict[str, dict[str, tuple[int, str]]]:
 
 
 PARTS = 8
-"""By the last byte of each number."""
+"""Number of parts, by the last byte of each order number."""
 
 
 def order_numbers(parts: "Iterable[pa.Array | pa.ChunkedArray | Iterable[str]]") -> pa.Array:
-    """All that the parts name, each once and sorted, the blank one included.
+    """All order numbers in the parts, each once and sorted, including the blank one.
 
-    A column takes an eighth of a set of texts.
+    A column takes an eighth of the memory of a set of texts.
     """
     chunks: list[pa.Array] = []
     for part in parts:
@@ -242,13 +242,13 @@ def order_numbers(parts: "Iterable[pa.Array | pa.ChunkedArray | Iterable[str]]")
         else:
             chunks.append(pa.array([*part], pa.string()))
     every = _apart(pa.chunked_array(chunks, pa.string()))
-    del chunks  # the order is found beside one column, not beside all
+    del chunks  # sorting needs memory for one column then, not for all
     different = pa.concat_arrays([pc.unique(some) for some in every])
     return different.take(pc.sort_indices(different))
 
 
 def _apart(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
-    """Many numbers in parts that share none: counting takes several times the room of its texts."""
+    """Many order numbers in disjoint parts: counting takes several times their memory."""
     if len(column) <= ROWS_PER_GROUP:
         yield column
         return
@@ -270,9 +270,9 @@ UNWRITTEN_AFTER = (
 def note_asked(
     run: Run, *, phase: str, keys: "pa.Array | Iterable[str]", environment: Environment
 ) -> pa.Array:
-    """Note the keys to ask for; those without a final answer, sorted.
+    """Note the keys to query; returns those without a final answer, sorted.
 
-    What was noted before (a restart) stays as it is.
+    Keys that were noted before (a restart) stay as they are.
 
     Raises:
         ArchiveError: the archive cannot be written or read.
@@ -295,12 +295,12 @@ def note_asked(
         ]
         table = pa.table(arrays, schema=ASKED.columns)
         _save(run, ASKED, table, environment=environment, phase=phase, asked=len(new))
-    # Of a night that begins there is nothing but these.
+    # A night that begins has only the new keys.
     return _not_among(order_numbers([known, new]) if len(known) else new, answered)
 
 
 def _not_among(column: pa.Array, others: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Looking them up takes several times the room of these: where there are none, nobody looks."""
+    """Values not in `others`; without others no lookup, which takes several times their memory."""
     if not len(others):
         return column
     return column.filter(pc.invert(pc.is_in(column, value_set=others)))
@@ -374,7 +374,7 @@ def _save(
 
 
 def seal(run: Run, *, environment: Environment) -> None:
-    """Make the files of the answers a step of the night, and bind it; nothing where none is new.
+    """Make the files of answers a step of the night, and link it; does nothing without new files.
 
     Raises:
         ArchiveError: the archive cannot be written.
@@ -402,7 +402,7 @@ def seal(run: Run, *, environment: Environment) -> None:
 
 
 def _not_stored(phase: str) -> str:
-    """What becomes of the night when its archive fails, and what to do."""
+    """State of the night when its archive fails, and what to do."""
     return UNWRITTEN_AFTER if phase == answer_parts.AFTER else UNWRITTEN
 
 
@@ -418,7 +418,7 @@ def keys_in(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Arra
     of_number: dict[str, Any] = {"columns": ["order_no"], "environment": environment}
     columns = (read_part(part, **of_number)["order_no"] for part in files)
     if len(files) == 1:
-        # Each file names a key once: nobody has to look for repeats.
+        # Each file has a key once: no need to look for repeats.
         return pa.concat_arrays([pa.array([], pa.string()), *next(columns).chunks])
     return order_numbers(columns)
 
@@ -426,7 +426,7 @@ def keys_in(parts: Iterable[AnswerPart], *, environment: Environment) -> pa.Arra
 def bound_entries(
     connection: Connection, run_id: str, *, storage: Storage
 ) -> Mapping[str, FileEntry]:
-    """Path -> entry of each file of answers that the history of a run binds."""
+    """Path -> manifest entry of each file of answers that the history of a run records."""
     entries: dict[str, FileEntry] = {}
     for link in links(connection, run_id):
         if link.step.startswith(f"{OF_ANSWERS}-"):
@@ -436,7 +436,7 @@ def bound_entries(
 
 
 def unbound(connection: Connection, run: Run, *, environment: Environment) -> str:
-    """Why the answers that a run has are not those that its history binds; "" when they are.
+    """Why a run's answers are not those that its history records; "" when they are.
 
     Raises:
         ArchiveError: the archive cannot be read.
@@ -455,18 +455,18 @@ def unbound(connection: Connection, run: Run, *, environment: Environment) -> st
 
 
 RUNS_LOOKED_BACK_MAX = 40
-"""So many runs are looked through for an order of which the newest answers say nothing."""
+"""Number of earlier runs searched for orders that the newer answers do not have."""
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount", "payment_status")
 _RISK = '"risk": {"'
-"""So begins what an answer says of risk, where it says anything."""
+"""Beginning of the risk data in an answer's detail."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswers:
-    """What a run's answers say, and the earlier ones of its account.
+    """The answers of a run, and the earlier ones of its account.
 
-    Every question raises ArchiveError where a file of answers cannot be read, or is not the one
-    whose hash the database has.
+    Every method raises ArchiveError where a file of answers cannot be read, or is not the one whose
+    hash the database has.
     """
 
     connection: Connection
@@ -480,12 +480,12 @@ class ShownAnswers:
         columns: Collection[str] = EVERY_COLUMN,
         among: tuple[str, Collection[str]] | None = None,
     ) -> pa.Table:
-        """REPLIES of some phases of the run; of a key that was answered twice the newest.
+        """REPLIES of some phases of the run; of a key that was answered twice only the newest.
 
         Args:
-            phases: Of which.
-            columns: Those that are asked for; the key and the phase are there in any case.
-            among: A column and some words: only rows that have one of them there.
+            phases: Which phases.
+            columns: Needed columns; the key and the phase are there in any case.
+            among: A column and some values: only rows with one of these values.
         """
         parts = answer_parts.of_run(self.connection, self.run.run_id)
         files = [part for part in parts if part.phase in phases and part.answered]
@@ -501,7 +501,7 @@ class ShownAnswers:
         )
 
     def newest(self, columns: Collection[str] = EVERY_COLUMN) -> pa.Table:
-        """REPLIES of the run's own account, the `after` phase taking the place of the baseline."""
+        """REPLIES of the run's own account; answers of phase `after` replace the baseline."""
         table = self.rows(OWN_PHASES, columns=columns)
         is_after = pc.equal(table["phase"].cast(pa.string()), AFTER)
         again = table.filter(is_after)["order_no"].combine_chunks()
@@ -509,15 +509,15 @@ class ShownAnswers:
         return table.filter(pc.invert(is_replaced))
 
     def asked_keys(self) -> pa.Array:
-        """All keys that the run asked for of its own account, each once."""
+        """All keys of its own account that the run queried, each once."""
         parts = answer_parts.of_run(self.connection, self.run.run_id)
         own = [part for part in parts if part.phase in OWN_PHASES]
         return keys_in(own, environment=self.environment)
 
     def failures(self, phase: str = BASELINE) -> tuple[dict[str, int], list[str]]:
-        """How many keys have which answer, and why some have none, the most frequent first."""
+        """Number of keys by answer, and the reasons of failed answers, the most frequent first."""
         table = self.rows([phase], columns=["answer", "reason"])
-        # Those that were found, as nearly all are, are counted without an object for each.
+        # Found keys, nearly all of them, are counted without an object for each.
         is_found = pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
         others = pc.unique(table["order_no"].filter(pc.invert(is_found)))
         other_answers = _by_key(table.filter(pc.is_in(table["order_no"], value_set=others)))
@@ -528,7 +528,7 @@ class ShownAnswers:
         return dict(counts), sorted(reasons, key=lambda why: (-reasons[why], why))
 
     def failed_keys(self) -> set[str]:
-        """Keys of the run's own account that got no usable answer before or after money moved."""
+        """Keys of the run's own account without a usable answer before or after money moved."""
         return set(_failed(self.rows(OWN_PHASES, columns=["answer"]))["order_no"].to_pylist())
 
     def gateway_frame(self) -> pd.DataFrame:
@@ -536,7 +536,7 @@ class ShownAnswers:
         return _frame(self.newest(GATEWAY_COLUMNS))
 
     def sibling_frame(self) -> pd.DataFrame:
-        """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
+        """GATEWAY_COLUMNS of answers in the merchant's other accounts, "not found" included."""
         parts = answer_parts.of_run(self.connection, self.run.run_id)
         table = self.rows({part.phase for part in parts if part.phase.startswith(OF_ACCOUNT)})
         is_shown = pc.is_valid(table["queried_at"])
@@ -551,7 +551,7 @@ class ShownAnswers:
         return _by_key(self.rows(columns=["answer"], among=("order_no", order_nos)))
 
     def payments(self, order_nos: Collection[str]) -> list[Mapping[str, Any]]:
-        """Payments of some orders before money moved, also where others' answers show them."""
+        """Payments of some orders before money moved, under every order that shows them."""
         columns = [*_PAYMENT, "transaction_date"]
         own = self._shown("order_no", order_nos, columns=columns)
         paid = {*own["transaction_id"].to_pylist()}
@@ -572,7 +572,7 @@ class ShownAnswers:
         }
 
     def statuses_shown(self, transactions: Collection[str]) -> dict[str, list[str]]:
-        """Transaction -> the statuses that the baseline shows of it, of those that it shows."""
+        """Transaction -> its statuses in the baseline, for those that appear there."""
         names = ["transaction_id", "payment_status"]
         table = self._shown("transaction_id", transactions, columns=names)
         statuses: dict[str, list[str]] = {}
@@ -581,7 +581,7 @@ class ShownAnswers:
         return statuses
 
     def risks_shown(self, transactions: Collection[str]) -> list[Mapping[str, Any]]:
-        """Transaction, time and detail of some payments of whose risk the answers say something."""
+        """Transaction, time and detail of some payments, where the answer has risk data."""
         columns = ["transaction_id", "queried_at", "detail"]
         table = self._shown("transaction_id", transactions, columns=columns, phases=OWN_PHASES)
         says = pc.match_substring(table["detail"], _RISK)
@@ -600,12 +600,12 @@ class ShownAnswers:
         return taken
 
     def evidence(self, order_no: str, *, after: int) -> list[Mapping[str, Any]]:
-        """What sealed answers of all runs, asked after a link of the history, say of an order.
+        """Rows on an order in sealed answers of all runs that were queried after a history link.
 
-        They are in the order of coming; no clock was asked.
+        They are in order of arrival, without relying on any clock.
 
-        Answers that no history binds are no evidence; of nights that were let go nothing is known
-        here, and no night goes while money of before it is in doubt.
+        Answers that no history records are no evidence; those of purged nights are not available
+        here, and no night is purged while older money is in doubt.
         """
         rows: list[Mapping[str, Any]] = []
         bound: dict[str, Mapping[str, FileEntry]] = {}
@@ -627,7 +627,7 @@ class ShownAnswers:
         return rows
 
     def authorised_at(self, order_nos: Collection[str]) -> dict[str, datetime]:
-        """When the newest answers date the payment of each order, the first of several."""
+        """Order -> its payment's date in the newest answers with one, the first of several."""
         missing = {order_no for order_no in order_nos if order_no}
         dates: dict[str, datetime] = {}
         for table in self._newest_first(missing):
@@ -639,7 +639,7 @@ class ShownAnswers:
         return dates
 
     def orders_of(self, transactions: Collection[str]) -> set[str]:
-        """The orders for which the newest answers show some transactions."""
+        """The orders of some transactions, by the newest answers that show them."""
         missing, orders = set(transactions), set[str]()
         for table in self._newest_first(missing):
             shown = table.filter(_is_in(table["transaction_id"], missing))
@@ -677,14 +677,14 @@ class ShownAnswers:
         columns: Collection[str],
         phases: Collection[str] = (BASELINE,),
     ) -> pa.Table:
-        """Some columns of the payments that have one of these words in a column."""
+        """Some columns of the payments that have one of the given values in a column."""
         named = (name, words)
         return _payments(self.rows(phases, columns=[*columns, "queried_at"], among=named))
 
     def _newest_first(self, missing: set[str]) -> Iterator[pa.Table]:
-        """The payments of each run's answers about an account, as long as something is missing.
+        """The payments in each run's answers, newest run first, until `missing` is empty.
 
-        Whoever reads them takes out of `missing` what was shown.
+        The caller removes what was found from `missing`.
         """
         if not missing:
             return
@@ -698,7 +698,7 @@ class ShownAnswers:
 
 
 def still_stored(connection: Connection, parts: Iterable[AnswerPart]) -> list[AnswerPart]:
-    """The files of nights whose folder was not let go, in their order."""
+    """The files of nights whose folder was not purged, in their order."""
     known = [*parts]
     writers = {_writer_id(part) for part in known}
     gone = {run_id for run_id in writers if let_go_of(connection, run_id) is not None}
@@ -712,7 +712,7 @@ def _writer_id(part: AnswerPart) -> str:
 def seen_of(
     rows: Iterable[Mapping[str, Any]], *, transaction_id: str, rules: Rules
 ) -> Iterator[Seen]:
-    """What answers said of a payment, in the order of coming: its state, or that it was not shown.
+    """The states of a payment in order of arrival, or that it was not shown.
 
     `rows`: see `ShownAnswers.evidence`.
     """
@@ -724,7 +724,7 @@ def seen_of(
 
 
 def uptime_in(row: Mapping[str, Any]) -> Uptime:
-    """What clocks showed when an answer was asked for."""
+    """Clock readings at the time an answer was queried."""
     return Uptime(row["boot_id"], row["uptime_ms"], row["gateway_at"])
 
 

@@ -1,7 +1,7 @@
-"""How far back a night looks, and which older orders it asks about again.
+"""How far back a night looks, and which older orders it queries again.
 
-What is older than the window and asked about by nobody is opening balance: it is told, never a
-break. Orders that are asked about for another reason are compared however old they are.
+Records that are older than the window and not queried are opening balance: they are reported, never
+a break. Orders that are queried for another reason are compared however old they are.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,25 +26,25 @@ from recon.model.terms import (
 from recon.store.nights.runs import Run
 
 LOOK_BACK_DAYS = (1, 7, 30, 90, 180)
-"""Ages at which an order is asked about again, wherever it stood: what changed opens a break."""
+"""Ages at which an order is queried again, whatever its state: what changed opens a break."""
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
-"""Where a look goes back as far as there is anything."""
+"""Start of a span without a lower limit."""
 ENTRIES, PAYMENTS = "ledger entries", "payments"
 OF_WINDOW = (
     *("merchant_id", "account_id", "order_no"),
     *("transaction_id", "entry_type", "booked_at"),
 )
-"""What says of an entry of the books whose it is, and whether it is of the window."""
+"""Columns that decide whose a ledger entry is, and whether it is in the window."""
 _OF_GATEWAY = (EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT)
 
 
 def window_start(run: Run, *, rules: Rules) -> datetime:
-    """Orders before this instant are not looked at unless somebody asks about them."""
+    """Orders before this instant are compared only if they are queried for another reason."""
     return _start(run, days=rules.window.orders_days, rules=rules)
 
 
 def ledger_start(run: Run, *, rules: Rules) -> datetime:
-    """Ledger entries before this instant ask about nothing."""
+    """Ledger entries before this instant cause no queries."""
     return _start(run, days=rules.window.ledger_days, rules=rules)
 
 
@@ -61,7 +61,7 @@ def opening(rules: Rules) -> datetime | None:
 
 
 def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, datetime]]:
-    """Spans (after, up to) of order instants that come of age tonight, skipped nights included."""
+    """Spans (after, up to) of order times that reached such an age since the last night."""
     since = run.as_of - timedelta(days=1) if before is None else before.as_of
     for days in LOOK_BACK_DAYS:
         age = timedelta(days=days)
@@ -75,18 +75,18 @@ def in_window(
     asked: "Iterable[str] | pd.Series[str]",
     settled_from: datetime | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """The entries booked since an instant, and older ones of keys that are asked about.
+    """The entries booked since an instant, and older ones of keys that are queried.
 
-    Fees, reserves and payouts are compared with all that was ever settled: since its first day
-    began (`settled_from`, None without a settlement) all of them are there, and none from before.
-    What arrived at the bank is compared with every statement since the opening, and never leaves;
-    nor does what closes a group of these by its name, and is of no payment.
+    Fees, reserves and payouts are compared with all that was ever settled: all of them since its
+    first day (`settled_from`, None without a settlement) are included, and none from before. Bank
+    entries of the ledger are compared with every statement since the opening, and always included;
+    so are entries that close a group of these by its name and belong to no payment.
 
-    `parts` are the books; what was booked before comes last.
+    `parts` are batches of ledger entries; what was booked before `since` comes last.
     """
     old: list[pd.DataFrame] = []
     for part in parts:
-        # Of what was booked since, nobody has to look whether anybody asked for it.
+        # For entries booked since, whether their key is queried makes no difference.
         is_recent = part["booked_at"] >= since
         yield _of_window(part[is_recent], saved=is_recent[is_recent], settled_from=settled_from)
         old.append(part[~is_recent])
@@ -111,10 +111,10 @@ def _of_window(
 def in_question(
     instructions: pd.DataFrame, *, asked: "Iterable[str] | pd.Series[str]"
 ) -> pd.DataFrame:
-    """Those of orders that are asked about, those that have not ended, and those of no payment.
+    """Instructions of queried orders, those without a final state, and those without a payment.
 
-    Of the others no answer of tonight could confirm or deny what they did. Payouts are judged by
-    what was settled and booked, ends of subscriptions by themselves.
+    No answer of tonight could confirm or deny any others. Payouts are compared with what was
+    settled and booked, cancelled subscriptions with nothing else.
     """
     ended = equals(instructions["state"], *CONFIRMED_STATES, *REJECTED_STATES)
     of_none = equals(
@@ -126,11 +126,11 @@ def in_question(
 
 @dataclass(frozen=True, slots=True)
 class BeforeOpening:
-    """Orders of payments from before the opening date of which nobody knows anything here."""
+    """Orders paid before the opening date that are known only from the gateway."""
 
     order_nos: frozenset[str] = frozenset()
     payments: frozenset[str] = frozenset()
-    """What the gateway shows of them."""
+    """Ids of their payments at the gateway."""
 
     def without(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Rows of all other orders."""
@@ -139,17 +139,17 @@ class BeforeOpening:
         return frame[~is_among(frame["order_no"], self.order_nos)].reset_index(drop=True)
 
     def lines(self, settlement: pd.DataFrame) -> pd.DataFrame:
-        """Settlement lines, what was settled of these orders told as of no payment here."""
+        """Settlement lines; those of these orders become earlier ones without order and payment."""
         if not self.order_nos:
             return settlement
         old = self._are_named(settlement)
         return as_earlier(_naming_none(settlement, rows=old), rows=old.to_numpy(dtype=bool))
 
     def entries(self, ledger: pd.DataFrame, *, is_settled: bool) -> pd.DataFrame:
-        """Entries of the books without those of these orders.
+        """Ledger entries without those of these orders.
 
-        What the gateway settled stays (see `lines`), and with it what the books say of that: the
-        fees, as of no payment on both sides, the reserves and the payouts.
+        What the gateway settled stays (see `lines`), and with it the ledger's entries of that: the
+        fees, without a payment on both sides, the reserves and the payouts.
         """
         if not self.order_nos:
             return ledger
@@ -169,7 +169,7 @@ NOTHING_BEFORE = BeforeOpening()
 
 
 def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftOut, ...]:
-    """Records that are left out, by currency (grain of both columns: record)."""
+    """Number and net sum of omitted records by currency (grain of both columns: record)."""
     frame = pd.DataFrame({"currency": currency.to_numpy(), "net": net})
     sums = frame.groupby("currency")["net"].agg(["size", "sum"])
     return tuple(
@@ -178,7 +178,7 @@ def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftO
 
 
 def _naming_none(frame: pd.DataFrame, *, rows: "pd.Series[bool]") -> pd.DataFrame:
-    """The frame, some rows of which name neither an order nor a payment any more."""
+    """The frame with order and payment blank in the marked rows."""
     return frame.assign(
         **{name: frame[name].where(~rows, "") for name in ("order_no", "transaction_id")}
     )
