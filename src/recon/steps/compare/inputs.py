@@ -156,8 +156,7 @@ def instructions_of(
     before sealed it, else as this run's answers show it.
 
     Raises:
-        ArchiveError: the previous night's folder cannot be reached, or differs from what was
-            sealed.
+        ArchiveError: the previous night's folder cannot be reached, or differs from its seal.
     """
     doubtful = instruction_rows.find(connection, run, state=DOUBTFUL_STATES)
     captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]

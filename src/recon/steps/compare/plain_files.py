@@ -173,10 +173,8 @@ _COLUMNS = {
 """Columns of each table, under the name that it has in a request and in `Sources`."""
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]
-"""Totals of the sheets of a workbook, as read back from the file.
-
-`companions`: name in the workbook -> path of that file, which is still staged.
-"""
+"""Totals of the sheets of a workbook, as read back from the file. `companions`: name of a file in
+the workbook -> its path, which is still a temporary one."""
 
 
 @dataclass(frozen=True, slots=True)

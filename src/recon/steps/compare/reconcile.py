@@ -63,7 +63,7 @@ class _Compared:
 
 @reading_lost_facts
 def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
-    """Reconcile what is stored for a run; repeating it over the same tables changes nothing."""
+    """Reconcile what is stored for a run; if repeated, the same tables give the same result."""
     with environment.store.reading() as connection:
         run, stop = runs.get(connection, run_id), runs.stop_of(connection, run_id)
     way = Way("parts of the comparison done", of=PARTS)
@@ -100,7 +100,7 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     """Compare what is stored for a run; write inputs and result to the night's folder."""
     rules = environment.settings.rules
-    # An earlier attempt may have ended before all its buckets were compared.
+    # An earlier attempt may have ended before all its parts were compared.
     remove_files(run, environment=environment)
     written = write_compared(run, environment=environment)
     give_back()
@@ -130,7 +130,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     steps = steps_table(sources, books=books)
     give_back()
     way.more()
-    # A night is compared in buckets only where no change of the rules moved anything.
+    # A night is compared in parts only under the rules of the last signed night.
     moved: tuple[str, ...] = ()
     if cut is None:
         moved = moved_since_signed(
@@ -178,7 +178,7 @@ def _lacking(
     environment: Environment,
     answers: Collection[str] | None = None,
 ) -> tuple[str, ...]:
-    """Why the result is incomplete; where no order got an answer, with the commonest cause."""
+    """Why the result is incomplete; where no order got an answer, with the most frequent cause."""
     rules = environment.settings.rules
     lacking = why_incomplete(result, sources=sources, rules=rules, answers=answers)
     if NO_ANSWER not in lacking:

@@ -256,7 +256,7 @@ def moved_since_signed(
 
 
 def is_under_signed_rules(run: Run, *, environment: Environment) -> bool:
-    """Whether the rules are those of the last signed night, or no night has been signed yet."""
+    """Whether the rules are those of the last signed night; True where none is known."""
     with environment.store.reading() as connection:
         known = _signed(connection, run)
     return known is None or known[1] == environment.settings.rules.digest

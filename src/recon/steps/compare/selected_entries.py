@@ -207,11 +207,11 @@ def with_payouts(
 
     Args:
         recent: The entries of the window (see `in_window`).
-        entries: All payout entries of the account.
+        entries: Entries of the account, of which only payouts are used.
         settlement: What was settled; None where no file reports payouts.
         instructions: Those of the account.
         since: Beginning of the window.
-        rules: Calendar, and how long a ledger entry may be missing.
+        rules: Calendar, and the grace period for booking.
     """
     names = _payout_names(settlement, instructions=instructions)
     payouts = entries[entries["entry_type"].isin(PAYOUTS)]

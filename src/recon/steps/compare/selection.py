@@ -292,10 +292,9 @@ class RunReading:
         return BeforeOpening(frozenset(gone), frozenset(payments))
 
     def _bank(self) -> BankSource | None:
-        """Statements of the banks that pay the account out; None where no statement has arrived.
+        """Statements of the banks that receive the account's payouts; None where none has arrived.
 
-        Payouts are those of every account that these banks serve: an entry may belong to any of
-        them.
+        Payouts are those of every account that these banks serve: an entry may belong to any.
         """
         run, until, rules = self.run, self.inputs.last_file, self._rules
         account = (run.merchant_id, run.account_id)
@@ -486,7 +485,7 @@ def of_this_account(
 
     A row that names an undeclared account (a header repeated inside the file, a misspelt account)
     would be reported by no night: it is reported here, without an account. So is an order row that
-    no longer rejects its order (`waiting` are those that do), as another file delivered it.
+    no longer blocks its order (`waiting` are those that do), as another file delivered it.
     """
     still = {(item.source, item.line) for item in waiting}
     others = Counter(item.source for item in rejects if item.account_id in siblings)

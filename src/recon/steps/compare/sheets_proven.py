@@ -43,8 +43,7 @@ def held_against(
     """The totals that were read back as rows of a table, and T13 over them.
 
     Args:
-        totals: As read back; empty: T13 gives the figures that the sheets must have on its right
-            side.
+        totals: As read back; empty: T13 has the required figures on its right side.
         results: The step `results`, on this machine.
         files: Those that the workbook must name, by section.
         verdict: Where it is NOT PROVEN, checks of the workbook itself may fail.

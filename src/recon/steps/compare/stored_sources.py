@@ -99,8 +99,7 @@ def _ends(
 ) -> Iterator[str]:
     """Order numbers before which a range ends, as one of its files has reached its limit of rows.
 
-    A mark counts for `every` rows of a file; each number ends one range at most, and is never
-    split.
+    A mark counts for `every` rows of a file; a number ends one range at most and is never split.
     """
     counted, last = Counter[str](), ""
     for number, name in marks:

@@ -127,7 +127,7 @@ class DeclaredInbox(Generic[Taken]):
         """Store one file whole; returns the outcome, which depends on the kind of inbox.
 
         Raises:
-            SourceMissingError: it is gone.
+            SourceMissingError: it does not exist any more.
             SourceUnreadableError: its content does not fit its name, or it is still being written.
         """
         if problem := self.growing.get(path, ""):

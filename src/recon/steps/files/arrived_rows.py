@@ -76,8 +76,7 @@ def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> str:
 
     Args:
         file: The file.
-        earlier: Name and rows read of files of earlier nights, one per night and name, newest
-            first.
+        earlier: Name and rows read of earlier nights' files, one per night and name, newest first.
     """
     usual = _usual(file.name, earlier=earlier)
     if len(usual) < USUAL_FILES_MIN or file.rows_read >= SHORT_SHARE * median(usual):

@@ -323,7 +323,7 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
     with environment.store.reading() as connection:
         night = runs.last_finished(connection, run).get(day)
         files = [file for file, _ in order_rows.files_of_night(connection, run)]
-    # A finished live night of this date had an order file, so this one is additional.
+    # Whether a finished live night of this date had an order file already.
     names = {file.name for file in files if file.kind is SourceKind.ORDERS and file.rows_accepted}
     had_file = night is not None and night.mode is Mode.LIVE and bool(names)
     same_name = read.facts.source_file.name in names
@@ -447,7 +447,7 @@ class BankInbox(DeclaredInbox[str | None]):
 
     @property
     def served(self) -> frozenset[Account]:
-        """All accounts that this bank pays out."""
+        """All accounts whose payouts go to this bank."""
         return self.environment.settings.rules.bank[self.bank].served
 
     def read(self, figures: dict[str, int], *, sleep: Sleep) -> str:
@@ -517,7 +517,7 @@ class BankInbox(DeclaredInbox[str | None]):
                 rules=environment.settings.rules,
             )
             ours = int(kept.entries["part"].eq(0).sum())
-            # Entries of other parties are skipped by rule: only their number is stored.
+            # Entries of other parties are skipped by rule: only their number and sum are stored.
             skipped = facts.source_file.rows_read - ours
             source = replace(facts.source_file, rows_accepted=ours, rows_skipped=skipped, name=name)
             statements = tuple(replace(statement, source=name) for statement in kept.statements)

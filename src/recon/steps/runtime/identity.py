@@ -444,7 +444,7 @@ CONFIG_DIR = "RECON_CONFIG_DIR"
 
 
 def refuse_open_files(environment: Environment) -> None:
-    """Refuse to accept decisions while others could change approvers or the gateway's address.
+    """Refuse to accept decisions while others could declare approvers or switch to the sandbox.
 
     With the sandbox nothing is checked: a demo runs under any umask.
 
@@ -493,7 +493,7 @@ def remember(environment: Environment) -> None:
 
 
 def go_on_restored(environment: Environment) -> int:
-    """Go on with the endorsements in the database; returns the newest lost number, or 0."""
+    """Go on with the endorsements in the database; returns the number of the newest lost, or 0."""
     memory = _memory(environment)
     known = _lost(memory, store=environment.store)
     if memory is None or known is None:

@@ -2,8 +2,8 @@
 
 The first night of an account is its opening: the rules name the opening date, or a person gives
 `--opening`. Later, a business day without a night between the last night and this one needs a
-reason (`--skip`), which is shown on page one and stored in the history. Saturdays, Sundays and
-holidays need no night.
+reason (`--skip`), shown on page one and kept in the history. Saturdays, Sundays and holidays need
+none.
 """
 
 from collections.abc import Mapping, Sequence

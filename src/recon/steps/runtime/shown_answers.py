@@ -458,7 +458,7 @@ RUNS_LOOKED_BACK_MAX = 40
 """Number of earlier runs searched for orders that the newer answers do not have."""
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount", "payment_status")
 _RISK = '"risk": {"'
-"""Beginning of the risk data in an answer's detail."""
+"""Beginning of the risk data in the detail of an answer that has any."""
 
 
 @dataclass(frozen=True, slots=True)
