@@ -247,7 +247,7 @@ def with_carried(tables: Tables, *, earlier: EarlierRun) -> Tables:
 def _with_refused(
     lines: TableRead, *, refused: Iterable[Reject], given: Sequence[TableRead]
 ) -> TableRead:
-    """The lines with the rejected ones, unless a given file has their batch."""
+    """The carried lines with the carried rejects, except those whose batch a given file has."""
     batches = {
         key
         for table in given

@@ -60,8 +60,8 @@ class FileDecision:
     def says(self) -> dict[str, str]:
         """The statement that is endorsed.
 
-        It names the file (its hash is the subject), account and name, decision and reason, and the
-        very version: a decision that was used, or on another file, is not valid.
+        It has the very version, account and name, decision and reason; the file's hash is the
+        subject. So a decision that was used, or is on another file, is not valid.
         """
         names = ("file", "decided", "by", "reason", "account", "name", "turn")
         return {name: str(getattr(self, name)) for name in names}

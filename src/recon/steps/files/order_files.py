@@ -1,6 +1,6 @@
 """Checking one order file as a night would read it, and writing its rejected rows for correction.
 
-Both store nothing and need no database or gateway. The outstanding rows are of the database.
+Both work without a database or a gateway; only outstanding rows are read from a database.
 """
 
 from collections import Counter

@@ -1,9 +1,8 @@
 """The previous night: every night continues one, so a missing one needs a person's decision.
 
 The first night of an account is its opening: the rules name the opening date, or a person gives
-`--opening`. Later, a business day without a night between the last night and this one needs a
-reason (`--skip`), shown on page one and kept in the history. Saturdays, Sundays and holidays need
-none.
+`--opening`. Later, a business day without a night since the last one needs a reason (`--skip`),
+which is shown on page one and stored in the history. Saturdays, Sundays and holidays need none.
 """
 
 from collections.abc import Mapping, Sequence

@@ -455,7 +455,7 @@ def unbound(connection: Connection, run: Run, *, environment: Environment) -> st
 
 
 RUNS_LOOKED_BACK_MAX = 40
-"""Number of earlier runs searched for orders that the newer answers do not have."""
+"""Number of runs searched, newest first, for orders that newer answers do not have."""
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount", "payment_status")
 _RISK = '"risk": {"'
 """Beginning of the risk data in the detail of an answer that has any."""

@@ -61,7 +61,7 @@ def opening(rules: Rules) -> datetime | None:
 
 
 def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, datetime]]:
-    """Spans (after, up to) of order times that reached such an age since the last night."""
+    """Spans (after, up to) of order times reaching a LOOK_BACK_DAYS age since the last night."""
     since = run.as_of - timedelta(days=1) if before is None else before.as_of
     for days in LOOK_BACK_DAYS:
         age = timedelta(days=days)
