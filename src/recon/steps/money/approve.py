@@ -1,9 +1,9 @@
-"""Approvals: what waits over all accounts, and how two people let exactly that list go.
+"""Approve or reject planned instructions; an approval needs two people and one fixed list.
 
-The first person's word is bound to the digest of the list and holds until the end of the next
-business day, or until they take it back. The second must say the same digest; by then the list is
-built again from the journal, and any change makes it another one. One of the two, in whatever
-order, is an approver whose limit covers the list. Approving sends nothing: the next night does.
+The first approval names the digest of the list and is valid until the end of the next business day,
+unless that person withdraws it. The second must name the same digest: the list is rebuilt from the
+journal then, so any change gives another digest. One of the two, in either order, must be an
+approver whose limit covers the list. Approving sends nothing; the next night does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ REASON_CHARACTERS_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Which part of what waits is meant; empty means all."""
+    """Restricts the waiting instructions to a merchant, an account or ids; empty means all."""
 
     merchant_id: str = ""
     account_id: str = ""
@@ -54,17 +54,17 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for people, and whether the first has spoken."""
+    """The list that waits for approval, and the first approver of it if there is one."""
 
     wanted: ApprovalList
     first_by: str
     valid_until: datetime | None
     related: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict)
-    """Repeat -> the earlier instructions of its intention, as they stand now."""
+    """Repeat -> the earlier instructions with the same intention, in their current state."""
 
 
 def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiting:
-    """Everything that waits for people, as one list."""
+    """Return all planned instructions that `only` admits, as one list to approve."""
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
         first = decision_rows.open_decision(connection, APPROVE, subject=wanted.digest)
@@ -82,10 +82,10 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
 def approve(
     digest: str, *, person: Person, environment: Environment, only: Narrowing | None = None
 ) -> tuple[ApprovalList, bool]:
-    """One person's yes to the list of a digest; the list, and whether it may go now.
+    """Record one approval of the list with this digest; return the list, and if it is now approved.
 
     Raises:
-        UsageError: the list is another one by now, nothing waits, or the person may not.
+        UsageError: the list has changed, nothing waits, or the person may not approve it.
     """
     person.refuse_unproven()
     with environment.store.writing() as connection:
@@ -143,7 +143,7 @@ def _second(
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
         for item in wanted.items
     ]
-    # What both of them saw is bound, not only that they said yes.
+    # The event stores what both people saw (the instruction's terms), not only that they approved.
     events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.decision.at)
     decision_rows.save_second(connection, first, person=person.decision)
@@ -156,7 +156,7 @@ def _decides(connection: Connection, wanted: ApprovalList, *, environment: Envir
 
 
 def take_back(connection: Connection, digest: str, *, person: Person) -> str:
-    """Take back one's yes to a list that waits for its second person; what it was, "" for none."""
+    """Withdraw one's own first approval of a list; return what was withdrawn, "" for nothing."""
     first = decision_rows.open_decision(connection, APPROVE, subject=digest)
     if first is None or not person.is_same(first.by.by):
         return ""
@@ -170,13 +170,13 @@ def take_back(connection: Connection, digest: str, *, person: Person) -> str:
 def reject(
     instruction_ids: Sequence[str], *, person: Person, reason: str, environment: Environment
 ) -> tuple[int, tuple[str, ...]]:
-    """Take back what waits: one person's no is enough, for it moves no money.
+    """Withdraw planned instructions; one person is enough, since no money moves.
 
     Returns:
-        How many, and whose yes to any of it counts no more.
+        The number rejected, and the names of the people whose first approval is void as a result.
 
     Raises:
-        UsageError: no reason, no such instruction, or one that no longer waits.
+        UsageError: there is no reason or no such instruction, or one no longer waits for approval.
     """
     if len(reason.strip()) < REASON_CHARACTERS_MIN:
         msg = "say why (--reason); it is kept in the history"
@@ -214,7 +214,7 @@ def reject(
 
 
 def lapse(environment: Environment) -> int:
-    """Approvals of people count no more that ran out, or that they may not give any more."""
+    """Return expired or no longer valid approvals by people to PLANNED; return how many."""
     with environment.store.writing() as connection:
         now = environment.clock()
         approved = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
@@ -245,7 +245,7 @@ def _ended(
     at: datetime,
     environment: Environment,
 ) -> dict[str, str]:
-    """Instruction id -> why no approval of people stands for it; not those that a rule approved."""
+    """Map instruction id -> why no approval by people is valid now; ignores approvals by rule."""
     items = {item.instruction_id: item for item in approved}
     current: set[str] = set()
     ended: dict[str, str] = {}

@@ -1,9 +1,9 @@
-"""One movement of money that a person asks for at the command line, outside any night.
+"""One money movement that a person requests at the command line, outside any night.
 
-It goes through the same journal as a night's: planned, judged against the gateway's own answer,
-claimed, sent once, its outcome kept, all under the account's lock. Towards a gateway on this
-machine (the sandbox) it is sent at once; towards any other it only becomes an instruction that
-waits for another person's approval and for the next night, since nobody moves money alone.
+It goes through the same journal as a night's instructions, under the account's lock: planned,
+checked against the gateway's answer, claimed, sent once, its outcome stored. To a gateway on this
+machine (the sandbox) it is sent at once; for any other it only becomes an instruction that waits
+for another person's approval and for the next night, since nobody moves money alone.
 """
 
 import asyncio
@@ -35,35 +35,35 @@ from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import BY_HAND, Run, this_process
 
 ORIGIN = "recon gateway"
-"""Stands where a night's instruction has the name of its order file."""
+"""The origin of such an instruction, in place of the name of an order file."""
 
 NAME_CHARACTERS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class HandRequest:
-    """What a person asks for."""
+    """A person's request for one money movement."""
 
     kind: InstructionKind
     merchant_id: str
     account_id: str
     order_no: str
     by: str
-    """Who asks."""
+    """Who requests it."""
     amount: str = ""
-    """As in files; "" means the whole payment."""
+    """Written as in files; "" means the whole payment."""
     transaction_id: str = ""
     reason: str = ""
     request_id: str = ""
 
 
 def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
-    """Journal one movement, and send it when the gateway is the sandbox; what it came to.
+    """Record one movement, send it if the gateway is the sandbox, and return the instruction.
 
     Raises:
-        UsageError: the account's papers speak against it; nothing was stored or sent.
-        FolderError: there is no folder to note the history's head in; nothing was stored or sent.
-        NightHeldError: a night is at work on the account.
+        UsageError: the request is not valid or not eligible; nothing was stored or sent.
+        FolderError: the folder for the history's head cannot be made; nothing was stored or sent.
+        NightHeldError: a night is running on the account.
     """
     account = environment.settings.account(request.merchant_id, account_id=request.account_id)
     reports = account.reports
@@ -85,7 +85,7 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         raise UsageError(msg)
     request = replace(request, by=_asker(request.by, environment=environment))
     try:
-        make_folder(reports)  # in which the history's head is noted before anything is sent
+        make_folder(reports)  # the history's head is noted here before anything is sent
     except OSError as error:
         msg = (
             f"the reports folder {reports} cannot be made ({error.strerror}); nothing was "
@@ -102,19 +102,19 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         except NightHeldError as error:
             raise NightHeldError(at_work) from error
         with environment.store.reading() as connection:
-            # A night that lost its lock and lives may still have a request on the wire.
+            # A night that lost its lock but still runs may have a request under way.
             if runs.living(connection, request) is not None:
                 raise NightHeldError(at_work)
         return _carry_out(request, environment=environment)
 
 
 def _asker(name: str, *, environment: Environment) -> str:
-    """Who asks, by the name in approvers.toml, for a second person must be told apart from them.
+    """Return the requester's name in approvers.toml, so that someone else must approve.
 
-    Towards the sandbox anybody may play.
+    In the sandbox any name is accepted.
 
     Raises:
-        UsageError: nobody of that name is declared.
+        UsageError: approvers.toml declares nobody of that name.
     """
     every = environment.settings.approvers
     declared = every.get(person_key(name, declared=every))
@@ -133,7 +133,7 @@ def _asker(name: str, *, environment: Environment) -> str:
 
 def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
     now = environment.clock()
-    # A value only: no night has this run, so it never counts as one.
+    # Only a value, never stored as a run, so it never counts as a night.
     run = Run(
         run_id=f"{BY_HAND}{environment.new_id()[:12]}",
         merchant_id=request.merchant_id,
@@ -154,7 +154,7 @@ def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction
     baseline = _ask(request, run=run, money=money, environment=environment)
     payment = _payment(request, baseline=baseline)
     instruction = _planned(request, payment=payment, run=run, money=money, environment=environment)
-    # What waits for another person is judged again, with all that holds then, by its night.
+    # An instruction that waits for another person is evaluated again by the night that sends it.
     is_approved = instruction.state is InstructionState.APPROVED
     restored = restored_since(run, environment=environment) if is_approved else ""
     queued = money.queue_of(
@@ -175,10 +175,10 @@ def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction
 
 
 def _send(evaluated: Eligible, *, money: MoneyOfRun, environment: Environment) -> None:
-    """Send it; what did not leave says so in `recon status` and waits for the next night.
+    """Send it; if it was not sent, note the reason for `recon status`: the next night sends it.
 
     Raises:
-        ReconError: it may have left, and what became of it could not be kept.
+        ReconError: it may have been sent, and its outcome could not be stored.
     """
     instruction_id = evaluated.instruction.instruction_id
     failed: ReconError | None = None
@@ -203,7 +203,7 @@ def _send(evaluated: Eligible, *, money: MoneyOfRun, environment: Environment) -
 def _ask(
     request: HandRequest, *, run: Run, money: MoneyOfRun, environment: Environment
 ) -> Baseline:
-    """What the gateway says of the order now; kept as evidence like a night's answers."""
+    """Query the order at the gateway and store the answer as evidence, as a night does."""
     asked, order_no = this_moment(environment), request.order_no
     replies = asyncio.run(
         ask(
@@ -231,7 +231,7 @@ def _ask(
 
 
 def _payment(request: HandRequest, *, baseline: Baseline) -> ShownPayment:
-    """The payment that is meant; a person names it where an order has several."""
+    """Return the payment requested; the person must name it if the order has several."""
     wanted = request.transaction_id
     fitting: Sequence[ShownPayment] = [
         payment for payment in baseline.payments if wanted in {"", payment.transaction_id}
@@ -254,7 +254,7 @@ def _planned(
     money: MoneyOfRun,
     environment: Environment,
 ) -> Instruction:
-    """The instruction of a request; held when the journal already has its like."""
+    """Plan the instruction of a request; it is held if the journal has a similar one."""
     amount = payment.amount
     if request.amount:
         try:
@@ -296,7 +296,7 @@ def _planned(
     by = request.by.strip()[:NAME_CHARACTERS_MAX]
     own = replace(made.new[0], file_id=None, line=0)
     if own.hold:
-        # Whoever asked for it does not approve it.
+        # The requester does not approve it.
         return replace(own, hold=f"asked for by hand by {by}: {own.hold}"[:HOLD_CHARACTERS])
     if environment.settings.is_sandbox:
         return replace(own, state=InstructionState.APPROVED, approved_by=f"by hand: {by}")

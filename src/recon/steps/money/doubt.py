@@ -1,10 +1,9 @@
-"""Before anything new is sent: what an earlier, interrupted run left open.
+"""Resolve what an earlier, interrupted run left open, before anything new is sent.
 
-A batch that was claimed and whose sender is gone is never sent again. A kept reply is judged now;
-without one the rows go to doubt. Doubts end only by later answers of the gateway, or by what its
-settlement files show.
-
-What the gateway shows against a final state, or numbers of refunds that do not fit, opens a case.
+A claimed batch whose sender has ended is never sent again. If its reply was stored, the reply is
+evaluated now; otherwise its rows become IN_DOUBT. A doubt is ended only by later answers of the
+gateway or by its settlement files. A case is opened where the gateway contradicts a final state, or
+where refund numbers do not fit.
 """
 
 import asyncio
@@ -57,20 +56,20 @@ from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import Settlements
 
 PROFILE_WITH_SEARCH = "extended"
-"""The profile whose gateway can be asked for refunds by our own reference."""
+"""The profile whose gateway can search for refunds by our own reference."""
 SENDER_GONE = "the run that sent this ended before a reply was kept"
 UNDECIDED = (InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
 FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED})
 
 
 class Doubts:
-    """What one run finds of its account's earlier money; a dry run ends nothing and opens no case.
+    """Resolves the doubts of one run's account; a dry run ends none and opens no case.
 
     Args:
-        run: The night, or the value that stands for none.
+        run: The night, or a placeholder value outside any night.
         environment: Store, settings and clocks.
         journal: Where batches are closed.
-        gateway: Makes the bytes of a batch again, and reads its kept reply.
+        gateway: Rebuilds the bytes of a batch, and reads its stored reply.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Doubts:
         self._quarantined_for = quarantine(deadline)
 
     def sweep(self) -> int:
-        """Close every batch that a dead sender left open; returns how many there are."""
+        """Close every batch that a dead sender left open; return how many were open."""
         with self._store.reading() as connection:
             open_batches = instruction_rows.open_batches(connection, self._run)
         for stored in () if self._is_dry else open_batches:
@@ -99,7 +98,7 @@ class Doubts:
         return len(open_batches)
 
     def _evaluate_again(self, stored: OpenBatch) -> bool:
-        """T2b from the kept reply; False without one, or where its bytes cannot be made again."""
+        """Record outcomes (T2b) of the stored reply; False without one or for other bytes."""
         if stored.reply is None:
             return False
         with self._store.reading() as connection:
@@ -107,12 +106,12 @@ class Doubts:
         try:
             request = self._gateway.prepare([Eligible(row, _payment_of(row)) for row in rows])
         except Defect:
-            # Under today's configuration it could not be sent any more: doubt, not a dead end.
+            # Today's configuration cannot send it any more: a doubt, not a permanent failure.
             return False
         except UnsignedError as error:
             if error.final:
                 return False
-            # Nobody is there to sign: the reply is kept, and is judged when somebody is.
+            # No signer answered. The reply stays stored, and is evaluated once there is a signer.
             raise SignerError(str(error)) from error
         if request.body_sha256 != stored.body_sha256:
             return False
@@ -121,7 +120,7 @@ class Doubts:
         return True
 
     def resolve(self) -> int:
-        """End every doubt that the evidence decides; returns how many came to another state."""
+        """End every doubt that the evidence decides; return how many instructions changed state."""
         if self._is_dry:
             return 0
         with self._store.writing() as connection:
@@ -130,7 +129,7 @@ class Doubts:
         settled_lines = self._settled_lines()
         is_signed = False
         if doubts:
-            # Whether a message's signature covers all that it says of a payment.
+            # Whether the signature of a message covers all the fields that describe the payment.
             account = gateway_account(
                 self._settings, merchant_id=self._run.merchant_id, account_id=self._run.account_id
             )
@@ -140,7 +139,7 @@ class Doubts:
             for item in instruction_rows.find(connection, self._run, state=UNDECIDED):
                 resolution = None
                 if about := lines_about(item, lines=settled_lines):
-                    # They decide also what was handed to a person.
+                    # Settlement lines also decide what was passed to a person (NEEDS_HUMAN).
                     known = {*self._own_refunds(connection, item)}
                     resolution = by_settlement(item, lines=about, known=known)
                 if resolution is None and item.state is InstructionState.IN_DOUBT:
@@ -160,7 +159,7 @@ class Doubts:
         return ended
 
     def note_clocks(self, connection: Connection) -> int:
-        """Start the clock that nobody can set for every doubt that has none; how many there are."""
+        """Start the unsettable clock of each doubt that has none; return the number of doubts."""
         ids = [item.instruction_id for item in self._in_doubt(connection)]
         uptime, at = self._environment.uptime(), self._environment.clock()
         case_rows.note_clocks(connection, ids, uptime=uptime, at=at)
@@ -170,9 +169,9 @@ class Doubts:
         return instruction_rows.find(connection, self._run, state=(InstructionState.IN_DOUBT,))
 
     def _search_refunds(self) -> Mapping[str, SearchedRefund]:
-        """Ask for doubtful refunds by our own reference, where the gateway has such a search.
+        """Search for refunds in doubt by our own reference, if the gateway offers such a search.
 
-        Returns what it said now, by instruction: rows of earlier searches prove nothing without it.
+        Returns today's results by instruction; earlier results prove nothing without them.
         """
         environment = self._environment
         if self._settings.gateway.profile != PROFILE_WITH_SEARCH:
@@ -213,10 +212,10 @@ class Doubts:
         return searched
 
     def _settled_lines(self) -> list[SettledLine]:
-        """What settlement files tell of all that is undecided: files are read outside a turn.
+        """Return the settlement lines about undecided instructions; files are read outside a write.
 
-        Nothing where files are not those that the history bound: the gate says so, and nothing is
-        ended by them.
+        Returns nothing if files differ from those anchored in the history: the gate reports that,
+        and such files end no doubt.
         """
         with self._store.reading() as connection:
             undecided = instruction_rows.find(connection, self._run, state=UNDECIDED)
@@ -240,11 +239,11 @@ class Doubts:
         signed: Sequence[Seen],
         search: SearchedRefund | None,
     ) -> Resolution | None:
-        """What the gateway's answers, searches and messages since the doubt decide."""
+        """Decide by answers, searches and messages since the doubt; None if undecided."""
         since = item.in_doubt_since
         if since is None:
             return None
-        # What was found before counts only beside what the gateway says tonight.
+        # Earlier search results count only together with an answer of this run.
         searches: list[SearchedRefund] = []
         if search is not None:
             stored = case_rows.searches(connection, item.instruction_id)
@@ -270,9 +269,9 @@ class Doubts:
     def _seen(
         self, connection: Connection, item: Instruction, *, is_ended: bool = False
     ) -> tuple[list[Seen], list[Uptime]]:
-        """What answers since an instruction came to its state show of its payment, and the clocks.
+        """Return what answers since the last change of state show, and clock readings.
 
-        `is_ended`: clocks that were read before it was ended are of the doubt, not of its end.
+        With `is_ended`, readings noted before the doubt ended are omitted: they are of the doubt.
         """
         since = case_rows.last_change(connection, item.instruction_id)
         rows = ShownAnswers(connection, self._run, self._environment).evidence(
@@ -284,7 +283,7 @@ class Doubts:
         return [*seen], [*noted, *map(uptime_in, rows)]
 
     def _reported(self, connection: Connection, item: Instruction) -> tuple[str, ...]:
-        """Messages about a refund's payment that may be about it; their signature covers a part."""
+        """Describe messages that may be about this refund; only partly signed."""
         if item.kind is not InstructionKind.REFUND:
             return ()
         of = {item.transaction_id} - {""}
@@ -303,7 +302,7 @@ class Doubts:
         return tuple(filter(None, (skipped, *named)))
 
     def _signed(self, connection: Connection, item: Instruction) -> list[Seen]:
-        """States of exactly this payment in messages whose signature covers all of it."""
+        """Return this payment's states in messages whose signature covers every field of them."""
         payment = item.transaction_id
         states = notification_rows.signed_states(connection, item, transaction_id=payment)
         return [
@@ -315,9 +314,9 @@ class Doubts:
         ]
 
     def note_contradictions(self) -> int:
-        """Open a case for each final instruction that the gateway contradicts; how many it opened.
+        """Open a case for each final instruction that the gateway contradicts; return how many.
 
-        What it shows, and the numbers of refunds.
+        Checks the states that the gateway shows, and the numbers of refunds.
         """
         if self._is_dry:
             return 0
@@ -327,7 +326,7 @@ class Doubts:
             for item, reason in cases.items():
                 case_rows.open_case(connection, item, reason=reason, at=self._environment.clock())
             once = [
-                # Until it comes again it opens no case.
+                # The first contradiction opens no case; it must be seen again.
                 f"{item.kind} of {item.subject}: {one.text}; said again, two people decide"
                 for item, one in against_us.items()
                 if item not in cases
@@ -337,7 +336,7 @@ class Doubts:
         return len(cases) + self.note_refund_numbers()
 
     def _shown_against(self, connection: Connection) -> dict[Instruction, Opposite]:
-        """Those whose payment tonight is in an opposite state, held against all answers."""
+        """Return instructions whose payment is in an opposite state, by all answers so far."""
         run = self._run
         answers = ShownAnswers(connection, run, self._environment)
         shown = answers.statuses_shown(case_rows.ended_payments(connection, run))
@@ -355,7 +354,7 @@ class Doubts:
             if self._rules.state_of(status) not in states:
                 continue
             if item.state not in CONFIRMED_STATES and status == item.baseline_status:
-                continue  # it stood so before anything was sent
+                continue  # it was in this state before anything was sent
             seen, readings = self._seen(connection, item, is_ended=True)
             opposite = shown_against(
                 item,
@@ -369,9 +368,9 @@ class Doubts:
         return opposites
 
     def note_refund_numbers(self) -> int:
-        """Open a case for each refund that the gateway's numbers contradict; returns how many.
+        """Open a case for each refund that the gateway's numbers contradict; return how many.
 
-        What people closed is not opened again.
+        A case that people closed is not opened again.
         """
         if self._is_dry:
             return 0

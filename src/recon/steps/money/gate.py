@@ -1,8 +1,8 @@
-"""The gate before money: control totals, the history chain, unproven nights.
+"""The gate before money is sent: control totals, the history chain, unproven nights.
 
-A failed total or a broken chain closes the gate for everything; an unproven earlier night, or books
-that could not be read, hold refunds and payouts, while captures and cancels go on (authorisations
-lapse).
+A failed total or a broken chain closes the gate for everything. An unproven earlier night, or a
+ledger that could not be read, holds refunds and payouts only; captures and cancels go on, since
+authorisations lapse.
 """
 
 import hashlib
@@ -63,33 +63,32 @@ SUBJECT_DIGITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """What one acceptance is about."""
+    """What people accept as lost when they accept a restored database."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
-    """Account -> the newest noted link that the database lacks; an account that lacks none is not
-    in it."""
+    """Account -> the newest noted link that the database lacks; absent where it lacks none."""
     after: int = 0
-    """The link of the acceptance before; 0: there was none."""
+    """The link of the previous acceptance; 0 if there was none."""
 
     @property
     def subject(self) -> str:
-        """The digest of it."""
+        """The digest that identifies this acceptance."""
         document = json.dumps([dict(self.lost), self.after], sort_keys=True)
         return hashlib.sha256(document.encode()).hexdigest()[:SUBJECT_DIGITS]
 
     @property
     def says(self) -> dict[str, str]:
-        """As a word says it."""
+        """The fields recorded with a person's decision."""
         return {"lost": json.dumps(dict(self.lost), sort_keys=True), "after": str(self.after)}
 
 
 def noted(head: Head) -> str:
-    """A link as a note names it."""
+    """Format a link as "sequence:hash"."""
     return f"{head.sequence}:{head.hash}"
 
 
 def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts:
-    """What whoever accepts this database now gives up."""
+    """Return what would be lost by accepting the database in its current state."""
     lost = {}
     for name, account in sorted(environment.settings.accounts.items()):
         notes = HeadFile(account.reports).current().notes
@@ -99,13 +98,13 @@ def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts
 
 
 def given_up(connection: Connection, *, account: str) -> int:
-    """The newest link of an account that was accepted as lost; 0 where none was."""
+    """Return the newest link of an account that was accepted as lost; 0 if there is none."""
     lost = (accepts.lost.get(account, "0:") for _, accepts in _events(connection))
     return max((int(link.partition(":")[0]) for link in lost), default=0)
 
 
 def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environment) -> str:
-    """Why the acceptance that a head file rests on is nobody's word, in words; "" when it is."""
+    """Return why the restore that a head file rests on is not endorsed; "" if it is."""
     accepted = file.accepted()
     if accepted is None:
         return ""
@@ -128,7 +127,7 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
 
 
 def unendorsed_restores(connection: Connection, endorsements: Endorsed) -> Iterator[str]:
-    """Acceptances that two people are said to have given, and did not."""
+    """Yield a problem for each recorded acceptance that lacks valid endorsements by two people."""
     for link, accepts in _events(connection):
         if problem := _unendorsed_restore(connection, endorsements, link=link, accepts=accepts):
             yield problem
@@ -151,31 +150,31 @@ NOTIFIED = "the database was restored: it may have been sent after the backup wa
 
 
 def restored_since(run: Run, *, environment: Environment) -> str:
-    """Why the database is older than it once was, in words; "" when it is not."""
+    """Return why the database is older than an earlier state of it; "" if it is not."""
     account, file = run.account, _file_of(run, environment=environment)
     missing_link = link_missing(environment.store, reports=file.path.parent, account=account)
     return missing_link or unagreed(file, account=account, environment=environment)
 
 
 def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> str:
-    """What the head file beside the reports knows and this database does not; "" for nothing."""
+    """Describe what the head file in `reports` has and this database lacks; "" for nothing."""
     return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
 
 
 def note_head(run: Run, *, environment: Environment) -> None:
-    """Write the newest link beside the reports, on the disk when this returns.
+    """Write the newest link to the head file in the reports folder; it is on disk on return.
 
     Raises:
         HistoryBrokenError: the file has a link that this database lacks. Such a database notes
-            nothing: its own link would vouch for it in the next night, and make the newest one
-            look restored when it is put back. Only people accept it.
+            nothing: its own link would vouch for it in the next night, and the newest database
+            would look restored when it is put back. Only people can accept it.
         OutputError: the file cannot be written.
     """
     file = _file_of(run, environment=environment)
 
     def own_head() -> Head | str:
         current = file.current()
-        # Only now: what the file has must be in this snapshot.
+        # Read only now: this snapshot must include what the file has.
         with environment.store.reading() as connection:
             problem = missing(connection, file, current=current, accounts=[run.account])
             return problem or history.head(connection)
@@ -192,10 +191,10 @@ def _file_of(run: Run, *, environment: Environment) -> HeadFile:
 
 
 def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalendar) -> bool:
-    """Whether the run may find files that the restored database once knew and has forgotten.
+    """Return whether the run may meet files that the restored database knew and has lost.
 
-    So it is for every business date up to the one that was open when people accepted, and for the
-    account's first whole night after that, whatever its date: it reads what lay there by then.
+    True for every business date up to the one open when people accepted the restore, and for the
+    account's first whole night after that, whatever its date: it reads what had arrived by then.
     """
     moments = [link.at for link in history.links_of(connection, entity=ENTITY, event=ACCEPTED)]
     if not moments:
@@ -208,20 +207,20 @@ def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalend
 
 
 def accept_restore(*, person: Person, reason: str, environment: Environment) -> int | None:
-    """One person's word to go on with a restored database.
+    """Record one person's acceptance of a restored database.
 
     Returns:
-        How many instructions now wait for people; None when a second person must say the same.
+        How many instructions now wait for people; None while a second person must accept it too.
 
     Raises:
-        UsageError: the word does not count (`identity.agreed`).
-        HistoryBrokenError: the restored chain itself does not close.
+        UsageError: the person's decision does not count (`identity.agreed`).
+        HistoryBrokenError: the restored chain itself is broken.
     """
     with environment.store.writing() as connection:
         now = environment.clock()
         _, problem = history.verify(connection)
         if problem := problem or next(tampered(connection, INSTRUCTION), ""):
-            # Nobody's word makes a history whole that does not close.
+            # No acceptance can repair a history whose chain is broken.
             msg = (
                 f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
                 "restore another backup, and run `recon verify` on that one"
@@ -262,31 +261,31 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
 
 
 UNTIED_SHOWN_MAX = 3
-"""Control totals that a sentence names."""
+"""The number of failed control totals named in a message."""
 HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the gate says tonight."""
+    """The decision of the gate for one run."""
 
     closed_because: str
-    """Not empty: nothing may be sent."""
+    """If not empty, nothing may be sent."""
     held_because: str
-    """Not empty: refunds and payouts wait."""
+    """If not empty, refunds and payouts wait."""
 
     def hold_on(self, kind: InstructionKind) -> str:
-        """Why this kind of instruction waits tonight; "" when it may go."""
+        """Return why this kind of instruction waits; "" if it may be sent."""
         return self.closed_because or (self.held_because if kind in HELD_KINDS else "")
 
 
 def evaluate(
     *, chain_problem: str, unproven_nights: Mapping[date, str], books_unread: str = ""
 ) -> Gate:
-    """The gate from its proofs, but for the control totals (see `tied`).
+    """Return the gate decided by everything except the control totals (see `tied`).
 
-    `unproven_nights` has beside each date why its release does not count; `books_unread` says why
-    the ledger was not read.
+    `unproven_nights` maps each date to why its release does not count ("" if there is none);
+    `books_unread` is why the ledger was not read.
     """
     closed = f"the history does not hold: {chain_problem}" if chain_problem else ""
     held = []
@@ -307,11 +306,11 @@ def evaluate(
 
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
-    """What the gate says of one run, before it sends and beside its control totals."""
+    """Return the gate of one run before it sends, without its control totals."""
     foreign = restored_since(run, environment=environment)
     if not foreign and _file_of(run, environment=environment).current().unresolved:
-        # A process ended between a note and the end of its commit. Its link is in this database:
-        # noted for good, with the newest. It is not: it never happened.
+        # A process ended between its note and the end of its commit. If this database has its
+        # link, that note becomes final with the newest link; if not, the commit never happened.
         note_head(run, environment=environment)
     endorsements = Endorsed(environment.desk)
     lost = lost_endorsement(environment.desk, store=environment.store)
@@ -328,7 +327,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         problem = (
             problem
             or unbound(connection, run, environment=environment)
-            # An approval, or the end of a stop, for which the desk never signed.
+            # An approval, or the end of a stop, that the approvals service never signed.
             or endorsements.start_problem(connection)
             or next(endorsements.row_problems(connection, at=environment.clock()), "")
             or endorsements.taken_away(connection)
@@ -338,7 +337,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
 
 
 def tied(gate: Gate, *, totals: Sequence[ControlTotal]) -> Gate:
-    """The gate, closed for everything where a control total does not tie, or none was asked."""
+    """Return the gate, closed for everything if a control total fails or none was computed."""
     untied = "; ".join(
         f"{total.id} {total.name}: {total.left} is not {total.right}"
         for total in [total for total in totals if not total.passed][:UNTIED_SHOWN_MAX]
@@ -349,9 +348,9 @@ def tied(gate: Gate, *, totals: Sequence[ControlTotal]) -> Gate:
 
 
 def _history_problem(connection: Connection, run: Run, *, environment: Environment) -> str:
-    """The chain closes, and nothing was changed past it.
+    """Return why the chain is broken or a stored row was changed; "" if neither.
 
-    Only what is new since the account's last night is walked; `recon verify` walks all of it.
+    Only links since the account's last verified head are read; `recon verify` reads them all.
     """
     folder = environment.settings.account(run.merchant_id, account_id=run.account_id).reports
     before = verified(folder)
@@ -376,10 +375,10 @@ NOT_BY_RULE = f"{TWO_PEOPLE}: a rule approved it earlier, and no rule approves f
 
 
 def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
-    """From now on nobody sends money: a running night ends before its next batch.
+    """Stop all sending from now on: a running night ends before its next batch.
 
     Raises:
-        UsageError: name or reason is missing or too long, or sending is stopped already.
+        UsageError: name or reason is missing or too long, or sending is already stopped.
     """
     name, why = by.strip(), reason.strip()
     if not name or not why:
@@ -400,10 +399,10 @@ def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
 
 
 def allow_sending(*, person: Person, reason: str, environment: Environment) -> bool:
-    """One person's word that money may be sent again; True when it is the second, and it may.
+    """Record one person's agreement to send again; True if it is the second and sending resumes.
 
     Raises:
-        UsageError: sending is not stopped, or the word does not count (`identity.agreed`).
+        UsageError: sending is not stopped, or the decision does not count (`identity.agreed`).
     """
     with environment.store.writing() as connection:
         stop = sending_rows.stopped(connection)
@@ -420,13 +419,13 @@ def allow_sending(*, person: Person, reason: str, environment: Environment) -> b
 
 
 def sending_stopped(environment: Environment) -> Stopped | None:
-    """Who stopped all sending; None while money may be sent."""
+    """Return who stopped all sending; None while money may be sent."""
     with environment.store.reading() as connection:
         return sending_rows.stopped(connection)
 
 
 def halted(gate: Gate, *, environment: Environment) -> Gate:
-    """The gate, closed for everything while sending is stopped."""
+    """Return the gate, closed for everything while sending is stopped."""
     stop = sending_stopped(environment)
     if stop is None:
         return gate
@@ -438,7 +437,7 @@ def _closed(gate: Gate, because: str) -> Gate:
 
 
 class Allowances:
-    """What limits.toml still leaves one run to approve by rule, and to send."""
+    """What limits.toml still allows one run to approve by rule, and to send."""
 
     def __init__(self, connection: Connection, run: Run, *, environment: Environment) -> None:
         self._connection, self._run, self._settings = connection, run, environment.settings
@@ -447,7 +446,7 @@ class Allowances:
         self._account = environment.settings.account(run.merchant_id, account_id=run.account_id)
 
     def rule(self) -> RuleAllowance:
-        """What planning may approve by rule, less what it approved earlier in this night."""
+        """Return what planning may still approve by rule, less what it approved earlier tonight."""
         connection, run = self._connection, self._run
         approved = sending_rows.approved_by_rule(connection, run)
         return self._rule(approved, paid_before=sending_rows.paid_payees(connection, run))
@@ -463,17 +462,17 @@ class Allowances:
         )
 
     def rule_approves(self) -> bool:
-        """Whether a rule may approve at all tonight; else everything waits for people."""
+        """Return whether a rule may approve at all tonight; if not, everything waits for people."""
         return self._account.auto_approve and not by_people_only(
             self._connection, self._run, calendar=self._calendar
         )
 
     def no_longer_by_rule(self, approved: Iterable[Instruction]) -> dict[str, str]:
-        """Instruction id -> why its rule, asked again, does not approve it any more.
+        """Map instruction id -> why its rule, evaluated again, no longer approves it.
 
-        What an earlier night approved by rule, a dry run too, goes only as far as the rule goes
-        now: each night's sum is counted again under the bounds that hold now, what was sent of it
-        first.
+        What an earlier night (a dry run too) approved by rule is valid only within today's rule:
+        each night's sum is counted again under today's limits, starting with what was already sent
+        of it.
         """
         by_rule = [item for item in approved if item.approved_by == RULE_APPROVER]
         if not by_rule:
@@ -495,7 +494,7 @@ class Allowances:
         return reasons
 
     def sending(self) -> SendingAllowance:
-        """What may still be sent tonight and on this calendar day."""
+        """Return what may still be sent in this night and on this calendar day."""
         today = self._calendar.local_date(self._clock())
         start, end = (
             midnight(day, zone=self._calendar.zone) for day in (today, today + timedelta(days=1))

@@ -1,14 +1,14 @@
-"""The sender: journal before the first byte, send once, keep the reply, then judge it.
+"""The sender: journal before the first byte, send once, store the reply, then evaluate it.
 
-Each batch goes through T1 claim -> S send -> T2a keep the reply -> T2b outcomes; T1, T2a and T2b
-are one database transaction each, with no network inside, and S has no database inside. There is
-no retry but for requests that surely did not leave. A crash at any point leaves either nothing
-sent, or rows in flight that the next start turns into doubt.
+Each batch goes through T1 claim -> S send -> T2a store the reply -> T2b record outcomes. T1, T2a
+and T2b are one database transaction each, with no network call inside, and S has no database access
+inside. Only requests that surely did not leave are retried. A crash at any point leaves either
+nothing sent, or rows in flight that the next start turns into IN_DOUBT.
 
-The connection is opened after the claim, not before it: the transport tells what surely did not
-leave by watching one connection from its first byte, and a socket that waits through a commit may
-be closed by then, which looks like doubt. A process that slept between claim and send is stopped
-by a clock that cannot be set instead.
+The connection is opened after the claim, not before it: the transport knows what surely did not
+leave by watching one connection from its first byte, and a socket left idle during a commit may be
+closed by then, which looks like doubt. Instead, a clock that cannot be set stops a process that
+slept between claim and send.
 """
 
 import asyncio
@@ -35,26 +35,26 @@ from recon.model.terms import Clock
 from recon.store.money.journal import StoredJournal
 
 BATCHES_IN_DOUBT_MAX = 2
-"""After this many batches with doubt in a row nothing more is sent tonight."""
+"""After this many consecutive batches with doubt, nothing more is sent in this run."""
 
 CLAIM_TO_SEND_MAX = timedelta(seconds=20)
-"""A process that slept longer between claim and send may have lost its place: it does not send."""
+"""A process held up longer between claim and send may have lost its lock: it sends nothing."""
 
 
 END_WITHIN = timedelta(seconds=6)
-"""How long a process that was told to end still waits for the reply to its batch."""
+"""How long a process that was asked to end still waits for the reply to its batch."""
 
 LOOK_AGAIN = timedelta(milliseconds=250)
 
 
 def since_boot() -> timedelta:
-    """A reading that also passes while the process is stopped or the machine sleeps."""
+    """Return the time since boot, including time while the process or machine slept."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return timedelta(microseconds=time.clock_gettime_ns(clock) // 1_000)
 
 
 async def pause(much: timedelta) -> None:
-    """Let time pass."""
+    """Sleep for this long."""
     await asyncio.sleep(much.total_seconds())
 
 
@@ -66,19 +66,19 @@ class Sent:
     rows: int = 0
     stop_reason: str = ""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Instruction id -> why it may not leave after all; found when its batch was claimed."""
+    """Instruction id -> why it was not sent after all; found when it was signed or claimed."""
 
 
 @dataclass(slots=True)
 class Circuit:
-    """Opens after what makes further sending unwise."""
+    """Circuit breaker: sets a reason to stop after repeated doubt or repeated failure to send."""
 
     in_doubt: int = 0
     not_sent: int = 0
     stop_reason: str = ""
 
     def note(self, *, doubtful: bool, left: bool, reason: str) -> None:
-        """Count one batch; `reason` is the newest trouble in words."""
+        """Count one batch; `reason` describes its newest problem."""
         self.in_doubt = self.in_doubt + 1 if doubtful else 0
         self.not_sent = 0 if left else self.not_sent + 1
         if self.in_doubt >= BATCHES_IN_DOUBT_MAX:
@@ -88,15 +88,15 @@ class Circuit:
 
 
 class _HeldUpError(NotSentError):
-    """This process slept between claim and send."""
+    """This process was suspended between claim and send."""
 
 
 class Sender:
-    """One pass over the cleared instructions of one account; lives for one settle step.
+    """One pass over the eligible instructions of one account; used for one settle step.
 
-    At most one instruction of a transaction is sent in a pass; the second goes in a later run,
-    when the first is visible at the gateway. `crash_point` names the points at which a test may end
-    the process. Batches begin `interval` apart, and after a Retry-After when it has passed.
+    At most one instruction of a transaction is sent in a pass; the second is sent in a later run,
+    when the gateway shows the first. `crash_point` names the points at which a test may end the
+    process. Batches start `interval` apart, and only once the wait of a Retry-After header is over.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class Sender:
         reported_to_end: Callable[[], str] = str,
         ends_in: timedelta | None = None,
     ) -> Sent:
-        """Send every cleared instruction once, in batches, until done or the circuit opens.
+        """Send every eligible instruction once, in batches, until done or until the circuit opens.
 
-        `reported_to_end` names the signal that asked this process to end; "" while none did. After
-        `ends_in` no batch is claimed any more, and no wait goes beyond it.
+        `reported_to_end` names the signal that asked this process to end; "" if there was none.
+        After `ends_in` no further batch is claimed, and no wait goes beyond it.
         """
         self._reported_to_end = reported_to_end
         self._ends_at = None if ends_in is None else self._elapsed() + ends_in
@@ -150,9 +150,9 @@ class Sender:
         return Sent(count, rows, self._circuit.stop_reason, self._left_out)
 
     async def _send_until_left(self, group: tuple[Eligible, ...]) -> int:
-        """How many rows left; what surely did not leave is tried again, as a new batch.
+        """Send one group, as a new batch while it surely did not leave; return how many rows left.
 
-        Rows that may not leave after all are dropped, and the batch is built without them.
+        Rows that may not be sent after all are dropped, and the batch is built without them.
         """
         tries = 0
         while group and tries < NOT_SENT_TRIES_MAX:
@@ -165,7 +165,7 @@ class Sender:
             except UnsignedError as error:
                 request = error
             batch_id = self._new_id()
-            # Asked behind the signing, which may have waited for somebody.
+            # Checked after signing, which may have waited for a person.
             if reason := self._ending() or self._journal.halted():
                 self._circuit.stop_reason = reason
                 break
@@ -187,7 +187,7 @@ class Sender:
         return 0
 
     async def _turn(self) -> str:
-        """Wait until the next batch may begin, with nothing claimed; why none may, else ""."""
+        """Wait until the next batch may begin, with nothing claimed; return why it may not."""
         while self._ends_at is not None or self._next_at is not None:
             now = self._elapsed()
             wait = max(timedelta(), (self._next_at or now) - now)
@@ -205,7 +205,7 @@ class Sender:
     def _signable(
         self, group: tuple[Eligible, ...], unsigned: UnsignedError
     ) -> tuple[Eligible, ...]:
-        """What is left of a group that was not signed: the rows that were not refused, or none."""
+        """Return the rows that the signer did not refuse; none if it refused no single row."""
         refused = {
             row.instruction.instruction_id: f"the signer refused it: {unsigned.refused[position]}"
             for position, row in enumerate(group)
@@ -229,9 +229,9 @@ class Sender:
     async def _send_once(
         self, batch_id: str, request: PreparedRequest, *, claimed_at: timedelta
     ) -> int | None:
-        """S, then what the answer asks for: the rows that count as sent.
+        """Send a claimed batch and handle the answer; return how many rows count as sent.
 
-        None when the request surely did not leave, or was surely not processed.
+        None if the request surely did not leave, or was surely not processed.
         """
         try:
             self._journal.note_outside()
@@ -273,7 +273,7 @@ class Sender:
         return self._evaluate(batch_id, request, answer)
 
     async def _answer_to(self, request: PreparedRequest) -> RawReply:
-        """S; a process that was told to end waits only a little longer for the reply."""
+        """Send (S); a process that was asked to end waits for the reply only a little longer."""
         sending = asyncio.ensure_future(self._gateway.send(request))
         reported_to_end: timedelta | None = None
         while not sending.done():
@@ -293,9 +293,9 @@ class Sender:
         return f"this process was told to end ({signal})" if signal else ""
 
     def _evaluate(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
-        """T2a, T2b; how many rows the reply does not prove to be refused before processing.
+        """Store the reply (T2a), record outcomes (T2b); return how many rows count as sent.
 
-        None when it proves that of all of them.
+        None if the reply proves that every row was refused before processing.
         """
         self._journal.save_reply(batch_id, reply, saved=request.masked(reply.body))
         self._crash_point("after reply")

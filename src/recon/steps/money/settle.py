@@ -1,12 +1,12 @@
-"""Step 3: move the money that was instructed, once.
+"""Step 3 of a night: send the instructed money movements, each at most once.
 
-Sweep what an interrupted run left open, end doubts by evidence, plan what the order files ask for,
-pass the gate, clear each instruction against the baseline, then send (mode live) or only tell what
-would be sent (dry-run). Holds the account's night lock through its caller; there is one sender.
+Closes what an interrupted run left open, ends doubts by evidence, plans what the order files
+request, passes the gate, checks each instruction against the baseline, then sends (mode live) or
+only reports what would be sent (dry run). The caller holds the account's lock: there is one sender.
 
-Answers that an earlier night could keep only in a file are written to the database first: a reply
-is judged like every kept reply; a batch that surely did not leave is approved again. A file that
-does not fit ends the night, for a guess would cost money.
+Answers that an earlier night could store only in a file are written to the database first: a reply
+is evaluated like any stored reply; a batch that surely did not leave is approved again. A file that
+does not fit ends the night, since a guess would cost money.
 """
 
 import asyncio
@@ -73,11 +73,11 @@ def settle(
 ) -> StepSummary:
     """Carry out the account's approved instructions.
 
-    `before_money` keeps what the run read, and says the control totals of it; where it fails, or
-    one of them does not tie, nothing is sent.
+    `before_money` stores what the run read and returns its control totals; if it fails, or one of
+    the totals does not tie, nothing is sent.
 
     Raises:
-        ConfigurationError: live money without verified replies was not allowed in gateway.toml.
+        ConfigurationError: the run is live, and gateway.toml does not allow unverified replies.
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
@@ -129,12 +129,12 @@ def settle(
 
 
 class MoneyOfRun:
-    """What one run does with the money of its account; a movement by hand goes the same way.
+    """What one run does with the money of its account; a movement by hand uses the same code.
 
     Args:
-        run: The night, or the value that stands for none.
+        run: The night, or a placeholder value outside any night.
         environment: Store, settings and clock.
-        words: What people said of instructions, for a signer; nobody is asked without it.
+        endorsements: Returns people's endorsements of instructions for the signer; none by default.
     """
 
     def __init__(
@@ -166,10 +166,10 @@ class MoneyOfRun:
         )
 
     def put_back(self) -> int:
-        """Write every answer of the account's files to the database; returns how many there were.
+        """Write every answer in the account's spill files to the database; return their number.
 
         Raises:
-            SpillError: a file is not whole, or does not fit the database; nothing was changed by
+            SpillError: a file is incomplete or does not fit the database; nothing was changed by
                 it.
         """
         count, ours = 0, self._run.account
@@ -190,25 +190,25 @@ class MoneyOfRun:
         return count
 
     def _spill_files(self) -> Spill:
-        """The spill files of the account: beside its reports, else beside the database."""
+        """Return the account's spill files, in its reports folder or else next to the database."""
         database = self._store.path
         beside = () if database is None else (database.with_name(f"{database.name}.{FOLDER}"),)
         places = (self._account.reports / FOLDER, *beside)
         return Spill(places, account=f"{self._run.merchant_id}/{self._run.account_id}")
 
     def unsent(self) -> tuple[int, int]:
-        """How many instructions of the account are not sent, and how many of those not approved."""
+        """Return how many instructions of the account are not sent; how many not approved."""
         with self._store.reading() as connection:
             unapproved = sending_rows.unapproved(connection, self._run).count
             return unapproved + sending_rows.unsent(connection, self._run).count, unapproved
 
     def plan(self) -> int:
-        """Make instructions of what the order files ask for; returns how many."""
+        """Create instructions for what the order files request; return how many."""
         run, environment = self._run, self._environment
         with self._store.writing() as connection:
             allowances = Allowances(connection, run, environment=environment)
             allowance, by_rule = allowances.rule(), allowances.rule_approves()
-            # What was changed since it arrived waits as it is; the gate says so, nothing leaves.
+            # If actions changed after arrival, none is planned; the gate reports it.
             is_changed = any(order_rows.changed_actions(connection, run))
             actions = [] if is_changed else instruction_rows.unplanned_actions(connection, run)
             known = Known()
@@ -241,7 +241,7 @@ class MoneyOfRun:
         return len(made.new)
 
     def _captures_to_repeat(self, connection: Connection) -> list[Instruction]:
-        """Captures that surely did not happen, still asked for; none unless that is switched on."""
+        """Return captures that did not happen and are still requested, if repeating is on."""
         if not self._settings.gateway.capture_replan:
             return []
         run, not_applied = self._run, (InstructionState.RESOLVED_NOT_APPLIED,)
@@ -257,7 +257,7 @@ class MoneyOfRun:
         ]
 
     def clear(self, gate: Gate) -> Queue:
-        """What of the approved may leave now, in order, and why the others may not."""
+        """Return which approved instructions may be sent now; why the others may not."""
         run, environment = self._run, self._environment
         with self._store.reading() as connection:
             approved = [
@@ -269,7 +269,7 @@ class MoneyOfRun:
             ]
             order_nos = {item.order_no for item in approved}
             shown = ShownAnswers(connection, run, environment)
-            # What other orders' answers say of the same transactions counts as well.
+            # The answers for other orders about the same transactions count as well.
             payments = self.payments(connection, shown.payments(order_nos))
             answers = shown.before_money(order_nos)
         baselines = {
@@ -281,13 +281,13 @@ class MoneyOfRun:
     def payments(
         self, connection: Connection, rows: Iterable[Mapping[Any, Any]]
     ) -> dict[str, tuple[ShownPayment, ...]]:
-        """The payments of answers by the order they were shown for.
+        """Return the payments in answers, by the order they were shown for.
 
-        Closed and charged back as far as the account's cases, settlement files and books know.
+        Each is marked closed or charged back as far as cases, settlement files and the ledger show.
 
         Raises:
-            ArchiveError: the books, or lines of settlement files, cannot be reached, or are not
-                those that the history binds.
+            ArchiveError: the ledger, or lines of settlement files, cannot be reached, or are not
+                those anchored in the history.
         """
         run, environment, state_of = self._run, self._environment, self._settings.rules.state_of
         closed = case_rows.closed_payments(connection, run)
@@ -317,7 +317,7 @@ class MoneyOfRun:
     def queue_of(
         self, items: Sequence[Instruction], *, baselines: Mapping[str, Baseline], gate: Gate
     ) -> Queue:
-        """What of some instructions may leave now, in order, and why the others may not."""
+        """Return which of the instructions may be sent now, in order; why the others may not."""
         if not items:
             return Queue((), ())
         run, environment = self._run, self._environment
@@ -350,7 +350,7 @@ class MoneyOfRun:
         ]
 
         def refusal(item: Instruction) -> str:
-            """The limits count what leaves now, not what still waits for people."""
+            """Limits count only what is sent now, not what still waits for people."""
             return allowance.refusal(item) if item.state is InstructionState.APPROVED else ""
 
         queued = queue((item for item in evaluated if isinstance(item, Eligible)), refusal=refusal)
@@ -365,7 +365,7 @@ class MoneyOfRun:
         baseline: Baseline | None,
         others: Mapping[str, Sequence[Instruction]],
     ) -> Eligible | Refused:
-        """Gate, then the baseline and the journal, then the gateway's own grammar."""
+        """Check the gate, then the baseline and the journal, then the gateway's format rules."""
         if held := gate.hold_on(item.kind):
             return Refused(item, held)
         if item.kind in ALONE:
@@ -396,9 +396,10 @@ class MoneyOfRun:
         baselines: Mapping[str, Baseline],
         others: Mapping[str, Sequence[Instruction]],
     ) -> dict[str, str]:
-        """Instruction id -> how the newest rows of its order contradict it, unless people saw that.
+        """Map instruction id -> how the newest rows of its order contradict it.
 
-        A rule or people approved what an order row asked for, and later rows may say otherwise.
+        Contradictions that people saw when they approved are left out. A rule or people approved
+        what an order row requested, and later rows may say otherwise.
         """
         of_rows = instruction_rows.of_order_files(connection, self._run)
         ours = [item for item in items if item.instruction_id in of_rows]
@@ -439,12 +440,11 @@ class MoneyOfRun:
         }
 
     def send(self, eligible: Sequence[Eligible]) -> Sent:
-        """One pass of the sender; a signal that comes meanwhile waits for the end of its batch.
+        """Run one pass of the sender; a signal that arrives meanwhile waits for its batch.
 
         Raises:
-            OutputError: there is no room for an answer that the database might not take; nothing
-                was sent.
-            StoreError: the disk refuses.
+            OutputError: no space for an answer that the database might not take; nothing was sent.
+            StoreError: the disk refuses a write.
         """
         environment = self._environment
         self._note_head()
@@ -468,7 +468,7 @@ class MoneyOfRun:
                 self._spill.free()
         # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
         self.doubts.note_refund_numbers()
-        # Only what is on the disk: a noted head that the database lacks would mean a restored one.
+        # Only what is on disk: a noted head that the database lacks would mean a restored database.
         self._note_head()
         return sent
 
@@ -476,10 +476,10 @@ class MoneyOfRun:
         note_head(self._run, environment=self._environment)
 
     def note_end(self, waiting: Queue, *, sent: Sent, stopped: str) -> int:
-        """Keep what waits and why; how many instructions are in doubt now.
+        """Store what waits and why; return how many instructions are in doubt now.
 
-        A dry run only tells what it would have sent: what it finds to be for people waits for them
-        when a live one finds it.
+        A dry run only notes what it would have sent: what it finds that people must decide is
+        passed to them when a live run finds it.
         """
         run, environment = self._run, self._environment
         is_live = run.mode is Mode.LIVE
@@ -495,7 +495,7 @@ class MoneyOfRun:
                 )
                 if refused.is_for_people and is_live:
                     instruction_rows.give_to_people(connection, refused, at=environment.clock())
-            # Only what is still approved keeps a note: not what was sent.
+            # Only what is still approved keeps a note, not what was sent.
             holds = {
                 each.instruction.instruction_id: stopped
                 for each in waiting.eligible
@@ -513,7 +513,7 @@ class MoneyOfRun:
 def payments_by_order(
     shown: Iterable[tuple[str, ShownPayment]],
 ) -> dict[str, tuple[ShownPayment, ...]]:
-    """Payments by order; what answers show in two ways is closed."""
+    """Group payments by order; a payment shown in two different ways is marked closed."""
     payments = [*shown]
     twice = shown_twice(payment for _, payment in payments)
     payments_of: dict[str, tuple[ShownPayment, ...]] = {}
@@ -527,11 +527,13 @@ def payments_by_order(
 def larger_of(
     settled: Mapping[tuple[str, str], int], *, booked: Mapping[tuple[str, str, str], int]
 ) -> ChargedBack:
-    """By the larger of two sources; what is in another currency counts as the whole payment.
+    """Return a function that gives the larger of two sources for one payment.
+
+    An amount in another currency counts as the whole payment.
 
     Args:
-        settled: by transaction and currency.
-        booked: by order, transaction ("" where the books have none) and currency.
+        settled: Amounts by transaction and currency.
+        booked: Amounts by order, transaction ("" where the ledger has none) and currency.
     """
     in_files: dict[str, dict[str, int]] = defaultdict(dict)
     for (transaction_id, currency), amount in settled.items():
