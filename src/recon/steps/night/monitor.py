@@ -1,7 +1,7 @@
-"""Whether each account's nights run, and whether one left something that a person must do now.
+"""The state of each account's nights: whether they run, and what a person must do now.
 
-What `recon status`, `nights`, `doctor` and a monitor ask. Nothing here needs a night to run: a
-night that never started can tell nobody itself.
+Used by `recon status`, `nights`, `doctor` and external monitors. Nothing here needs a running
+night: a night that never started cannot report that itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
 ACCOUNTS_MIN = 2
-"""Fewer need no page over all accounts: their one workbook is it."""
+"""With fewer accounts there is no index over all accounts: the one workbook is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class IndexLine:
     severe_breaks: int | None
     """Those of severity high or above."""
     waiting: int | None
-    """Instructions, cases and write-offs that need a person; None when the night never ran."""
+    """Instructions, cases and write-offs that need a person; None if the night never ran."""
 
 
 def index_of(day: date, *, environment: Environment) -> list[IndexLine]:
-    """One line per declared account, in the order of their numbers.
+    """Return one line per declared account, ordered by account number.
 
     Raises:
         UsageError: no account is declared.
@@ -59,10 +59,10 @@ def index_of(day: date, *, environment: Environment) -> list[IndexLine]:
 
 
 class WriteIndex(Protocol):
-    """How the index is written; `reports` provides it."""
+    """The function that writes the index; `reports` provides it."""
 
     def __call__(self, lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
-        """Write the lines of a night into the folder; the path that was written."""
+        """Write the lines of a business date into the folder; return the path written."""
         ...
 
 
@@ -73,7 +73,7 @@ def index_after(
     write: WriteIndex,
     echo: Callable[[str], None],
 ) -> None:
-    """Write the index beside the workbook of a live night that ended; never fails the night."""
+    """Write the index next to the workbook of an ended live night; never fails the night."""
     accounts = environment.settings.accounts
     if request.mode is not Mode.LIVE or len(accounts) < ACCOUNTS_MIN:
         return
@@ -92,7 +92,7 @@ def index_after(
 
 
 def breaks_of(run: Run, *, environment: Environment) -> dict[str, int] | None:
-    """How many of its breaks are `open` and how many `high_or_critical`; None without a result."""
+    """Return counts of breaks, `open` and `high_or_critical`; None without a result."""
     with environment.store.reading() as connection:
         breaks = StoredResult(connection, run.run_id, environment).open_breaks()
     if breaks is None:
@@ -113,26 +113,26 @@ def _line(night: Night, environment: Environment) -> IndexLine:
 
 
 MISSED_AFTER = timedelta(hours=12)
-"""A night that has not come to its end so long after its day closed is missed."""
+"""A night that has not finished this long after its day closed counts as missed."""
 LOOKED_BACK_DAYS = 10
-"""Older gaps are told by `recon nights`; what stands still longer is missing on all of these."""
+"""`recon nights` reports older gaps; an account that stopped is missing on all of these days."""
 UNFINISHED_EXIT_CODE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One account as somebody sees it who only looks."""
+    """The state of one account, as a monitor sees it."""
 
     merchant_id: str
     account_id: str
     newest: Run | None
-    """The live night that started last; None before the first."""
+    """The live night that started last; None before the first one."""
     end: NightEnd | None
     """How it ended; None while it has not."""
     stalled: str
-    """Why it never will by itself, in words; "" while it works or where it has ended."""
+    """Why it will never end by itself, as text; "" while it works or once it has ended."""
     missed: tuple[date, ...]
-    """Business days whose night was due and has not come to its end, oldest first."""
+    """Business days whose night was due and has not finished, oldest first."""
     unproven: tuple[date, ...]
     """Business dates that are NOT PROVEN and hold refunds."""
 
@@ -143,20 +143,20 @@ class Watched:
 
     @property
     def exit_code(self) -> int:
-        """The worst of its own, in the codes of a night."""
+        """The worst exit code of this account, in the exit codes of a night."""
         ended = self.end.kind.exit_code if self.end else 0
         undone = bool(self.missed or self.stalled or self.unproven)
         return max(ended, UNFINISHED_EXIT_CODE * undone)
 
     @property
     def only_incomplete(self) -> bool:
-        """Whether nothing worse is to be seen to than a source that is missing."""
+        """Whether the worst that needs attention is a missing source."""
         incomplete = self.end is not None and self.end.kind is End.INCOMPLETE
         return incomplete and not (self.missed or self.stalled or self.unproven)
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What somebody must see to before the morning, each in a sentence; () for nothing."""
+        """What a person must handle before the morning, one sentence each; () for nothing."""
         newest, end, sentences, held = self.newest, self.end, [], [*self.unproven]
         if newest and end and end.kind.exit_code >= UNFINISHED_EXIT_CODE:
             sentences.append(
@@ -175,7 +175,7 @@ class Watched:
 
 
 def watched(environment: Environment) -> tuple[Watched, ...]:
-    """Every declared account, in the order of their numbers."""
+    """Return the state of every declared account, ordered by account number."""
     return tuple(
         _watched(*account_of(name), environment=environment)
         for name in sorted(environment.settings.accounts)
@@ -183,7 +183,7 @@ def watched(environment: Environment) -> tuple[Watched, ...]:
 
 
 def missed_text(account: Watched) -> str:
-    """The days without a night, and what to do."""
+    """Return a sentence on the days without a night, and what to do."""
     return (
         f"No night ran for {named_days(account.missed)}: run what is missing, oldest first, or "
         "start the next one with --skip REASON."
@@ -191,7 +191,7 @@ def missed_text(account: Watched) -> str:
 
 
 def missed_reported(accounts: Sequence[Watched]) -> list[str]:
-    """A sentence for each account that has missed nights."""
+    """Return a sentence for each account that has missed nights."""
     return [f"{account.account}: {missed_text(account)}" for account in accounts if account.missed]
 
 
@@ -219,7 +219,7 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
 
 
 def _missed(nights: Mapping[date, Run], *, rules: Rules, now: datetime) -> Iterator[date]:
-    """Days that are due and have no finished live night; before the first nothing is due."""
+    """Yield days that are due without a finished live night; none is due before the first one."""
     live = {day: night for day, night in nights.items() if night.mode is Mode.LIVE}
     calendar = rules.business_calendar
     today = calendar.local_date(now)
@@ -233,12 +233,12 @@ def _missed(nights: Mapping[date, Run], *, rules: Rules, now: datetime) -> Itera
 
 
 def worst(accounts: Sequence[Watched]) -> int:
-    """The gravest code of some accounts; 0 for none."""
+    """Return the worst exit code of the accounts; 0 for none."""
     return max((account.exit_code for account in accounts), default=0)
 
 
 def counted(accounts: Sequence[Watched]) -> dict[str, Any]:
-    """What a monitor draws over time."""
+    """Return the counts over all accounts that a monitor plots over time."""
     undone = [account.end.undone for account in accounts if account.end]
     return {
         "in_doubt": sum(instruction.doubtful.count for instruction in undone),

@@ -1,6 +1,6 @@
-"""Telling people that a night has ended: after the account is free again, and never in its way.
+"""Notify people that a night has ended, once the account's lock is released.
 
-Each attempt is an event of the run in the history. What was not told is not lost: `recon status`
+Each attempt is an event of the run in the history. What did not arrive is not lost: `recon status`
 shows it and `recon status --tell` tries again.
 """
 
@@ -31,18 +31,18 @@ NOT_REPORTED = "not told"
 
 @dataclass(slots=True)
 class EndedNight:
-    """What is known of a night while it runs: the run, once there is one."""
+    """The run of a night in progress, once it has one."""
 
     run_id: str = ""
 
 
 @contextmanager
 def notifying(environment: Environment, *, echo: Callable[[str], None]) -> Iterator[EndedNight]:
-    """Tell people how the night of this block ended, whether it came to its end or stopped.
+    """Notify people when the night in this block ends, whether it finished or stopped.
 
-    The block sets `run_id`; without one (another run held the night) nobody is told. `echo` gets a
-    sentence for each notice that did not arrive. A night that was told to end (SIGTERM, Ctrl-C)
-    ends at once; `recon status` shows who does not know yet.
+    The block sets `run_id`; without one (another run held the night) nobody is notified. `echo`
+    gets a sentence for each notice that did not arrive. A night that was asked to end (SIGTERM,
+    Ctrl-C) ends at once; `recon status` shows who was not notified yet.
     """
     night = EndedNight()
 
@@ -59,9 +59,9 @@ def notifying(environment: Environment, *, echo: Callable[[str], None]) -> Itera
 
 
 def notify(run_id: str, *, environment: Environment) -> tuple[str, ...]:
-    """Tell everybody who is still to be told of a run; a sentence for each whom it did not reach.
+    """Send every due notice of a run; return a sentence for each that did not arrive.
 
-    Never raises an error of ours: a night that moved money is not failed by a mail server.
+    Never raises an error of ours: a night that moved money does not fail because of a mail server.
     """
     try:
         return _reported(run_id, environment=environment)
@@ -70,11 +70,11 @@ def notify(run_id: str, *, environment: Environment) -> tuple[str, ...]:
 
 
 def notify_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
-    """Tell those who are still to be told of a run; the names of the notices that arrived.
+    """Send every due notice of a run again; return the names of those that arrived.
 
     Raises:
-        UsageError: there is no such run, or it still works.
-        ReconError: somebody could not be told, in words.
+        UsageError: there is no such run, or it is still running.
+        ReconError: a notice did not arrive; the message says why.
     """
     with environment.store.reading() as connection:
         known = runs.is_known(connection, run_id)
@@ -89,7 +89,7 @@ def notify_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
 
 
 def unreported(run: Run, *, environment: Environment) -> dict[str, str]:
-    """Notices of a run that are still due, each with what went wrong the last time."""
+    """Return the names of the run's notices still due, each with its last problem."""
     if run.status == "active" or run.mode is not Mode.LIVE:
         return {}
     account, notices = f"{run.merchant_id}/{run.account_id}", environment.settings.notices
@@ -110,10 +110,10 @@ def unreported(run: Run, *, environment: Environment) -> dict[str, str]:
 
 
 def reported_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str:
-    """The declared notices and where they go, for the doctor.
+    """Return the declared notices and where they go, as text for the doctor.
 
     Raises:
-        ConfigurationError: an address is not there, or is none.
+        ConfigurationError: an address is missing or not valid.
     """
     if not settings.notices:
         return "nobody is told when a night has ended (notices.toml)"
@@ -163,17 +163,17 @@ def _reported(run_id: str, *, environment: Environment) -> tuple[str, ...]:
 
 
 def _end_of(run: Run, *, environment: Environment) -> NightEnd | None:
-    """How the night ended; None when it came to no end."""
+    """Return how the night ended; None if it did not finish."""
     if run.status != "finished" or not run.verdict:
         return None
     return end_of(run, environment=environment)
 
 
 def _ends_of(run: Run, *, environment: Environment) -> set[str]:
-    """The words of which one is enough to be told.
+    """Return the outcomes of the run; a notice that lists one of them is sent.
 
-    A night that left money undone rings for everybody who hears of one that stopped, and who hears
-    of its verdict hears of it as well.
+    A night that left money undone also counts as stopped, so it reaches everybody notified of
+    stopped nights as well as those notified of its verdict.
     """
     end = _end_of(run, environment=environment)
     if end is None:
@@ -182,7 +182,7 @@ def _ends_of(run: Run, *, environment: Environment) -> set[str]:
 
 
 def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
-    """The night in a few lines: no order and no shopper; of money only what is undone, summed."""
+    """Build the notice: no order and no shopper in it; of money, only the sums left undone."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     account_name = f"{run.merchant_id}/{run.account_id}"
     end = _end_of(run, environment=environment)
@@ -192,7 +192,7 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     if end is None:
         lines.append(f"The night stopped: {run.problem}")
     else:
-        # The workbook's verdict where it is another word, and what is undone.
+        # The workbook's verdict if it differs, and what is undone.
         is_other = end.kind.value != end.verdict.value
         verdict_note = f" (the workbook says {end.verdict})" if is_other else ""
         lines.append(f"The night ended: {end.kind}{verdict_note}.")

@@ -1,17 +1,15 @@
-"""Steps 2 and 4: ask the gateway what it knows, before money moves and after.
+"""Steps 2 and 4 of a night: query the gateway, before money moves (baseline) and after.
 
-The baseline asks for the whole universe, see `orders_in_question`.
-Afterwards every order whose money was touched is asked again. A key without a usable answer is
-`failed`, never "not found".
+The baseline queries every order in question, see `orders_in_question`; the second query repeats
+every order whose money was touched. A key without a usable answer is `failed`, never "not found".
 
-Which orders a night asks the gateway about: whatever names one, held as a column of each.
+Orders in question, each source read as a column of order numbers: orders in the window, ledger
+references, unfinished instructions and those of files that no night has planned, orders named by
+verified notifications or settlement files, what the previous night left open (breaks, pending,
+without a usable answer), old orders whose rows came late, and orders that reach an age at which
+they are queried again.
 
-Orders in the window, ledger references, unfinished instructions and those of files that no night
-has planned, orders that verified notifications or settlement files named, what the night before
-left open (breaks, pending, without a usable answer), old orders whose rows came late, and orders
-that come of an age at which they are asked about again.
-
-The gateway's query in shards, one after another over the same connections.
+The gateway is queried in shards, one after another over the same connections.
 """
 
 import asyncio
@@ -69,44 +67,44 @@ from recon.store.nights.stored_orders import StoredOrders
 
 
 class Asked(NamedTuple):
-    """What came of some keys."""
+    """The answers to one shard of keys."""
 
     keys: Sequence[str]
     moment: Moment
-    """Not later than they were asked: an answer without a payment has no time of its own."""
+    """Not later than the query: an answer without a payment has no time of its own."""
     answers: KeyAnswers
 
 
 KEYS_PER_FILE = 10_000
-"""Orders whose answers make a file: each costs a hash in the database and two flushes."""
+"""Orders whose answers make one file; each file costs a hash in the database and two flushes."""
 UNUSED_SHOWN_MAX = 3
-"""So many oddities of answers are named one by one."""
+"""How many unused parts of answers the step's sentence names."""
 HELD_MAX = timedelta(seconds=15)
-"""So long at most answers wait for others; what waits is asked again by a night that was killed."""
+"""The longest that answers wait to be stored with others; a killed night queries those again."""
 
 
 @reading_lost_facts
 def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
-    """Ask for every key of the phase that has no final answer yet.
+    """Query every key of the phase that has no final answer yet.
 
     Raises:
-        ArchiveError: an answer cannot be kept; no money is moved by it.
+        ArchiveError: an answer cannot be stored; no money is moved on it.
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     unkept = store_ledger(run, environment=environment) if phase == BASELINE else ""
-    # Read before the turn of a writer begins: others write meanwhile.
+    # Read before the write transaction begins, so that others can write meanwhile.
     if phase == BASELINE:
         keys = orders_in_question(run, environment=environment)
     else:
         with environment.store.reading() as connection:
             keys = order_numbers([instruction_rows.touched(connection, run)])
     waiting = shown_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
-    del keys  # nobody holds them while the gateway is asked
+    del keys  # frees the memory while the gateway is queried
     unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
-    # Before anything is claimed: who changes an answer from here on is refused.
+    # Before anything is claimed: an answer changed after this is detected and refused.
     shown_answers.seal(run, environment=environment)
     step = "query" if phase == BASELINE else "query again"
     with environment.store.writing() as connection:
@@ -123,10 +121,10 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
 
 
 def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) -> Sequence[str]:
-    """Ask about the keys and store the answers; a silent gateway is asked no further.
+    """Query the keys and store the answers; stops early if the gateway does not respond.
 
     Returns:
-        What the gateway told beside answers, in words, each once, the first by the alphabet.
+        The unused parts of answers, as text, each once, sorted alphabetically.
     """
     rows_of = partial(reply_rows, run, phase=phase)
     save = partial(shown_answers.save, run, environment=environment)
@@ -144,7 +142,7 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
         with closing(shards_of) as shards:
             for asked in shards:
                 held.append(rows_of(asked.answers, asked=asked.moment))
-                # So many as are shown, and one that says that there are more.
+                # As many as are shown, and one more to tell that there are more.
                 unused = sorted({*unused, *asked.answers.unused})[: UNUSED_SHOWN_MAX + 1]
                 done += len(asked.keys)
                 is_enough = sum(rows.answered for rows in held) >= KEYS_PER_FILE
@@ -155,7 +153,7 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
                     last_reason = asked.answers.answers[asked.keys[-1]][1]
                     break
     finally:
-        # Whatever ended the asking: what was answered is not asked again.
+        # Whatever ended the loop: what was answered is not queried again.
         save(*held)
     why = f"not asked any more: {last_reason.removeprefix('not asked any more: ')}"
     for start in range(done, len(keys), KEYS_PER_FILE):
@@ -179,10 +177,10 @@ def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
 
 
 def orders_in_question(run: Run, *, environment: Environment) -> pa.Array:
-    """Every order that the gateway is asked about before money moves.
+    """Return the number of every order to query before money moves.
 
     Raises:
-        ArchiveError: what was kept cannot be read.
+        ArchiveError: stored data cannot be read.
     """
     before = previous_night(run, environment=environment)
     with environment.store.reading() as connection:
@@ -202,7 +200,7 @@ def _named(
     yield from _booked(connection, run, environment=environment)
     unfinished = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
     yield (item.order_no for item in unfinished)
-    # Of files that came tonight: they are planned after this, and judged by these answers.
+    # Of files that came tonight: planned after this query and evaluated by its answers.
     yield instruction_rows.unplanned_orders(connection, run)
     yield notification_rows.order_nos_reported(connection, run, since=since)
     yield (row.order_no for row in order_rows.outstanding(connection, run))
@@ -211,12 +209,12 @@ def _named(
         day = settled_since(run, rules=rules)
         named, unnamed = Settlements(connection, run, storages).names(since=day)
         yield named
-        # Which order a transaction has is known where an earlier answer showed it.
+        # The order of a transaction is known if an earlier answer showed it.
         yield ShownAnswers(connection, run, environment).orders_of(unnamed)
     spans = list(looked_back(run, before=before))
     ended = [(since, environment.clock()), *spans]
     yield instruction_rows.ended_orders(connection, run, spans=ended)
-    # Of age is who was ordered after the one instant, and up to the other.
+    # These spans exclude their start and include their end.
     of_age = [(after + datetime.resolution, up_to + datetime.resolution) for after, up_to in spans]
     yield from orders.numbers(spans=of_age)
     yield from _came_late(connection, run, before=before, environment=environment)
@@ -226,7 +224,7 @@ def _named(
 
 
 def _booked(connection: Connection, run: Run, *, environment: Environment) -> Iterator[pa.Array]:
-    """Orders that the account's books name in the window; older entries name none that is new."""
+    """Yield orders in the ledger within the window; older entries name no new ones."""
     if journal_rows.source_of(connection, run.run_id) is None:
         return
     books = StoredBooks(connection, run, environment).frames(OF_WINDOW)
@@ -238,7 +236,7 @@ def _booked(connection: Connection, run: Run, *, environment: Environment) -> It
 def _came_late(
     connection: Connection, run: Run, *, before: Run | None, environment: Environment
 ) -> Iterator[pa.ChunkedArray]:
-    """Old orders of files that no night has read; those of a first night are opening balance."""
+    """Yield old orders of files no night has read; on a first night they are opening balance."""
     read = None if before is None else input_rows.load(connection, before.run_id)
     if read is None:
         return iter(())
@@ -250,7 +248,7 @@ def _came_late(
 
 
 KEYS_PER_SHARD_MAX = 1_000
-"""Keys asked for between two commits; a restart asks at most these again."""
+"""Keys queried between two commits; a restart repeats at most these."""
 
 
 def asked_in_shards(
@@ -260,16 +258,16 @@ def asked_in_shards(
     environment: Environment,
     ends_in_seconds: float = math.inf,
 ) -> Generator[Asked, None, None]:
-    """Ask about the keys, KEYS_PER_SHARD_MAX at a time, no further than is wanted.
+    """Query the keys in shards of KEYS_PER_SHARD_MAX, only as far as the caller iterates.
 
-    The connections are closed with the iterator. After `ends_in_seconds` nothing more is asked:
-    what is left has failed.
+    The connections are closed with the iterator. After `ends_in_seconds` nothing more is queried:
+    the remaining keys are answered as failed.
 
     Raises:
-        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+        ConfigurationError: the gateway refuses us for a cause that only a person can correct.
     """
     starts = range(0, len(keys), KEYS_PER_SHARD_MAX)
-    # The texts of each part are made when it is asked about.
+    # The strings of each shard are created only when it is queried.
     parts = (keys[start : start + KEYS_PER_SHARD_MAX].to_pylist() for start in starts)
     way = Way("orders asked", of=len(keys))
     pace = pace_of(environment.settings.gateway, ends_in_seconds=ends_in_seconds)
@@ -293,10 +291,10 @@ def asked_in_shards(
 
 
 def _played(asked: Awaitable[KeyAnswers], *, runner: asyncio.Runner) -> KeyAnswers:
-    """As `runner.run`, which at its end writes what a coroutine returned as a text for nobody.
+    """Run the query like `runner.run`, but without its costly text of the coroutine's result.
 
-    It puts the handler of Ctrl-C back by a call whose reply names the one before, and with it the
-    whole result: a tenth of the time of asking about ten thousand orders.
+    At its end `runner.run` restores the handler of Ctrl-C, by a call whose reply names the one
+    before, and with it the whole result: a tenth of the time for querying ten thousand orders.
     """
     answers: list[KeyAnswers] = []
 

@@ -1,10 +1,10 @@
-"""Step 6: the figures of a night into a workbook, and the proof that the sheets are the result.
+"""Step 6 of a night: write the workbook and prove that its sheets show the result.
 
-The workbook writer and reader are arguments (`reports` stands above this package). The workbook is
-written, read back and compared with sums over the files that the night sealed (T13); when they
-differ the night is NOT PROVEN and the workbook is written again saying so.
+The workbook writer and reader are arguments, since `reports` is a layer above this package. The
+workbook is written, read back and compared with sums over the files that the night sealed (T13); if
+they differ the night is NOT PROVEN, and the workbook is written again to say so.
 
-What the gateway said of a payment's risk, in a sentence for the workbook.
+Also formats what the gateway reported about a payment's risk, as text for the workbook.
 """
 
 import errno
@@ -122,20 +122,20 @@ _SETTLEMENT = "settlement"
 
 @dataclass(frozen=True, slots=True)
 class ShownSources:
-    """What is shown of the sources of a night."""
+    """The sources of a night, reduced to what a workbook shows."""
 
     sources: Sources
-    """Whole but for its frames: of orders the rows whose key stands twice, of the ledger those and,
-    where there are settlement lines, the fees; of answers one row of each word; settlement lines of
-    payments summed up; no universe."""
+    """Complete except for its frames: orders whose key occurs twice; ledger entries of that kind
+    and, with settlement lines, fees; one answer row per kind; summed settlement lines; no
+    universe."""
     books: Books
     vanished: pd.DataFrame
-    """VANISHED_COLUMNS."""
+    """With the columns VANISHED_COLUMNS."""
     night: SealedNight
-    """Where all rows of the frames are."""
+    """The sealed night, with all rows of the frames."""
 
     def fees(self, contract: FeeContract | None) -> ChargedFees | None:
-        """What was charged beside what was agreed; None without a settlement or a contract.
+        """Return the charged and the agreed fees; None without a settlement or a contract.
 
         Raises:
             ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
@@ -148,7 +148,7 @@ class ShownSources:
 
 
 def shown_sources(night: SealedNight) -> ShownSources:
-    """What a workbook shows of a night that sealed what it compared.
+    """Return what a workbook shows of the sealed inputs of a night.
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
@@ -171,7 +171,7 @@ def shown_sources(night: SealedNight) -> ShownSources:
 
 
 def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
-    """SETTLEMENT_COLUMNS of all lines, some at a time; all at once where they tell of brands."""
+    """Yield all lines (SETTLEMENT_COLUMNS) in batches, or in one frame if there are tariffs."""
     if night.has(TARIFFS) and len(tariffs := night.table(TARIFFS)):
         lines = frame_of_table(night.table(_SETTLEMENT))
         yield with_tariffs(lines, table=tariffs)[[*SETTLEMENT_COLUMNS]]
@@ -182,16 +182,16 @@ def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
 
 
 def _settled(night: SealedNight) -> Iterator[pd.DataFrame]:
-    """The settlement lines of a night, some at a time, without what tells of brands."""
+    """Yield the settlement lines of a night in batches, without the tariff columns."""
     columns = SCHEMAS[_SETTLEMENT].columns
     for rows in night.batches(_SETTLEMENT, columns=columns.names):
         yield frame_of_table(rows.cast(columns))
 
 
 def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
-    """The lines of no payment, and what those of payments come to.
+    """Return the lines that belong to no payment, with the sums of those that do.
 
-    `of`: what has the columns of both.
+    `of` is a frame with the columns of both.
     """
     others, sums = [of.iloc[:0]], []
     for lines in _settled(night) if night.has(_SETTLEMENT) else ():
@@ -204,7 +204,7 @@ def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
 def _rows_of_shared_keys(
     night: SealedNight, name: str, *, key: str, types: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """The rows of a file whose key another row has, or one of these entry types."""
+    """Return the rows whose key another row shares, or whose entry type is one of `types`."""
     named = [*_PLACE, key, *(["entry_type"] if types else [])]
     hashes, chosen = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
     for rows in night.batches(name, columns=named):
@@ -229,7 +229,7 @@ def _rows_of_shared_keys(
 
 
 def _answer_texts(night: SealedNight) -> list[str]:
-    """What the compared answers say; read no further than to the first usable one."""
+    """Return the kinds of answers compared; reading stops at the first usable one."""
     terms: set[str] = set()
     for rows in night.batches(ANSWERS, columns=["answer"]):
         terms.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
@@ -239,7 +239,7 @@ def _answer_texts(night: SealedNight) -> list[str]:
 
 
 def _books_of(steps: pa.Table) -> Books:
-    """Every step of the money of the books, as the comparison sealed it."""
+    """Return every step of the ledger's sums by currency, as the comparison sealed them."""
     rows = [row for row in steps.to_pylist() if row["way"] == "books"]
     books: dict[str, dict[str, int]] = {row["currency"]: {} for row in rows}
     for row in sorted(rows, key=lambda row: BOOK_STEPS.index(row["step"])):
@@ -248,7 +248,7 @@ def _books_of(steps: pa.Table) -> Books:
 
 
 def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
-    """The business days between the night before and this one that nobody ran, in a sentence."""
+    """Return a sentence on the business days since the previous night that nobody ran."""
     before = previous_night(run, environment=environment)
     if before is None:
         return []
@@ -265,7 +265,7 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
 
 
 def _opening_reported(run: Run, *, sources: Sources) -> Iterator[str]:
-    """What is older than the window, in a sentence."""
+    """Yield a sentence on what is older than the window."""
     counts = Counter[str]()
     for balance in sources.opening_balance:
         counts[balance.what] += balance.count
@@ -281,7 +281,7 @@ UNREAD_REPORTED_MAX = 3
 
 
 def _unread_lines(run: Run, *, inputs: StoredInputs, environment: Environment) -> Iterator[str]:
-    """A sentence when settlement lines of this night or an earlier one could not be read."""
+    """Yield a sentence if settlement lines of this or an earlier night could not be read."""
     with environment.store.reading() as connection:
         settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
         lines = settled.unread_lines(siblings=inputs.siblings)
@@ -308,7 +308,7 @@ def page_notes(
     stop: Stop,
     environment: Environment,
 ) -> tuple[str, ...]:
-    """All of them, those about what to do before anything else first."""
+    """Return all notes of the workbook's first page, those to act on first at the top."""
     with environment.store.reading() as connection:
         moved = runs.result_told(connection, run.run_id).get(MOVED_BY_RULES, ())
     notes = [
@@ -343,7 +343,7 @@ def page_notes(
         notes += notes_on(run.run_id, connection=connection)
     if stopped and not stop:
         notes.append(f"No money moves: {stopped}.")
-    held = [day for day in unproven if day != run.business_date]  # this run takes its place
+    held = [day for day in unproven if day != run.business_date]  # this run replaces that night
     if held:
         notes.append(f"Refunds are held: the night of {', '.join(map(str, held))} is NOT PROVEN.")
     return tuple(notes)
@@ -356,10 +356,10 @@ DOUBTFUL_LABELS = ("in flight", "in doubt", "undecided")
 
 @dataclass(frozen=True, slots=True)
 class Workbooks:
-    """How a workbook is written and read back; `reports` provides both."""
+    """The functions that write a workbook and read it back; `reports` provides both."""
 
     write: Callable[[NightFigures, Path], Path]
-    """Figures and wanted path -> the path that was written."""
+    """Takes the figures and the requested path; returns the path written."""
     totals: Callable[[Path], SheetTotals]
 
 
@@ -367,7 +367,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     """Write the night's workbook and prove it against the sealed result.
 
     Raises:
-        OutputError: the reports folder cannot be written; everything else of the night is kept.
+        OutputError: the reports folder cannot be written; everything else of the night is stored.
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
@@ -384,7 +384,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     with results_at(run, environment=environment) as results:
         of_run: dict[str, Any] = {"results": results, "files": named, "account": run.account}
         _, expected = held_against({}, **of_run, verdict=result.verdict)
-        # Until the workbook is read it says what holds where everything agrees.
+        # Until it is read back, the workbook assumes that all sheets agree.
         agreeing = (replace(one, left=one.right) if one.id == SHEETS else one for one in expected)
         proven = with_t13(result, totals=(*agreeing,))
         figures = figures_of(run, result=proven, environment=environment)
@@ -404,14 +404,14 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
 
 
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
-    """Everything the workbook shows, from the tables."""
+    """Return everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     rules = environment.settings.rules
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         night = sealed_night(connection, run, environment=environment)
     shown = shown_sources(night)
-    # The tables that these frames were made of are gone only now.
+    # Only now are the tables behind these frames released.
     give_back()
     inputs, sources = inputs or frozen_inputs(run, environment=environment), shown.sources
     with environment.store.reading() as connection:
@@ -459,10 +459,10 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
 
 
 def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
-    """What stands in the tables as it is shown; `before` is the run that was carried forward."""
+    """Return the figures read from tables; `before` is the run carried forward."""
 
     def batches() -> Iterator[pd.DataFrame]:
-        """The matches of the run, read in parts."""
+        """Yield the matches of the run in batches."""
         with environment.store.reading() as connection:
             saved = StoredResult(connection, run.run_id, environment)
             yield from saved.match_batches(rows_max=MATCHED_BATCH_ROWS)
@@ -488,7 +488,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
 
 
 def _lists(run: Run, *, environment: Environment) -> dict[str, Any]:
-    """The files of the lists that may be long, and how many of their rows a sheet has."""
+    """Return the files of the long lists, and how many of their rows a sheet shows."""
     workbook = environment.settings.account(run.merchant_id, account_id=run.account_id).workbook
     with environment.store.reading() as connection:
         files = StoredResult(connection, run.run_id, environment).list_files()
@@ -502,10 +502,10 @@ def _lists(run: Run, *, environment: Environment) -> dict[str, Any]:
 
 
 def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeContract | None:
-    """The fee contract that the result was judged by, whatever is declared now.
+    """Return the fee contract that the result was computed with, whatever is declared now.
 
     Raises:
-        StoreError: the rules that judged were changed past the code.
+        StoreError: the stored rules were changed outside this program.
     """
     declared = environment.settings.rules
     if declared.digest == result.rules_digest:
@@ -531,7 +531,7 @@ def _needs_a_person(
     answers: Mapping[str, StoredAnswer],
     environment: Environment,
 ) -> tuple[Attention, ...]:
-    """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
+    """Return what lapses or is in doubt, then severe breaks, then what only waits."""
     listed = attention(run, environment=environment)
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_LABELS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
@@ -546,8 +546,8 @@ def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> P
     """Write the workbook of a finished run again, from its folder and the tables.
 
     Raises:
-        ArchiveError: the database has other control totals or words of the result than the run
-            bound, or its folder is not as it was sealed: they would be sealed again as its own.
+        ArchiveError: the database has other control totals or labels of the result than the run
+            attested, or its folder is not as it was sealed; both would be sealed again as its own.
         OutputError: see `report`.
     """
     with environment.store.reading() as connection:
@@ -558,12 +558,13 @@ def rebuild(run_id: str, *, environment: Environment, workbooks: Workbooks) -> P
 
 
 def rebuild_answered(done: Import, *, environment: Environment, workbooks: Workbooks) -> str:
-    """Where answers were saved into the delivered workbook itself, write it again with them.
+    """Write the workbook again if answers were saved into the delivered file itself.
 
-    What was saved stays where it is; a signature binds what the run wrote, so the new one.
+    The saved file stays in place; a signature covers what the run wrote, so the new workbook is
+    signed.
 
     Returns:
-        What was done, as a sentence; "" where the workbook lies as it was written.
+        What was done, as a sentence; "" if the workbook is unchanged since it was written.
 
     Raises:
         OutputError: see `report`.
@@ -621,7 +622,7 @@ def _save(
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
         values = {"verdict": result.verdict.value}
-        # Names stand under the workbook that was signed, never under one that was written later.
+        # Signatures belong to the workbook that was signed, never to one written later.
         if not sign_off_rows.signatures(connection, run.run_id):
             values |= {"workbook": str(path), "workbook_sha256": digest}
         details = {"workbook_sha256": digest}
@@ -646,10 +647,10 @@ def write_proof(
     sheets: pa.Table,
     environment: Environment,
 ) -> Sealed:
-    """Write the step `proof`; whoever keeps the workbook binds it. `sheets` were read back from it.
+    """Write the step `proof`, which the caller attests; `sheets` were read back from the workbook.
 
     Raises:
-        ArchiveError: the archive cannot be written; money, result and workbook are kept.
+        ArchiveError: the archive cannot be written; money, result and workbook are stored.
     """
     with environment.store.reading() as connection:
         bound = newest(links(connection, run.run_id))
@@ -658,13 +659,13 @@ def write_proof(
         decisions = [json.dumps(each, sort_keys=True, default=str) + "\n" for each in decided]
         night = sealed_night(connection, run, environment=environment)
         saved = runs.text_of(connection, result.rules_digest)
-    # The rules that judged, whatever is declared now; none where nobody has them any more.
+    # The rules that were applied, whatever is declared now; none if they are no longer stored.
     declared, rules = environment.settings.rules, list[Document]()
     if declared.digest == result.rules_digest:
         rules.append(Document(RULES, json.dumps(declared.document, indent=2).encode()))
     elif runs.digest_of_text(saved) == result.rules_digest:
         rules.append(Document(RULES, json.dumps(json.loads(saved), indent=2).encode()))
-    # The statements that prove the night name the files where they lie in its folder.
+    # The SQL statements that prove the night name the files at their places in its folder.
     texts = sql_files(moved=night.moved, banks=night.has(COUNTED), books=night.has(BANKED))
     parts: list[Part] = [
         *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
@@ -684,7 +685,7 @@ def write_proof(
 
 
 def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, object]]:
-    """What people decided that this night shows, each with its kind."""
+    """Yield the decisions of people that this night shows, each with its kind."""
     if run.predecessor:
         yield {"decision": "night before", "word": run.predecessor}
     for row in sending_rows.sheet_frame(connection, run).to_dict("records"):
@@ -705,7 +706,7 @@ LISTS = (("risk_reasons", "name", "reasons"), ("fraud_checks", "check_items", "c
 
 
 def risk_reported(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
-    """Transaction id -> what its answers said of risk; the newest word stands.
+    """Map transaction id -> what its newest answer with risk data reported, as text.
 
     Args:
         observations: Payments that answers showed.

@@ -1,12 +1,12 @@
-"""One night: who may run it, and the order of its steps, held here once.
+"""One night: who may run it, and the order of its steps, defined only here.
 
 ingest -> query -> settle -> query again -> reconcile -> report. `hold` takes the account's lock and
-writes the run row; everything between is steps that read and write tables, so that a night which
-was killed is simply started again: what was sent is in the journal and is never sent twice.
+writes the run row; everything in between is steps that read and write tables. A killed night is
+simply started again: what was sent is in the journal and is never sent twice.
 
-A part of a night does some of its steps under the same lock and gate, and never those of a night
-that is finished: no part compares or reports. A night that stopped when everything was asked and
-sent is brought to its end from what is stored, unless anything else happened to the account since.
+A part of a night runs some of its steps under the same lock and gate, and is refused once the night
+is finished: no part compares or reports. A night that stopped after everything was queried and sent
+can be resumed from stored data, unless anything else happened to the account since.
 """
 
 import shutil
@@ -55,7 +55,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
 
     Raises:
         ArchiveError: the archive cannot be written; nothing was sent.
-        ConfigurationError: live money without verified replies was not allowed in gateway.toml.
+        ConfigurationError: the run is live, and gateway.toml does not allow unverified replies.
     """
     save = partial(seal_inputs, environment=environment)
     return settle_after(run_id, environment=environment, before_money=save)
@@ -64,7 +64,7 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
 HOLDER_LOOKS_MAX = 60
 HOLDER_LOOKS_APART_SECONDS = 0.05
 HOLDER_LOOKS_AGREE = 5
-"""Looks in a row that show the same run; then it is the one that works."""
+"""After this many consecutive reads of the same run, it is the holder."""
 
 
 ORDER: Mapping[str, Callable[..., StepSummary]] = dict(
@@ -81,7 +81,7 @@ ORDER: Mapping[str, Callable[..., StepSummary]] = dict(
         strict=True,
     )
 )
-"""What each step of a night does, by its name."""
+"""The function of each step of a night, by the step's name."""
 
 
 def run(
@@ -93,18 +93,18 @@ def run(
     plan: NightPlan = NIGHT,
     echo_error: Callable[[str], None] = lambda _: None,
 ) -> Run:
-    """A whole night, or what `plan` says of it, without Prefect; the run as it ended.
+    """Run a whole night, or the part in `plan`, without Prefect; return the run as it ended.
 
     Args:
-        request: which night.
-        environment: of this process.
-        workbooks: how its workbook is written and read back.
-        progress: called after each step.
-        plan: what of the night is done.
-        echo_error: called for each person who could not be told how the night ended.
+        request: The night to run.
+        environment: Of this process.
+        workbooks: How its workbook is written and read back.
+        progress: Called after each step.
+        plan: The steps of the night to run.
+        echo_error: Called for each notice of the night's end that did not arrive.
 
     Raises:
-        ReconError: as `hold` and the steps do.
+        ReconError: as raised by `hold` and the steps.
     """
     with hold(request, environment=environment, plan=plan, echo_error=echo_error) as run_id:
         walk(plan.steps, run_id, environment=environment, workbooks=workbooks, progress=progress)
@@ -121,7 +121,7 @@ def walk(
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
 ) -> None:
-    """Do these steps of `ORDER` for a run that is held; calls `progress` after each."""
+    """Run these steps of `ORDER` for a run that is held; calls `progress` after each one."""
     for name in names:
         drawn = {"workbooks": workbooks} if name == "report" else {}
         do = partial(ORDER[name], run_id, environment=environment, **drawn)
@@ -138,19 +138,19 @@ def hold(
 ) -> Iterator[str]:
     """Hold an account while a plan is carried out; yields the run's id, and closes the run.
 
-    A run whose process is gone is taken over at once: its lock died with it. How a night ended is
-    notices to people once the account is free again; of a part nobody is told.
+    A run whose process is gone is taken over at once: its lock died with it. People are notified
+    how a night ended once the account is free again; nobody is notified of a part.
 
     Raises:
-        NightHeldError: another run holds the account; the sentence names it.
-        UsageError: the business date has not closed yet, or its month is closed, or the night
-            before is missing and nobody said why; or there is no stopped night to resume, or one
-            that what is stored does not suffice for.
+        NightHeldError: another run holds the account; the message names it.
+        UsageError: the business date or its month does not allow the run: the date has not closed,
+            the month is closed, or the night before is missing without a stated reason; or there is
+            no stopped night to resume, or its stored data does not suffice.
         FolderError: the reports folder cannot be written.
         OutputError: the disk of the database is nearly full.
         ConfigurationError: the account is not declared.
     """
-    if not (plan.sends or plan.resumes):  # what sends nothing is never live
+    if not (plan.sends or plan.resumes):  # a plan that sends nothing is never live
         request = replace(request, mode=Mode.DRY_RUN)
     closes_at = environment.settings.rules.business_calendar.closes_at(request.business_date)
     if plan.part is not Part.INGEST and not plan.resumes:
@@ -188,7 +188,7 @@ def _begun(
     closes_at: datetime,
     environment: Environment,
 ) -> str:
-    """The id of a new run, once it is sure that it may begin."""
+    """Start a new run, after checking that it may start, and return its id."""
     if request.mode is Mode.LIVE or part is Part.INGEST:
         refuse_closed(connection, request, saved="nothing was done")
     predecessor = ""
@@ -211,7 +211,7 @@ def _begun(
 
 
 def _resumed(connection: Connection, request: NightRequest, *, environment: Environment) -> str:
-    """The id of the night's own stopped run, which goes on."""
+    """Resume the night's own stopped run and return its id."""
     run = _stopped(connection, request)
     refuse_closed(connection, run, saved="the stopped run stays as it is")
     runs.resume(connection, run.run_id, now=environment.clock())
@@ -219,7 +219,7 @@ def _resumed(connection: Connection, request: NightRequest, *, environment: Envi
 
 
 def refuse_part(connection: Connection, request: NightRequest, *, part: Part) -> None:
-    """Files and money of a night that is finished would be in no workbook of it.
+    """Refuse a part whose files and money a finished night's workbook would not show.
 
     Raises:
         UsageError: a live night of this date, or of a later one, is finished.
@@ -241,10 +241,10 @@ def refuse_part(connection: Connection, request: NightRequest, *, part: Part) ->
 
 
 def refuse_open_day(request: NightRequest, *, closes_at: datetime, now: datetime) -> None:
-    """A business date is settled when it has closed, never before.
+    """Refuse a business date that has not closed yet: it is settled only after that.
 
     Raises:
-        UsageError: the day is still open, or lies in the future.
+        UsageError: the day is still open, or in the future.
     """
     if closes_at > now:
         msg = (
@@ -255,7 +255,7 @@ def refuse_open_day(request: NightRequest, *, closes_at: datetime, now: datetime
 
 
 def refuse_unwritable(folder: Path) -> None:
-    """Try the reports folder before money moves, not when the night is over.
+    """Check that the reports folder is writable before money moves, not after the night.
 
     Raises:
         FolderError: nothing can be written there.
@@ -273,7 +273,7 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def refuse_full_disk(database: Path | None, *, needed: int = DISK_FREE_MIN_BYTES) -> None:
-    """Look at the room beside a database file before money moves; a server's disk is not ours.
+    """Check the free disk space of a database file before money moves; skipped for a server.
 
     Raises:
         OutputError: fewer bytes are free than a night needs.
@@ -291,10 +291,10 @@ def refuse_full_disk(database: Path | None, *, needed: int = DISK_FREE_MIN_BYTES
 
 @contextmanager
 def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None]:
-    """Hold the account while the block lasts, where its reports and the database have room.
+    """Hold the account's lock for the block, after checking the reports folder and the disk.
 
     Raises:
-        NightHeldError: another run holds it, or a run without the lock still lives.
+        NightHeldError: another run holds it, or a run that lost the lock is still alive.
         FolderError: the reports folder cannot be written.
         OutputError: the disk of the database is nearly full.
         ConfigurationError: the account is not declared.
@@ -319,7 +319,7 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
                 "end it"
             )
             raise NightHeldError(msg) from error
-        # A lock can be lost by a process that lives; its run is taken over only when it is gone.
+        # A live process can lose its lock; its run is taken over only once that process is gone.
         with environment.store.reading() as connection:
             owner = runs.living(connection, request)
         if owner is not None:
@@ -333,9 +333,9 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
 
 
 def _holder(environment: Environment, request: NightRequest) -> Run | None:
-    """The run that holds the account, once some looks in a row agree.
+    """Return the run that holds the account, once several consecutive reads agree.
 
-    Who just took the lock is about to write its row and to close that of a killed run before it.
+    A process that just took the lock is about to write its row and close a killed run before it.
     """
     seen: Run | None = None
     agreed = 0
@@ -360,8 +360,8 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
             if status == "finished":
                 input_rows.take_over(connection, run_id, at=now)
     except (NightHeldError, StoreError):
-        # Taken over; or the database itself is the trouble, and the next start closes this run.
-        # What stopped it is told already, but what is no end must not look like one.
+        # Taken over; or the database itself fails, and the next start closes this run. The error
+        # that stopped it is already reported, but a finished run that cannot be stored must raise.
         if status != "stopped":
             raise
 
@@ -376,7 +376,7 @@ def _reported(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One order that the gateway answers otherwise than it did in the night."""
+    """One order that the gateway answers differently now than in the night."""
 
     order_no: str
     then: str
@@ -384,7 +384,7 @@ class Moved:
 
 
 def next_night(account: tuple[str, str], *, last_closed: date, environment: Environment) -> date:
-    """The business date that the next night is for: files that come now belong to it."""
+    """Return the business date of the next night, to which files that arrive now belong."""
     with environment.store.reading() as connection:
         nights = runs.last_finished(connection, account)
     live = [day for day, night in nights.items() if night.mode is Mode.LIVE]
@@ -392,9 +392,9 @@ def next_night(account: tuple[str, str], *, last_closed: date, environment: Envi
 
 
 def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
-    """What a query part found changed since the newest night of its business date, by order.
+    """Return the orders that a query part found changed since the newest night of its date.
 
-    Without a night, or where an order was not asked about then, there is nothing to compare.
+    Empty without such a night; orders that were not queried then are left out.
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
@@ -411,7 +411,7 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
 
 
 def _shown(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
-    """What the gateway last showed of each order: the states of its payments, or its answer."""
+    """Map each order to what the gateway last showed: the states of its payments, or its answer."""
     states: dict[str, list[str]] = {}
     frame = ShownAnswers(connection, run, environment).gateway_frame()
     rules = environment.settings.rules
@@ -425,11 +425,11 @@ def _shown(connection: Connection, run: Run, *, environment: Environment) -> dic
 
 
 ASKED = frozenset({"query again", "reconcile", "report"})
-"""Last finished steps after which only comparing and reporting are left."""
+"""Last finished steps after which only comparing and reporting remain."""
 
 
 def is_stopped(request: NightRequest, *, environment: Environment) -> bool:
-    """Whether the night's newest live run ended before its report was kept."""
+    """Return whether the night's newest live run ended before its report was stored."""
     with environment.store.reading() as connection:
         run = runs.of_night(connection, request)
     return run is not None and run.status != "finished"
@@ -451,7 +451,7 @@ def _stopped(connection: Connection, request: NightRequest) -> Run:
 
 
 def _problem(connection: Connection, run: Run) -> str:
-    """Why comparing what the run had read would not be the truth of its night; "" when it is."""
+    """Return why the run's stored data no longer gives the night's true result; "" if it does."""
     if run.step not in ASKED:
         return f"it stopped after {run.step or 'its start'}, before the gateway was asked again"
     if other := runs.later(connection, run):
