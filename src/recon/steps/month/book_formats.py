@@ -1,9 +1,9 @@
-"""Every format of books by its name (`book_formats.toml`), and the files into which it splits.
+"""File formats for accounting software (`book_formats.toml`), and how journals split into files.
 
-Our own columns, Xero, NetSuite and SAP separate by commas; beancount and hledger are plain text.
-Dates are written so that no import reads day and month the other way round. A row of DATEV books
-one account against another, so the debits of a journal are set against its credits until both are
-used up; the sums by account stay what they are.
+Our own columns, Xero, NetSuite and SAP are comma-separated; beancount and hledger are plain text.
+Dates are written so that no import can swap day and month. A row of DATEV books one account against
+another, so the debits of a journal are matched with its credits until both are used up; the sums by
+account do not change.
 """
 
 import csv
@@ -31,14 +31,14 @@ FORMATS: Mapping[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class BookLine:
-    """One line of a journal; one of debit and credit is 0."""
+    """One line of a journal; either debit or credit is 0."""
 
     kind: str
     journal_id: str
     day: date
     account: str
     debit: int
-    """Minor units."""
+    """In minor units, like `credit`."""
     credit: int
     currency: str
     order_no: str = ""
@@ -47,12 +47,12 @@ class BookLine:
 
     @property
     def amount(self) -> int:
-        """Debit positive, credit negative."""
+        """The signed amount in minor units: debit positive, credit negative."""
         return self.debit - self.credit
 
     @property
     def journal(self) -> tuple[date, str, str]:
-        """What balances: the lines of one journal, on one day, in one currency."""
+        """The key of a group of lines that balances: one journal, on one day, in one currency."""
         return (self.day, self.journal_id, self.currency)
 
 
@@ -61,7 +61,7 @@ class WantedBooks:
     """How journals are to be written."""
 
     name: str
-    """With which file names begin."""
+    """The prefix of file names."""
     format: str
     """One of FORMATS."""
     written_at: datetime
@@ -69,11 +69,11 @@ class WantedBooks:
 
 
 def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
-    """Name -> content of the files that have these lines; of no lines there is none.
+    """Return name -> content of the files with these lines; no files for no lines.
 
     Raises:
-        UsageError: a journal does not balance, something that the format needs is declared nowhere,
-            or it cannot hold a line.
+        UsageError: a journal does not balance, a setting that the format needs is not declared, or
+            the format cannot hold a line.
     """
     if wanted.format not in FORMATS:
         msg = f"--format is one of {', '.join(FORMATS)}, not {wanted.format!r}"
@@ -100,7 +100,7 @@ def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, b
 
 
 def _parts_of(ordered: Sequence[BookLine], *, lines_max: int | None) -> Iterator[list[BookLine]]:
-    """As many lines as a program takes from one file; a journal stays whole."""
+    """Split lines into the number that a program accepts in one file; a journal stays whole."""
     part: list[BookLine] = []
     for _, own in journals_of(ordered):
         if part and lines_max and len(part) + len(own) > lines_max:
@@ -111,10 +111,10 @@ def _parts_of(ordered: Sequence[BookLine], *, lines_max: int | None) -> Iterator
 
 
 def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
-    """By day, journal and currency; the lines of a journal as they were, each journal of one day.
+    """Sort by day, journal and currency; the later days of a journal get an id of their own.
 
     Raises:
-        UsageError: a journal does not balance, or a line is on both sides.
+        UsageError: a journal does not balance, or a line has both debit and credit, or one below 0.
     """
     ordered = sorted(lines, key=lambda line: line.journal)
     first: dict[tuple[str, str], date] = {}
@@ -143,13 +143,13 @@ def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
 def journals_of(
     ordered: Sequence[BookLine],
 ) -> Iterator[tuple[tuple[date, str, str], list[BookLine]]]:
-    """Each journal with its lines."""
+    """Yield each journal of sorted lines, with its lines."""
     for journal, own in groupby(ordered, key=lambda line: line.journal):
         yield journal, [*own]
 
 
 def _one_line(text: str) -> str:
-    """A text on one line, what cannot be printed as its number."""
+    """Return a text on one line, with unprintable characters as their numbers."""
     return printable(" ".join(text.split()))
 
 
@@ -160,7 +160,7 @@ def _cell(text: str) -> str:
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 SAP_REFERENCE_CHARACTERS_MAX = 16
 SAP_HASH_DIGITS = 8
-"""Of a reference whose journal's number is too long for it."""
+"""Of a reference that replaces a journal id too long for it."""
 
 
 def _table(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
@@ -191,11 +191,11 @@ def _filled(cell: str, row: Mapping[str, str]) -> str:
 
 
 def _cells(line: BookLine, *, number: int, codes: JournalExport) -> dict[str, str]:
-    """What a column can have of a line; `number` is that of its journal in the file."""
+    """Return the values a column can have; `number` is that of the line's journal in the file."""
     day, journal = line.day, _cell(line.journal_id)
     reference = journal
     if len(journal) > SAP_REFERENCE_CHARACTERS_MAX:
-        # Cut alone, the journals of a break in two currencies or of two days would be one.
+        # If only cut, a break's journals in two currencies or on two days would be one.
         digits = hashlib.sha256(line.journal_id.encode()).hexdigest()[:SAP_HASH_DIGITS]
         reference = f"{journal[: SAP_REFERENCE_CHARACTERS_MAX - SAP_HASH_DIGITS - 1]}~{digits}"
 
@@ -226,7 +226,7 @@ def _cells(line: BookLine, *, number: int, codes: JournalExport) -> dict[str, st
 
 
 def _beancount(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
-    """Transactions of beancount, without `open`: the accounts are open in the books."""
+    """Format beancount transactions, without `open`: the accounts are already open."""
     accounts = _beancount_accounts({line.account for line in lines})
     blocks = []
     for (day, name, _), own in journals_of(lines):
@@ -238,7 +238,7 @@ def _beancount(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
 
 
 def _hledger(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
-    """Transactions of hledger; the decimal mark is said, so that 1.000 is one."""
+    """Format hledger transactions; the decimal mark is declared, so that 1.000 means one."""
     blocks = ["decimal-mark .", ""]
     for (day, name, _), own in journals_of(lines):
         code = _plain(name).replace(")", "")
@@ -249,7 +249,7 @@ def _hledger(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
 
 
 UNMAPPED = "Equity:Unmapped"
-"""Below it stand accounts of the books that have no name of beancount's."""
+"""Parent of accounts whose name is not valid in beancount."""
 _BEANCOUNT_ACCOUNT = re.compile(
     r"(?:Assets|Liabilities|Equity|Income|Expenses)(?::[A-Z0-9][A-Za-z0-9-]*)+"
 )
@@ -265,12 +265,12 @@ def _escaped(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what begins a comment."""
+    """Return the text without the character that starts a comment."""
     return _one_line(text).replace(";", ",")
 
 
 def _beancount_accounts(accounts: set[str]) -> dict[str, str]:
-    """Account -> its name for beancount.
+    """Map account -> its name in beancount.
 
     Raises:
         UsageError: two accounts would get one name.
@@ -306,20 +306,20 @@ def _hledger_account(account: str) -> str:
 
 DECIMALS = 2
 DIGITS_MAX = 10
-"""Before the comma of an amount of DATEV's."""
+"""Before the decimal comma of an amount in DATEV."""
 REFERENCE_CHARACTERS_MAX = 36
 TEXT_CHARACTERS_MAX = 60
 NOTE_CHARACTERS_MAX = 210
 NOTES_MAX = 20
 KEY_DIGITS = 4
 ENCODING = "cp1252"
-"""What it does not have is refused: a text that was changed on the way names nothing any more."""
+"""A character outside it is refused: a changed text would no longer identify anything."""
 OPEN = "0"
-"""Not locked (Festschreibung): a row that leaves it open is locked by the import."""
+"""Not locked (Festschreibung): the import locks a row that leaves this empty."""
 EMPTY: Mapping[str, str] = {
     name.strip('"'): '""' * name.startswith('"') for name in FORMATS["datev"]["columns"]
 }
-"""Column of DATEV's -> how it is written with nothing in it, in the order of the file."""
+"""Column of DATEV -> its empty value, in the order of the file."""
 REFERENCE = "Belegfeld 1"
 _KEY = re.compile(r"[0-9]{1,4}", re.ASCII)
 _ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
@@ -327,7 +327,7 @@ _NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
 def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
-    """DATEV's Buchungsstapel: one batch, its lines are of one month and one currency."""
+    """Format a DATEV Buchungsstapel: one batch, with lines of one month and one currency."""
     books = wanted.codes.datev
     if books is None:
         msg = (
@@ -384,7 +384,7 @@ def _head(
 
 
 def _rate(line: BookLine, *, books: DatevExport) -> tuple[str, Decimal] | None:
-    """The base currency, and how much of this one is one of it; None in the base currency."""
+    """Return the base currency and the rate (units per base unit); None in the base currency."""
     base, month = books.base_currency, f"{line.day:%Y-%m}"
     if base is None or line.currency == base:
         return None
@@ -423,7 +423,7 @@ def _rows(
 
 
 def _in_base(minor_units: int, *, of: BookLine, rate: tuple[str, Decimal]) -> dict[str, str]:
-    """The rate, and the amount in the base currency, rounded half up to its minor units."""
+    """Return the rate, and the amount in the base currency, rounded half up to its minor units."""
     base, of_base = rate
     units = Decimal(minor_units).scaleb(exponent(base) - exponent(of.currency))
     based = int((units / of_base).to_integral_value(ROUND_HALF_UP))
@@ -443,7 +443,7 @@ def _in_base(minor_units: int, *, of: BookLine, rate: tuple[str, Decimal]) -> di
 
 
 def _tax_key(debit: BookLine, credit: BookLine, *, keys: Mapping[str, str]) -> str:
-    """The one key of a row: that of either account."""
+    """Return the one tax key of a row, from either account."""
     declared = {
         line.account: keys[line.account] for line in (debit, credit) if line.account in keys
     }
@@ -465,12 +465,12 @@ def _tax_key(debit: BookLine, credit: BookLine, *, keys: Mapping[str, str]) -> s
 
 
 def note(number: int) -> tuple[str, str]:
-    """The columns of one note (Zusatzinformation): what it is, and what it says."""
+    """Return the two column names of one note (Zusatzinformation): its kind and its content."""
     return f"Zusatzinformation - Art {number}", f"Zusatzinformation- Inhalt {number}"
 
 
 def _notes(line: BookLine, *, reference: str) -> dict[str, str]:
-    """The journal's id, order and text, where the row's own fields have not all of them."""
+    """Return journal id, order and text as notes, where the row itself cannot hold them."""
     text = _one_line(line.text)
     whole = {
         "Journal": "" if reference == line.journal_id else _one_line(line.journal_id),
@@ -493,7 +493,7 @@ def _notes(line: BookLine, *, reference: str) -> dict[str, str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text in as many pieces as its length asks for, none of them a formula."""
+    """Yield a text in pieces that fit a note, none of them a formula."""
     while text:
         size = NOTE_CHARACTERS_MAX
         while len(part := defused(text[:size])) > NOTE_CHARACTERS_MAX:
@@ -503,7 +503,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _pairs(own: Sequence[BookLine]) -> Iterator[tuple[BookLine, BookLine, int]]:
-    """Debit, credit and what of both is booked against each other."""
+    """Yield debit line, credit line, and the amount of both booked against each other."""
     to_use = [(line, line.credit) for line in own if line.credit]
     for debit in own:
         left = debit.debit
@@ -542,4 +542,4 @@ _WRITERS: Mapping[str, Callable[[Sequence[BookLine], WantedBooks], bytes]] = {
     "beancount": _beancount,
     "hledger": _hledger,
 }
-"""Formats that are no plain table."""
+"""Formats that are not plain tables."""

@@ -1,13 +1,13 @@
-"""Journals handed out, once each, as files that books import: of a closed month, or of a night.
+"""Export journals, once each, as files for accounting software: of a closed month, or of a night.
 
-What two people signed is what leaves: the lines come from the sealed folder of the close. A
-proposed journal leaves only while the newest night still proposes exactly it: its entry may have
-come since.
+The lines of a month come from the sealed folder of the close, since that is what two people signed.
+A proposed journal is exported only while the newest night still proposes exactly it: its entry may
+have been booked since.
 
-A night dates all that it proposes with its own day. What moved in the month before is that month's:
-two people sign on which day it is booked, by what is known then, late files with it. So a night
-keeps back what may be of the last month that ended, until its close hands it out with its day; or a
-person says that it is to be booked on the night's.
+A night dates all its proposals with its own day. What moved in the month before belongs to that
+month: two people sign on which day it is booked, by what is known then, late files included. So a
+night holds back what may belong to the last month that ended, until its close exports it with its
+day, or until a person requests that it is booked on the night's day.
 """
 
 import csv
@@ -48,39 +48,39 @@ MOVED_ON = (
 
 @dataclass(frozen=True, slots=True)
 class HandOut:
-    """How journals are wanted."""
+    """Which journals to export, and how."""
 
     out: Path
     format: str = journal_rows.OWN_FORMAT
     again: Sequence[str] = ()
-    """Journals whose file was lost, by their ids."""
+    """Ids of journals to export again because their file was lost."""
     currencies: Sequence[str] = ()
-    """Journals in these alone; none named: in all."""
+    """Export only journals in these currencies; empty means all."""
     is_of_night: bool = False
-    """Of a night: all are booked on its own day, whatever month they are of."""
+    """For a night: book all on its own day, whichever month they belong to."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """What was handed out of a close, or of a night."""
+    """What was exported of a close or of a night."""
 
     paths: tuple[Path, ...]
-    """None where there was nothing to hand out."""
+    """Empty if there was nothing to export."""
     journals: int
     handed_before: int
-    """Of its journals, those that were handed out earlier; they are in no file."""
+    """How many of its journals were exported earlier; they are in no file."""
     held_back_journals: Mapping[str, str]
     """Journal -> why it is in no file."""
     close: int = 0
-    """Number of the close; 0: it is of a night."""
+    """Number of the close; 0 for a night."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What may leave: the journals of a close, or those that a night proposes."""
+    """The journals that may be exported: those of a close, or those that a night proposes."""
 
     what: str
-    """In words, and how its files are called."""
+    """The source as text for messages; `name` is the base of its file names."""
     name: str
     lines: Sequence[BookLine]
     newest: Run
@@ -88,19 +88,19 @@ class _Source:
     """What the newest night proposes."""
     written_at: datetime
     later: Mapping[str, str] = field(default_factory=dict)
-    """Journal -> why it does not leave yet."""
+    """Journal -> why it is not exported yet."""
     closed: ClosedMonth | None = None
 
 
 def export_month(
     month: BusinessMonth, *, account: tuple[str, str], wanted: HandOut, environment: Environment
 ) -> HandedOver:
-    """Write the journals of a closed month, and remember that they left.
+    """Export the journals of a closed month, and record that they were exported.
 
     Raises:
         UsageError: the month is not CLOSED, the newest night proves nothing, or as `_hand_out`.
-        OutputError: the files cannot be written; nothing was handed out.
-        ArchiveError: the folder of the close is gone, changed, or cannot be reached.
+        OutputError: the files cannot be written; nothing was exported.
+        ArchiveError: the folder of the close is missing, changed, or cannot be reached.
     """
     with environment.store.reading() as connection:
         closed = _closed(connection, account, month=month.name)
@@ -119,13 +119,13 @@ def export_month(
 
 
 def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> HandedOver:
-    """Write the journals of the newest night that are of no earlier month; they are remembered.
+    """Export and record the newest night's journals that belong to no earlier month.
 
     Raises:
         UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
             account replaces its proposals; or as `_hand_out`.
-        OutputError: the file cannot be written; nothing was handed out.
-        ArchiveError: a sealed folder is gone, changed, or cannot be reached.
+        OutputError: the file cannot be written; nothing was exported.
+        ArchiveError: a sealed folder is missing, changed, or cannot be reached.
     """
     run, result = _proposing(run_id, environment=environment)
     later = dict[str, str]()
@@ -139,12 +139,12 @@ def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -
 def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> HandedOver:
     """Write journals, once each.
 
-    A journal is noted before its file takes its place: after a crash between the two it is missing
+    A journal is recorded before its file is published: after a crash between the two it is missing
     from a file rather than in two, and `again` writes it once more.
 
     Raises:
-        UsageError: the format cannot hold a line, a journal named again was never handed out, none
-            is in a currency that is named, or another file lies there.
+        UsageError: the format cannot hold a line, a journal named again was never exported, none is
+            in a currency that is named, or the path has another file.
     """
     currencies = {line.currency for line in source.lines}
     if strange := {*wanted.currencies} - currencies:
@@ -198,10 +198,10 @@ def _lines_of(result: Reconciliation) -> list[BookLine]:
 
 
 def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
-    """The journals of a close as they were sealed.
+    """Return the lines of a close's journals as they were sealed.
 
     Raises:
-        ArchiveError: the file is gone, changed, or cannot be reached.
+        ArchiveError: the file is missing, changed, or cannot be reached.
     """
     text = closed_folder(closed, environment=environment).file(JOURNALS).decode()
     lines = []
@@ -232,7 +232,7 @@ def _closed(connection: Connection, account: tuple[str, str], *, month: str) -> 
 def _choice(
     connection: Connection, source: _Source, *, again: Sequence[str]
 ) -> tuple[list[BookLine], int, Mapping[str, str]]:
-    """Which lines leave, how many journals left before, and which are kept back and why."""
+    """Return the lines to export, how many journals went before, and those held back with why."""
     lines, closed = source.lines, source.closed
     breaks = {line.journal_id: line.break_id for line in lines if line.kind == PERMANENT}
     others = {line.journal_id for line in lines} - {*breaks}
@@ -269,7 +269,7 @@ def _choice(
 
 
 def sums_by_journal(lines: Iterable[BookLine]) -> JournalSums:
-    """Journal -> what it debits and credits by account and currency, on whatever days."""
+    """Map journal -> its debits and credits by account and currency, over all days."""
     sums: JournalSums = {}
     for line in lines:
         key = line.account, line.currency
@@ -287,7 +287,7 @@ def _note(
     wanted: HandOut,
     at: datetime,
 ) -> None:
-    """Remember what left: proposals of the night, and accruals and reversals of the close."""
+    """Record what is exported: proposals of the night, and accruals and reversals of the close."""
     proposed = [line for line in chosen if line.kind == PERMANENT]
     journals = dict.fromkeys((line.journal_id, line.break_id, line.currency) for line in proposed)
     days: dict[str, list[str]] = {name: [] for name, _, _ in journals}
@@ -314,11 +314,11 @@ def _note(
 
 
 OF_FEES = "FEE_"
-"""How codes of breaks begin whose journals a close leaves on their own day: fees are accrued."""
+"""Code prefix of breaks whose journals a close leaves on their own day, since fees are accrued."""
 
 
 def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:
-    """The run and its result, when its proposals may leave.
+    """Return the run and its result, if its proposals may be exported.
 
     Raises:
         UsageError: it has no result, was a dry run, is NOT PROVEN, or is not the newest.
@@ -349,7 +349,7 @@ def _newest_run(connection: Connection, account: tuple[str, str]) -> str:
 
 
 def _set_aside(connection: Connection, run: Run) -> set[str]:
-    """Breaks that were written off since the night, or will be once a second person agrees."""
+    """Return breaks written off since the night, or waiting for a second person to agree to it."""
     account = run.account
     waiting = resolution_rows.waiting_write_offs(connection)
     asked = {each.break_id for each in waiting if (each.merchant_id, each.account_id) == account}
@@ -359,7 +359,7 @@ def _set_aside(connection: Connection, run: Run) -> set[str]:
 def _of_month(
     run: Run, result: Reconciliation, *, environment: Environment
 ) -> Iterator[tuple[str, str]]:
-    """Journals that are of the month before the night's, and what hands them out."""
+    """Yield journals that belong to the month before the night's, and how to export them."""
     month = BusinessMonth.named(f"{run.business_date:%Y-%m}").month_before
     account = run.account
     with environment.store.reading() as connection:
@@ -386,9 +386,9 @@ def _of_month(
 
 
 def _may_be_of(result: Reconciliation, *, age: int, last: str) -> list[str]:
-    """Journals of breaks as old as a month's last day, or shown by then.
+    """Return journals of breaks as old as the month's last day, or shown by then.
 
-    Days off after it share its age: what is of them waits as well, and keeps its day at the close.
+    Days off after it share its age: their journals wait as well, and keep their day at the close.
     """
     breaks = result.breaks
     is_old = breaks["age_days"].fillna(0).ge(age) | breaks["first_seen"].astype("str").le(last)
@@ -400,7 +400,7 @@ def _may_be_of(result: Reconciliation, *, age: int, last: str) -> list[str]:
 def _sealed(
     closed: ClosedMonth, *, result: Reconciliation, month: BusinessMonth, environment: Environment
 ) -> list[str]:
-    """Journals that the night proposes as the close has them, on a day of the month in part."""
+    """Return journals that night and close have alike, with a day in the month in the close."""
     lines = [
         line for line in sealed_lines(closed, environment=environment) if line.kind == PERMANENT
     ]
@@ -411,7 +411,7 @@ def _sealed(
 
 @dataclass(frozen=True, slots=True)
 class OutJournal:
-    """A journal that was handed out and that the books do not show yet."""
+    """A journal that was exported and is not yet in the ledger."""
 
     journal_id: str
     merchant_id: str
@@ -419,20 +419,20 @@ class OutJournal:
     order_no: str
     currency: str
     amount: int
-    """Its debits, minor units."""
+    """The sum of its debits, minor units."""
     handed_out_of: str
     """The run that proposed it, or the month whose close has it."""
     handed_out_at: datetime
     kind: str = PERMANENT
     day: str = ""
-    """On which its file books it, "and" between two; "" where nothing tells any more."""
+    """The day on which its file books it, "and" between two; "" if no longer known."""
     format: str = journal_rows.OWN_FORMAT
 
 
 def journals_out(environment: Environment) -> list[OutJournal]:
-    """Every journal that was handed out and is not yet seen in the books, the oldest first.
+    """Return every journal that was exported and not yet seen in the ledger, the oldest first.
 
-    No night sees an accrual or its reversal in the books: they are listed until the month after
+    No night sees an accrual or its reversal in the ledger: they are listed until the month after
     theirs is closed.
     """
     with environment.store.reading() as connection:

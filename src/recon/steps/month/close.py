@@ -1,7 +1,7 @@
-"""`recon close`: may a month be closed, and what stands against it? Preparing changes nothing.
+"""`recon close`: prepare the close of a month and list what blocks it. Preparing changes nothing.
 
-Verdict and list come from the month's statement (P1 to P8), from the newest night's breaks with
-the answers that people gave, and from what the database knows of money in doubt.
+Verdict and lists come from the month's statement (P1 to P8), from the breaks of the newest night
+with the answers that people gave, and from the money in doubt in the database.
 """
 
 import csv
@@ -69,32 +69,32 @@ _LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}
 BATCHES_NAMED_MAX = 3
 ENTRIES_NAMED_MAX = 3
 WINDOW_MARGIN_DAYS = 5
-"""Days beyond the age of a batch, for the next night to run in."""
+"""Days added to the age of a batch, within which the next night runs."""
 WINDOW_DAYS_MAX = 366
-"""What rules.toml takes as [window] ledger_days."""
+"""The maximum of [window] ledger_days in rules.toml."""
 
 
 PROVEN, NOT_PROVEN = "PROVEN", "NOT PROVEN"
 
 
 class CloseVerdict(StrEnum):
-    """What a month is worth, worst first."""
+    """Whether a month can be closed, worst first."""
 
     NOT_READY = "NOT READY"
     WITH_OPEN_ITEMS = "READY WITH OPEN ITEMS"
     READY = "READY"
     CLOSED = "CLOSED"
-    """Two people signed."""
+    """Two people have signed."""
 
     @property
     def exit_code(self) -> int:
-        """0 ready or closed, 3 with open items, 4 not ready."""
+        """The exit code: 0 ready or closed, 3 with open items, 4 not ready."""
         return {CloseVerdict.NOT_READY: 4, CloseVerdict.WITH_OPEN_ITEMS: 3}.get(self, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class CloseSignature:
-    """One person's name under a close."""
+    """One person's signature under a close."""
 
     role: str
     by: str
@@ -103,35 +103,35 @@ class CloseSignature:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One thing that stands against closing."""
+    """One thing that blocks closing."""
 
     what: str
     owner: str
-    """Who looks after it; "" where nobody is named."""
+    """Who is responsible; "" where nobody is named."""
     where: str
-    """A command or a file that leads to it."""
+    """A command or a file where it can be resolved."""
     code: str = ""
-    """Of the break it is about; readers see its words beside it."""
+    """The code of its break; readers are shown the label of the code too."""
 
     @property
     def without_code(self) -> str:
-        """For a sentence that has no room for the words of the code."""
+        """The text without the code, where there is no room for the label of the code."""
         return self.what.replace(self.code, "break", 1) if self.code else self.what
 
 
 @dataclass(frozen=True, slots=True)
 class OpenItem:
-    """Something that is open at the close and may stay so."""
+    """Something open at the close that does not block it."""
 
     what: str
     count: int
     currency: str
     amount: int
-    """Minor units; of breaks what is at risk, as Breaks of the night has it."""
+    """Minor units; for breaks the amount at risk, as in sheet Breaks of the night."""
     sheet: str
-    """Of the workbook: where it is listed."""
+    """The sheet of the workbook that lists it."""
     code: str = ""
-    """Of the breaks that it counts; readers see its words beside it."""
+    """The code of the breaks counted; readers are shown the label of the code too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,24 +142,24 @@ class PreparedClose:
     blockers: tuple[Blocker, ...]
     open_items: tuple[OpenItem, ...]
     answers: Mapping[str, StoredAnswer]
-    """What people answered, by break."""
+    """People's answers, by break."""
     workbook: str
-    """Of the newest night, where answers to its breaks go."""
+    """The newest night's workbook, in which answers to its breaks are entered."""
     basis: str = ""
-    """What the database knew when it was prepared (`basis_of`)."""
+    """Digest of what the database had when this was prepared (`basis_of`)."""
     state: MonthState = field(default_factory=MonthState)
-    """What people said of the month by then."""
+    """What people decided on the month until then."""
     signatures: tuple[CloseSignature, ...] = ()
-    """Both names, where it is drawn as it is closed."""
+    """Both signatures, when the close is rendered for closing."""
 
     @property
     def verdict(self) -> CloseVerdict:
-        """CLOSED with both names; else as it is prepared."""
+        """CLOSED with both signatures, otherwise the prepared verdict."""
         return CloseVerdict.CLOSED if self.signatures else self.prepared_verdict
 
     @property
     def prepared_verdict(self) -> CloseVerdict:
-        """NOT READY with anything that blocks it; open items alone do not."""
+        """NOT READY if anything blocks it; open items alone do not."""
         if self.blockers:
             return CloseVerdict.NOT_READY
         return CloseVerdict.WITH_OPEN_ITEMS if self.open_items else CloseVerdict.READY
@@ -168,10 +168,10 @@ class PreparedClose:
 def prepared_close(
     month: BusinessMonth, *, account: tuple[str, str], environment: Environment
 ) -> PreparedClose:
-    """What closing a month of one account would rest on, and what blocks it.
+    """Return what closing a month of one account would be based on, and what blocks it.
 
     Raises:
-        UsageError: no live night of the account says anything of the month.
+        UsageError: no live night of the account covers the month.
         ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
     """
     with environment.store.reading() as connection:
@@ -193,9 +193,9 @@ def prepared_close(
 
 
 def basis_of(connection: Connection, account: tuple[str, str], *, month: BusinessMonth) -> str:
-    """A digest of all rows that a close of the account is prepared from.
+    """Return a digest of all rows that a close of the account is prepared from.
 
-    Whoever prepares takes it first, and whoever closes compares it in the transaction that does.
+    It is computed before preparing, and compared again inside the transaction that closes.
     """
     finished = runs.last_finished(connection, account)
     nights = [(str(day), run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
@@ -221,7 +221,7 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
 
 
 def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
-    """Days that are not over, and nights that are missing or proved nothing."""
+    """Yield days that are not over, and nights that are missing or NOT PROVEN."""
     month = stated.statement.month
     waits = [night for night in stated.nights if night.status == STILL_OPEN]
     if waits:
@@ -249,9 +249,9 @@ def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
 
 
 def _read_again(stated: StatedMonth) -> str:
-    """What gives a month the lines of old batches whose sums a late file changed: a wider window.
+    """Return how a month gets the lines of old batches changed by a late file: a wider window.
 
-    A night has a batch of its window line by line; from then on the month counts those.
+    A night has the lines of each batch in its window; from then on the month counts those.
     """
     batches = stated.statement.lost_batches
     names = ", ".join(name for _, name in batches[:BATCHES_NAMED_MAX])
@@ -280,7 +280,7 @@ def _of_bank(stated: StatedMonth) -> Iterator[Blocker]:
 
 
 def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Blocker]:
-    """Instructions that left by the month's close, and nobody knows what became of them."""
+    """Yield instructions sent before the month's close whose outcome is unknown."""
     last = stated.statement.month.last
     calendar = environment.settings.rules.business_calendar
     with environment.store.reading() as connection:
@@ -306,10 +306,10 @@ def _of_breaks(
     workbook: str,
     environment: Environment,
 ) -> Iterator[Blocker]:
-    """Grave breaks of the newest night without an owner or a comment.
+    """Yield high-severity breaks of the newest night without an owner or a comment.
 
-    Of those that it saw first after the close only the ones about the month's own facts: of an
-    order by its facts, of payouts, fees and entries of a bank by the age of what differs.
+    Of those first seen after the close only the ones about the month's own facts: for an order by
+    its facts, for payouts, fees and bank entries by the age of the difference.
     """
     with environment.store.reading() as connection:
         breaks = StoredResult(connection, stated.newest_run, environment).open_breaks()
@@ -317,7 +317,7 @@ def _of_breaks(
         return
     month, known_by = stated.statement.month, date.fromisoformat(stated.known_by)
     calendar = environment.settings.rules.business_calendar
-    # What began on days off right after the month has the same age: it is asked for as well.
+    # Breaks from days off right after the month have the same age, and are included.
     age = calendar.business_days_between(month.last, end=known_by)
     orders = {*stated.statement.facts["order_no"]}
     for row in with_answers(not_looked_after(breaks, saved=answers), answers):
@@ -337,10 +337,10 @@ def _of_breaks(
 
 
 def _openings(stated: StatedMonth, *, environment: Environment) -> Iterator[OpenItem]:
-    """Where the month does not begin with what the one before it was closed with.
+    """Yield the sums with which the month does not open as the previous one was closed.
 
-    Facts told since count in this month, with their own date; what is said here moved otherwise:
-    a fact has another date or amount than it had, or entries of the books and the bank are newer.
+    Facts reported since then count in this month under their own date. What is listed here changed
+    otherwise: a fact has another date or amount, or entries of the ledger and the bank are newer.
     """
     before = stated.statement.month.before.strftime("%Y-%m")
     closed = next((each for each in stated.closed if each.month == before), None)
@@ -355,9 +355,9 @@ def _openings(stated: StatedMonth, *, environment: Environment) -> Iterator[Open
 
 
 def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
-    """What is open and may stay so: what the last night lacked, breaks, what nothing explained.
+    """Yield what is open but does not block: what the last night lacked, breaks, unexplained items.
 
-    A night that lacked something does not block: what comes later is a prior-period item.
+    A night that lacked something does not block: what arrives later is a prior-period item.
     """
     if (night := stated.lacking) is not None:
         lacks = f": {night.problem}" if night.problem else ""
@@ -384,7 +384,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
 
 
 def _deleted(straddling: pd.DataFrame) -> Iterator[OpenItem]:
-    """Entries of the books that were deleted, the first of them by number, order and amount."""
+    """Yield deleted ledger entries, naming the first of them by number, order and amount."""
     for item in _listed(straddling, VANISHED, words=STRADDLES, sheet="Straddling"):
         own = straddling["what"].eq(VANISHED) & straddling["currency"].eq(item.currency)
         named = [
@@ -408,17 +408,17 @@ def _listed(
 ORDER = {OPENING: 0, MOVED: 1, CLOSING: 2}
 FIGURE_COLUMNS = ("currency", "of", "at", "name", "count", "amount")
 _AMOUNTS = frozenset({"amount", "shown", "debit", "credit"})
-"""Columns of minor units."""
+"""Columns in minor units."""
 
 
 def name_of(stated: StatedMonth, *, what: str = "statement") -> str:
-    """How its workbook and its folder are called: `statement-<merchant>-<account>-2026-11`."""
+    """Return the name of its workbook or folder, as `statement-<merchant>-<account>-2026-11`."""
     statement = stated.statement
     return "-".join((what, *statement.account, statement.month.name))
 
 
 def write_files(files: Mapping[str, str], *, folder: Path) -> Path:
-    """Write files by name into a folder, which is made; gives it back.
+    """Write files by name into a folder, which is created if needed; return the folder.
 
     Raises:
         OSError: the folder cannot be written.
@@ -430,7 +430,7 @@ def write_files(files: Mapping[str, str], *, folder: Path) -> Path:
 
 
 def month_files(stated: StatedMonth) -> dict[str, str]:
-    """Name -> content of every file; amounts with the decimals of their currency."""
+    """Return name -> content of every file; amounts have the decimals of their currency."""
     statement = stated.statement
     frames = {
         "opening-items.csv": statement.opening_items,
@@ -460,7 +460,7 @@ _PROOF = ("id", "name", "currency", "measure", "left", "right", "holds")
 
 
 def proof_rows(stated: StatedMonth) -> list[dict[str, Any]]:
-    """The equations with both sides; amounts as text."""
+    """Return the equations with both sides; amounts as text."""
     rows = []
     for each in stated.statement.equations:
         cells = {name: getattr(each, name) for name in _PROOF}
@@ -472,7 +472,7 @@ def proof_rows(stated: StatedMonth) -> list[dict[str, Any]]:
 
 
 def document_of(stated: StatedMonth) -> dict[str, Any]:
-    """The statement for programs; amounts as text."""
+    """Return the statement as a document for programs; amounts as text."""
     statement = stated.statement
     return {
         "merchant": statement.account[0],
@@ -493,7 +493,7 @@ def document_of(stated: StatedMonth) -> dict[str, Any]:
 
 
 def in_order(figures: Sequence[MonthFigure]) -> list[MonthFigure]:
-    """By currency and what they are of, opening before movements before closing."""
+    """Sort by currency and subject, with opening before movements before closing."""
     return sorted(figures, key=lambda each: (each.currency, each.of, ORDER[each.at], each.name))
 
 
@@ -528,7 +528,7 @@ BREAK_COLUMNS = (
 
 
 def close_files(close: PreparedClose) -> dict[str, str]:
-    """Name -> content of every file: those of the statement, and beside them the close's own."""
+    """Return name -> content of every file, those of the statement and the close's own."""
     return {
         **month_files(close.stated),
         "blockers.csv": _csv(BLOCKER_COLUMNS, _blockers(close)),
@@ -538,7 +538,7 @@ def close_files(close: PreparedClose) -> dict[str, str]:
 
 
 def close_document(close: PreparedClose) -> dict[str, Any]:
-    """The close for programs; amounts as text."""
+    """Return the close as a document for programs; amounts as text."""
     return {
         "verdict": close.verdict.value,
         "blockers": _blockers(close),
@@ -560,7 +560,7 @@ def _open_at_close(close: PreparedClose) -> list[dict[str, Any]]:
 
 
 def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
-    """What the last night by the close shows as open, with what people answered."""
+    """Yield the open breaks of the last night before the close, with people's answers."""
     rows = close.stated.statement.breaks.sort_values("break_id").to_dict("records")
     for row in with_answers(rows, close.answers):
         cells = {name: row[name] for name in BREAK_COLUMNS}
@@ -574,8 +574,8 @@ LISTS = (
     *("opening-items.csv", "closing-items.csv", "facts.csv", "in-transit.csv", "books.csv"),
     *("journals.csv", "nights.csv", "open-breaks.csv", "blockers.csv", "open-at-close.csv"),
 )
-"""Files of a close that are signed beside its figures; the others say the same, or how it was
-proven by the nights that are known."""
+"""Files of a close that are signed together with its figures; the other files repeat these, or show
+how the known nights proved them."""
 _NAMES: Mapping[str, str] = {
     **MOVEMENTS,
     **ITEMS,
@@ -588,24 +588,24 @@ _NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SeenClose:
-    """What somebody looks at who signs."""
+    """What a person who signs has looked at."""
 
     digest: str
     figures: Sequence[Sequence[Any]]
-    """currency, of, at, name, count, amount in minor units."""
+    """Rows of currency, of, at, name, count, amount in minor units."""
     lists: Mapping[str, str]
     """File -> SHA-256."""
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Name -> content of all files of the close: they are made once."""
+    """Name -> content of all files of the close, generated only once."""
 
     @property
     def document(self) -> dict[str, Any]:
-        """As the history keeps it."""
+        """The document stored in the history."""
         return {"figures": [[*figure] for figure in self.figures], "lists": dict(self.lists)}
 
 
 def seen_close(close: PreparedClose) -> SeenClose:
-    """The digest of a close, with what it is made of."""
+    """Return the digest of a close, with the figures and files it covers."""
     statement = close.stated.statement
     figures = [
         (each.currency, each.of, each.at, each.name, each.count, each.amount)
@@ -622,7 +622,7 @@ def seen_close(close: PreparedClose) -> SeenClose:
 
 
 def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
-    """Which figures are others than when somebody looked, then which lists; each as a sentence."""
+    """Return a sentence for each figure, then each list, that changed since a person looked."""
     then, today = (
         {tuple(key): (count, amount) for *key, count, amount in figures}
         for figures in (seen["figures"], now.figures)
@@ -648,7 +648,7 @@ def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
 
 WORKBOOK = ".xlsx"
 MOVED_SHOWN_MAX = 20
-"""Lines on a terminal or a page; the workbook has them all."""
+"""Lines shown on a terminal or a page; the workbook has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -659,17 +659,17 @@ class ClosedView:
     document: dict[str, Any]
     """As it was sealed, for programs."""
     workbook: bytes
-    """As it was sealed, with both names."""
+    """As it was sealed, with both signatures."""
     name: str
-    """Of the workbook's file."""
+    """The name of the workbook's file."""
     differs: tuple[str, ...] | None = None
-    """What a close of today would have otherwise, each as a sentence; None: nobody asked."""
+    """What a close of today would change, each as a sentence; None if not compared."""
     today: StatedMonth | None = None
-    """The month as it would be stated today; None: nobody asked, or its nights were let go."""
+    """The month as it would be stated today; None if not compared, or its nights were purged."""
 
     @property
     def stated(self) -> StatedMonth | None:
-        """The statement with the figures that were sealed, as people read it."""
+        """The statement with the figures that were sealed, for people."""
         if self.today is None:
             return None
         sealed = replace(self.today.statement, figures=self.figures)
@@ -677,7 +677,7 @@ class ClosedView:
 
     @property
     def figures(self) -> Sequence[MonthFigure]:
-        """As they were sealed."""
+        """The figures as they were sealed."""
         return sealed_figures(self.document)
 
 
@@ -688,10 +688,10 @@ def closed_view(
     environment: Environment,
     is_compared: bool = True,
 ) -> ClosedView | None:
-    """The month as it was closed; None while it is open. `is_compared`: with a close of today.
+    """Return the month as it was closed, None while open; `is_compared`: with a close of today.
 
     Raises:
-        ArchiveError: its folder is gone, changed, or cannot be reached.
+        ArchiveError: its folder is missing, changed, or cannot be reached.
     """
     with environment.store.reading() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
@@ -715,7 +715,7 @@ def closed_view(
 
 
 def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
-    """What would be different today, for a terminal; nothing where nobody asked."""
+    """Yield lines for a terminal on what would be different today; nothing if not compared."""
     if differs is None:
         return
     for sentence in differs[:MOVED_SHOWN_MAX]:

@@ -1,4 +1,4 @@
-"""The sealed folder of a closed month, read back: as the history binds it, or refused by name."""
+"""Read back the sealed folder of a closed month, verified against the history."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,43 +17,43 @@ from recon.store.people import closed_months
 from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
 
 FOLDER = "periods"
-"""Below the archive, beside the nights."""
+"""The folder inside the archive, next to the nights."""
 DOCUMENT = "close.json"
 UNREAD = "the folder of a closed month could not be read"
 
 
 def period_folder(account: tuple[str, str], month: str) -> str:
-    """Where the closes of a month lie, below the archive."""
+    """Return the path inside the archive of the closes of a month."""
     return "/".join((FOLDER, *account, month))
 
 
 class ClosedFolder(NamedTuple):
-    """The folder of a close."""
+    """The sealed folder of a close."""
 
     storage: Storage
     sealed: Sealed
 
     def file(self, name: str) -> bytes:
-        """One file, as it was sealed.
+        """Read one file as it was sealed.
 
         Raises:
-            ArchiveError: it is gone, or is not the file that was sealed.
+            ArchiveError: it is missing, or is not the file that was sealed.
         """
         with reachable(self.storage, doing=UNREAD):
             return whole_file(self.storage, self.sealed, name=name)
 
     @property
     def document(self) -> dict[str, Any]:
-        """What the close says for programs; see `file`."""
+        """The document of the close for programs; see `file`."""
         document: dict[str, Any] = json.loads(self.file(DOCUMENT))
         return document
 
 
 def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFolder:
-    """The folder of a close, as the history binds it.
+    """Return the folder of a close, as anchored in the history.
 
     Raises:
-        ArchiveError: it is gone, another one, or cannot be reached.
+        ArchiveError: it is missing, another one, or cannot be reached.
     """
     storage = storage_at(closed.account, environment=environment)
     link = Link(closed.folder.rpartition("/")[2], closed.folder, closed.manifest)
@@ -61,12 +61,12 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
 
 
 def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
-    """The figures of a close as they were sealed."""
+    """Return the figures of a close as they were sealed."""
     return [MonthFigure(*each) for each in document["signed"]["figures"]]
 
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:
-    """What of the closed months is not as it was signed and sealed, each as a sentence."""
+    """Yield a sentence for each closed month that is not as it was signed and sealed."""
     endorsed = Endorsed(environment.desk)
     for closed in closed_months.all_closes(connection):
         which = f"{closed.month} of {'/'.join(closed.account)}"

@@ -1,9 +1,9 @@
-"""`recon close --sign`: two people put their names under a month, and the second closes it.
+"""`recon close --sign`: two people sign a month, and the second signature closes it.
 
-Signed is the digest of what was prepared. Both words and the folder's manifest stand in the
-history: the folder is written first, the transaction of the second word is the moment from which
-the month is closed. A first word lapses when a figure moved before the second was said. Two people
-open it again (`recon close --reopen`): its folder stays, closing makes another.
+Both sign the digest of what was prepared. Both signatures and the folder's manifest are in the
+history: the folder is written first, and the month is closed once the transaction of the second
+signature commits. A first signature lapses if a figure changes before the second is given. Two
+people can reopen the month (`recon close --reopen`): its folder stays, closing makes another one.
 """
 
 import json
@@ -55,33 +55,33 @@ UNWRITTEN = (
     "sign again"
 )
 DrawnClose = Callable[[PreparedClose, SeenClose], bytes]
-"""Draws the workbook of a close as somebody sees it who signs; `reports` provides it."""
+"""Renders the workbook of a close as a person who signs sees it; `reports` provides it."""
 VALID = Grace.parse("5bd")
-"""How long a first word under a month waits for the second; what it says is bound anyhow."""
+"""How long a first signature waits for the second; what it covers is fixed by its digest anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseDecision:
-    """What became of one person's word under a month."""
+    """The result of one person's signature under a month."""
 
     closed: ClosedMonth | None = None
-    """The close, where it was the second."""
+    """The close, if this was the second signature."""
     valid_until: datetime | None = None
-    """Of a first word."""
+    """How long a first signature is valid."""
     lapsed: str = ""
-    """Who had signed and did not any more; "" where nobody had, or both say the same."""
+    """Whose earlier signature lapsed by this one; "" if nobody's did."""
     moved: tuple[str, ...] = ()
-    """What moved since that signature."""
+    """What changed since that lapsed signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonthToSign:
-    """Which month is signed, how, and by what the person looked at."""
+    """The month to sign, in which role, and what the person looked at."""
 
     month: BusinessMonth
     account: tuple[str, str]
     role: str
-    """One of ROLES; who of the two comes first is free."""
+    """One of ROLES; either role may sign first."""
     seen: str
     """The digest that the person was shown, or its first digits."""
 
@@ -89,13 +89,13 @@ class MonthToSign:
 def sign_close(
     wanted: MonthToSign, *, person: Person, drawn: DrawnClose, environment: Environment
 ) -> CloseDecision:
-    """Put one person's name under a month.
+    """Sign a month as one person.
 
     Raises:
-        UsageError: the person may not, the month cannot be closed, it is not the one that they
-            looked at, or what it rests on changed meanwhile.
-        NightHeldError: somebody else closes a month of the account at this moment.
-        ArchiveError: its folder cannot be written, or the nights' cannot be read.
+        UsageError: the person may not sign, the month cannot be closed or differs from what they
+            looked at, or what it is based on changed meanwhile.
+        NightHeldError: somebody else is closing a month of the account at this moment.
+        ArchiveError: its folder cannot be written, or those of the nights cannot be read.
     """
     if wanted.role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
@@ -107,7 +107,7 @@ def sign_close(
 
 @dataclass(frozen=True, slots=True)
 class _Signing:
-    """One word under one prepared close."""
+    """One signature under one prepared close."""
 
     wanted: MonthToSign
     close: PreparedClose
@@ -116,7 +116,7 @@ class _Signing:
     environment: Environment
 
     def decide(self, drawn: DrawnClose) -> CloseDecision:
-        """The word, where the person may say it."""
+        """Record the signature, if the person may give it."""
         with self.environment.store.reading() as connection:
             first = self._first(connection)
         has_lapsed = first is not None and first[0].digest != self.seen.digest
@@ -137,7 +137,7 @@ class _Signing:
         return self._close(status, drawn=drawn)
 
     def _first(self, connection: Connection) -> tuple[SignedMonth, FirstDecision] | None:
-        """The first word that still stands, as both tables have it."""
+        """Return the first signature that is still valid, as both tables have it."""
         if (signed := self.close.state.signed) is None:
             return None
         decision = decision_rows.open_decision(connection, CLOSE, subject=signed.digest)
@@ -170,7 +170,7 @@ class _Signing:
             )
 
     def _note_first(self) -> CloseDecision:
-        """The first word; one of another digest before it lapses, and what moved is told."""
+        """Store a first signature; an older one of another digest lapses, with what changed."""
         account, month = self.wanted.account, self.wanted.month.name
         by, at = self.person.decision.as_text, self.person.decision.at
         with self.environment.store.writing() as connection:
@@ -194,7 +194,7 @@ class _Signing:
     def _close(
         self, first: tuple[SignedMonth, FirstDecision], *, drawn: DrawnClose
     ) -> CloseDecision:
-        """The second word: the folder under its name, then the transaction that closes."""
+        """Store the second signature: write the folder, then commit the transaction that closes."""
         account, store, at = self.wanted.account, self.environment.store, self.person.decision.at
         signed, month = first[0], self.wanted.month.name
         names = (
@@ -216,7 +216,7 @@ class _Signing:
                 with store.writing() as connection:
                     self._refuse_changed(connection)
                     if not (both := self._agreed(connection)):
-                        # The first word ran out while this one was said; it completes nothing.
+                        # The first signature expired meanwhile; this one completes nothing.
                         msg = (
                             f"the word of {signed.by} for {month} counts no more; nothing was "
                             "signed: sign anew, and the other after you"
@@ -244,10 +244,10 @@ class _Signing:
         return CloseDecision(closed=closed)
 
     def _refuse_changed(self, connection: Connection) -> None:
-        """Look whether all is as it was prepared; inside the transaction nobody changes it.
+        """Check that everything is as it was prepared; inside the transaction nobody can change it.
 
         Raises:
-            UsageError: it is not, a night of the month is at work, or a later month is closed.
+            UsageError: it is not, a night of the month is running, or a later month is closed.
         """
         account, month = self.wanted.account, self.wanted.month
         run = runs.active(connection, account)
@@ -275,7 +275,7 @@ class _Signing:
             raise UsageError(msg)
 
     def _agreed(self, connection: Connection) -> str:
-        """The word itself, under the desk's signature; both names when it is the second."""
+        """Record the endorsed decision itself; return both names if it is the second, else ""."""
         which = f"{self.wanted.month.name} of {'/'.join(self.wanted.account)}"
         return agreed(
             connection,
@@ -289,18 +289,18 @@ class _Signing:
 
 
 def other_role(role: str) -> str:
-    """Who must sign the same."""
+    """Return the role that must sign the same close."""
     return ROLES[1 - ROLES.index(role)]
 
 
 @dataclass(frozen=True, slots=True)
 class ReopenDecision:
-    """What became of one person's word that a month is opened again."""
+    """The result of one person's decision to reopen a month."""
 
     closed: ClosedMonth
-    """The close that it is about."""
+    """The close that is reopened."""
     reopened: bool
-    """Whether it was the second."""
+    """Whether this was the second decision."""
 
 
 def reopen_month(
@@ -311,10 +311,10 @@ def reopen_month(
     person: Person,
     environment: Environment,
 ) -> ReopenDecision:
-    """One person's word that a month is open again.
+    """Record one person's decision to reopen a month.
 
     Raises:
-        UsageError: it is not closed, a later one is, or the word does not count (`agreed`).
+        UsageError: it is not closed, a later one is, or the decision does not count (`agreed`).
     """
     with environment.store.writing() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
@@ -345,7 +345,7 @@ def reopen_month(
 def write_close_folder(
     close: PreparedClose, *, seen: SeenClose, drawn: DrawnClose, environment: Environment
 ) -> Sealed:
-    """Write the folder of a close as it is about to be closed; it counts for nothing yet.
+    """Write the folder of a close that is about to be closed; it has no effect before that.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing that was sealed is changed.
@@ -382,7 +382,7 @@ def write_close_folder(
     folder = period_folder(account, month.name)
     with reachable(storage, doing=UNWRITTEN):
         for attempt in {*storage.folders(folder)} - {each.folder for each in closes}:
-            # Of a close that ended before its transaction; its writer is gone.
+            # From a close that stopped before its transaction; its writer has ended.
             storage.clear(attempt)
         return write_step(
             storage, night=folder, about=about, parts=parts, crash_point=environment.crash_point

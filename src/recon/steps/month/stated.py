@@ -1,14 +1,13 @@
-"""`recon close` states it: the month of an account from the sealed folders of its nights.
+"""State a month of an account from the sealed folders of its nights, for `recon close`.
 
-It changes nothing. Every file that is read is held against its manifest, and the manifest against
-the history. Nights that are missing or proved nothing are named; the figures are those of the
-nights that are there.
+It changes nothing. Every file read is verified against its manifest, and the manifest against the
+history. Nights that are missing or NOT PROVEN are named; the figures are those of the other nights.
 
-It is stated in SQL, by DuckDB. `sql/` says it: what took place with the day of each event (facts),
-what is open at both closes (positions), why the books differ (differing), on which day journals are
-booked (dated_journals), lists, and figures; P1 to P8 hold them against each other. Only what
-batches leave, one after the other in time, is walked through here, by the rule of a night. What was
-run is the script that goes with the statement.
+The statement is computed in SQL, by DuckDB; the statements are in `sql/`: what took place with the
+day of each event (facts), what is open at both closes (positions), why ledger and gateway differ
+(differing), on which day journals are booked (dated_journals), lists, and figures; P1 to P8 compare
+them with each other. Only what batches leave open, one after the other in time, is computed here,
+by the rule of a night. The SQL that was run is the script that goes with the statement.
 """
 
 import json
@@ -67,13 +66,13 @@ from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
 CLOSED_MONTHS_MAX = 24
-"""Months before one that are asked whether they are closed; older facts are not told any more."""
+"""How many earlier months are checked for being closed; older facts are no longer reported."""
 NIGHTS_MAX = 400
-"""Nights of one statement: those of a month, and all that ran since."""
+"""Nights in one statement: those of the month, and all that ran since."""
 EARLIER_DAYS = 62
-"""Days before the first night of a statement whose nights are asked, where anything is: a reversal
-is settled within two months. A payment that comes back after a close is asked about since it was
-paid."""
+"""Days before the first night of a statement whose nights are read if needed: a reversal is settled
+within two months. For a payment that comes back after a close, nights since it was paid are
+read."""
 BEFORE_FIRST = "before the first night"
 
 
@@ -85,14 +84,14 @@ class NightOfMonth:
     run_id: str
     """"" where none ran."""
     status: str
-    """Its verdict; without one why there is none."""
+    """Its verdict, or why there is none."""
     trouble: str
-    """Why the statement cannot lean on it, "" when it can."""
+    """Why the statement cannot rely on it; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedMonth:
-    """A statement with the nights that it rests on."""
+    """A statement with the nights that it is based on."""
 
     statement: MonthStatement
     nights: Sequence[NightOfMonth]
@@ -101,19 +100,19 @@ class StatedMonth:
     is_first: bool
     """No night ran before the month: what was open then is only what later nights still show."""
     rules: Mapping[str, str]
-    """Digest of the rules -> the first business date that they judged."""
+    """Digest of the rules -> the first business date on which they were applied."""
     newest_run: str = ""
     """The run of the newest night that was read."""
     bank_to: str | None = None
     """The day up to which every bank of the account is covered, "" for none; None: no bank."""
     closed: Sequence[ClosedMonth] = ()
-    """Months before it that are closed, the oldest first: their figures stay."""
+    """Earlier months that are closed, oldest first; their figures stay."""
     lacking: Run | None = None
-    """Its last night, where that one is INCOMPLETE and no live one since had all and proved it."""
+    """The month's last night, if INCOMPLETE and no later live one was complete and proven."""
 
     @property
     def troubles(self) -> list[str]:
-        """What stands against the figures, each as a sentence."""
+        """Why the figures are not proven, one sentence each."""
         sentences = []
         there = (night for night in self.nights if night.trouble or night.run_id)
         for trouble, group in groupby(there, key=lambda night: night.trouble):
@@ -129,26 +128,26 @@ class StatedMonth:
 
     @property
     def notes(self) -> list[str]:
-        """What the figures do not cover, each as a sentence."""
+        """What the figures do not cover, one sentence each."""
         first = "No night ran before: what was open then is what this month's nights still show."
         bare = "No settlement file was given: fees, reserves and payouts are not covered."
         return [first] * self.is_first + [bare] * (not self.statement.is_settled)
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing stands against the figures."""
+        """Whether nothing contradicts the figures."""
         return not self.troubles
 
 
 def stated_month(
     month: BusinessMonth, *, account: tuple[str, str], environment: Environment
 ) -> StatedMonth:
-    """The statement of a month of one account, as it is known by now.
+    """Return the statement of a month of one account, as known by now.
 
     Raises:
-        UsageError: no live night of the account says anything of the month.
+        UsageError: no live night of the account covers the month.
         ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
-        ReconError: DuckDB came to no end: nothing is stated.
+        ReconError: DuckDB failed or reached a limit: nothing is stated.
     """
     with environment.store.reading() as connection:
         finished = runs.last_finished(connection, account)
@@ -189,7 +188,7 @@ def stated_month(
 
 
 def _lacking(live: Mapping[date, Run], *, month: BusinessMonth) -> Run | None:
-    """The month's last night, unless it or a later one had all that it needs, and proved it."""
+    """Return the month's last night if INCOMPLETE and no later one was complete and proven."""
     own = max((day for day in live if day <= month.last), default=None)
     if own is None or live[own].verdict != Verdict.INCOMPLETE:
         return None
@@ -198,7 +197,7 @@ def _lacking(live: Mapping[date, Run], *, month: BusinessMonth) -> Run | None:
 
 
 def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
-    """Up to which day statements that prove each other cover every bank of the payouts."""
+    """Return the day up to which consecutive bank statements cover every bank of the payouts."""
     if not night.has("counted"):
         return None
     terms, counted = night.frame("terms"), night.frame("counted")
@@ -209,7 +208,7 @@ def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
 
 
 def _read(live: Mapping[date, Run], *, month: BusinessMonth, account: tuple[str, str]) -> list[Run]:
-    """The last night before the month, and all since; the oldest first."""
+    """Return the last night before the month and all since, oldest first, at most NIGHTS_MAX."""
     before = [day for day in sorted(live) if day < month.first][-1:]
     since = [day for day in sorted(live) if day >= month.first]
     if not since:
@@ -226,7 +225,7 @@ def _days(
     held: set[date],
     environment: Environment,
 ) -> Iterator[NightOfMonth]:
-    """Every business date of the month: its night, or why there is none."""
+    """Yield every business date of the month with its night, or why there is none."""
     rules, now = environment.settings.rules, environment.clock()
     first = min(live)
     for number in range(month.last.day):
@@ -251,9 +250,9 @@ def _with_earlier(
     kept: ExitStack,
     environment: Environment,
 ) -> MonthFrame:
-    """The frame with the nights before, where anything is asked of them.
+    """Return the frame with the earlier nights that are needed, if any.
 
-    A night whose folder was let go is not among them; the others are numbered up to -1.
+    A night whose folder was purged is not among them; the others are numbered up to -1.
     """
     first = date.fromisoformat(nights[0].business_date)
     if min(live) >= first or not (asked := asked_earlier(frame, nights=nights)).payments:
@@ -274,13 +273,13 @@ def _with_earlier(
 def earlier_days(
     days: Iterable[date], *, first: date, paid_on: date | None, nights_max: int
 ) -> list[date]:
-    """Which nights before the first one that is read are asked, the newest of too many.
+    """Return the days of the nights to read before the first one, the newest of too many.
 
     Args:
-        days: of all nights.
-        first: of the first night that is read.
-        paid_on: when the oldest payment that comes back was paid; None: none does.
-        nights_max: how many may be asked, 0 or more.
+        days: Of all nights.
+        first: Of the first night that is read.
+        paid_on: When the oldest payment that comes back was paid; None if none does.
+        nights_max: How many may be read, 0 or more.
     """
     since = first - timedelta(days=EARLIER_DAYS)
     since = since if paid_on is None else min(since, paid_on)
@@ -291,7 +290,7 @@ def earlier_days(
 def _night(
     number: int, run: Run, *, night: SealedNight, kept: ExitStack, names: Sequence[str]
 ) -> MonthNight:
-    """The files of a night on this machine, each as it was sealed."""
+    """Return the files of a night on this machine, each verified as sealed."""
     folder = kept.enter_context(night.storage.local(folder_of(run)))
     moved = night.moved
     files = {}
@@ -315,9 +314,9 @@ def _night(
 
 
 def _books_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] | None:
-    """Since when the books of a night are whole (`MonthNight.books_since`).
+    """Return since when the ledger of a night is complete (`MonthNight.books_since`).
 
-    In the first days that were ever settled payouts may be of batches from before: none is missed.
+    In the first days ever settled, payouts may be of earlier batches: they are not missed.
     """
     terms, rejects = night.frame("terms"), night.frame("rejects")
     given = terms["name"].eq("given") & terms["key"].eq("ledger")
@@ -342,7 +341,7 @@ def _frame(
     days: Sequence[NightOfMonth],
     closed: Sequence[ClosedPeriod],
 ) -> MonthFrame:
-    """The month with zone, cut-off and accounts of the rules that judged the newest night."""
+    """Return the month with zone, cut-off and accounts of the newest night's rules."""
     rules = _rules(newest)
     return MonthFrame(
         month=month,
@@ -363,18 +362,18 @@ READ = (
     *("held", "paid", "received", "explained", "breaks", "effects", "pending", "matches"),
     *("unverified", "movements", "journals"),
 )
-"""Files of a night that a month reads; of NEWEST_ONLY those of the newest night alone."""
+"""Files of a night that a month reads; those in NEWEST_ONLY only of the newest night."""
 EARLIER_READ = ("answers", "instructions", "ledger", "terms")
-"""Files of the nights before those of a month: of payments that they are asked about."""
+"""Files read of the nights before those of a month, about some payments only."""
 NEWEST_ONLY = frozenset({"paid", "received", "explained", "held", "journals"})
-"""Files that say how things stand, and nothing of how they came to."""
+"""Files with the current status only, and nothing of how it came about."""
 SMALL_BYTES = 6 << 20
-"""Of all files of a month: 36 nights of ten orders a day; their rows are read once and held."""
+"""Size of a month's files (36 nights of ten orders a day) up to which rows are held in memory."""
 SECONDS_MAX = 600
-"""After so long DuckDB is given up, and nothing is stated."""
+"""DuckDB is stopped after this time, and nothing is stated."""
 ASKED, POSITIONS = "asked.sql", "positions.sql"
 TABLES = (ASKED, "facts.sql", POSITIONS, "differing.sql", "dated_journals.sql", "lists.sql")
-"""Statements that make what the others read, in their order."""
+"""Statements that create what the others read, in this order."""
 EQUATIONS = tuple(f"P{number}.sql" for number in range(1, 9))
 FIGURES = "figures.sql"
 OPENINGS = ("opening_payable", "opening_reserve")
@@ -389,7 +388,7 @@ ACCOUNTS: Mapping[str, str] = {
     "payee": "payouts",
     "reserve": "reserves",
 }
-"""Kind of fact, or type of entry, -> what it is booked on beside the clearing account."""
+"""Kind of fact, or type of entry -> the account it is booked on besides the clearing account."""
 _ITEMS = "what, currency, key, order_no, since, amount"
 _LISTS: Mapping[str, tuple[str, str]] = {
     "opening_items": (_ITEMS, "FROM open_items WHERE side = 'opening' ORDER BY 2, 1, 5, 3"),
@@ -420,22 +419,22 @@ _LISTS: Mapping[str, tuple[str, str]] = {
         """,
     ),
 }
-"""List of a statement -> its columns, and their rows in order."""
+"""List of a statement -> its columns, and the source of its rows in order."""
 _SQL = Path(__file__).parent / "sql"
 
 
 class AskedEarlier(NamedTuple):
-    """What the nights before those of a month are asked about."""
+    """What the nights before those of a month must show."""
 
     payments: int
-    """How many, or orders of rows that name no payment; 0: none is read."""
+    """How many payments, or orders of rows without a payment; with 0 no earlier night is read."""
     since: datetime | None
-    """When the oldest of those that come back was paid."""
+    """When the oldest payment that comes back was paid."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonthInSql:
-    """DuckDB with the files of some nights, and what was run so far."""
+    """DuckDB with the files of some nights, and the statements run so far."""
 
     connection: SqlSession
     frame: MonthFrame
@@ -443,20 +442,20 @@ class MonthInSql:
     script: list[str] = field(default_factory=list)
 
     def run(self, text: str) -> None:
-        """Run a statement, and keep it for the script."""
-        # Few rows are read once and held; many are read by each statement that asks for them.
+        """Run a statement, and add it to the script."""
+        # Few rows are read once and held; many are read by each statement that needs them.
         held = text.replace("TEMP VIEW", "TEMP TABLE") if self.is_small else text
         self.connection.execute(held if text.startswith(_VIEW) else text)
         self.script.append(f"{text.rstrip().removesuffix(';')};")
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        """What a SELECT comes to."""
+        """Return the rows of a SELECT."""
         return self.connection.rows(text)
 
     def frame_of(self, name: str) -> pd.DataFrame:
-        """One of the lists."""
+        """Return one of the lists."""
         columns, source = _LISTS[name]
-        # Constants of ours alone.
+        # Only constants of ours.
         table = self.connection.table(f"SELECT {columns} {source}")
         return frame_of_table(
             table.cast(pa.schema([each.with_nullable(False) for each in table.schema]))
@@ -464,7 +463,7 @@ class MonthInSql:
 
 
 def asked_earlier(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEarlier:
-    """What the nights before these are asked about: what was won back, what comes back.
+    """Return what earlier nights must show: chargebacks won back, and payments that come back.
 
     Raises:
         ReconError: DuckDB could not read the nights.
@@ -480,10 +479,10 @@ def asked_earlier(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEa
 
 
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
-    """The statement of a month; `nights` begin before it, where there is one.
+    """Return the statement of a month; `nights` begin before it, if there is an earlier one.
 
     Raises:
-        ReconError: DuckDB could not read the nights, or reached a bound: nothing is stated.
+        ReconError: DuckDB could not read the nights, or reached a limit: nothing is stated.
     """
     with month_in_sql(frame, nights=nights) as month:
         (given,) = month.rows(
@@ -525,7 +524,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
 
 @contextmanager
 def month_in_sql(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> Iterator[MonthInSql]:
-    """DuckDB with all tables of a month, which lists and equations read."""
+    """Open DuckDB with all tables of a month, which lists and equations read."""
     with _opened(frame, nights=nights, files=READ) as month:
         for name in TABLES:
             month.run(_text(name))
@@ -535,7 +534,7 @@ def month_in_sql(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> Iterator
 
 
 def equations_of(month: MonthInSql) -> list[MonthEquation]:
-    """Both sides of P1 to P8; where no money moved, none without a currency."""
+    """Return both sides of P1 to P8, without money equations of no currency where both are 0."""
     every = [
         MonthEquation(*row) for name in EQUATIONS for row in month.rows(_in_order(_text(name)))
     ]
@@ -552,7 +551,7 @@ def _opened(
 ) -> Iterator[MonthInSql]:
     give_back(frames=True)
     files_read = [file for night in (*frame.earlier, *nights) for file in night.files.values()]
-    # One that is not there is for its reader to name.
+    # A missing file is left for its reader to report.
     size = sum(file.stat().st_size for file in files_read if file.exists())
     is_small = size <= SMALL_BYTES
     folders = sorted({file.parent for file in files_read})
@@ -585,7 +584,7 @@ def _breaks(nights: Sequence[MonthNight], *, frame: MonthFrame) -> pd.DataFrame:
 
 
 def _held_items(month: MonthInSql) -> str:
-    """What batches left and reserves at both closes, item by item, as rows of `open_items`."""
+    """Return SQL that adds what batches and reserves left at both closes to `open_items`."""
     keys = month.rows("SELECT DISTINCT currency FROM lines UNION SELECT key FROM openings")
     places = {(side, str(key)) for side in ("opening", "closing") for (key,) in keys}
     batches: dict[tuple[str, str], list[Batch]] = {place: [] for place in places}
@@ -618,7 +617,7 @@ def _held_items(month: MonthInSql) -> str:
 
 
 def _in_order(text: str) -> str:
-    """A SELECT of ours with its rows in the order in which they are read."""
+    """Return a SELECT of ours with its rows sorted by all columns."""
     return f"{text.rstrip().removesuffix(';')}\nORDER BY ALL"
 
 
@@ -629,7 +628,7 @@ _TABLE = "CREATE OR REPLACE TEMP TABLE"
 def _inputs(
     frame: MonthFrame, *, nights: Sequence[MonthNight], files: Sequence[str]
 ) -> Iterator[str]:
-    """What the statements read: the month, the nights, and a view over each kind of file."""
+    """Yield the input tables: the month, the nights, and a view over each kind of file."""
     month, every = frame.month, (*frame.earlier, *nights)
     yield _values(
         "days",
@@ -691,7 +690,7 @@ def _inputs(
 
 
 def _values(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of some rows, whose cells are quoted; it may have none."""
+    """Return SQL for a table of rows whose cells are already quoted; it may be empty."""
     none = [[quoted("") for _ in columns]]
     values = ",\n    ".join(f"({', '.join(cells)})" for cells in rows or none)
     empty = "" if rows else " LIMIT 0"
@@ -703,10 +702,10 @@ def _instant(moment: datetime | None) -> str:
 
 
 def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) -> str:
-    """One kind of file of all nights, each row with its night; only rows of the account.
+    """Return a SELECT of one kind of file of all nights, with the night; only the account's rows.
 
-    The files are read as one: of parts put together with UNION ALL each keeps memory of its own for
-    whatever is grouped, and some sixty nights reached the bound.
+    The files are read as one: parts combined with UNION ALL each keep their own memory for
+    grouping, and some sixty nights reached the limit.
     """
     files = [quoted(str(night.files[name].resolve())) for night in nights if name in night.files]
     if not files:

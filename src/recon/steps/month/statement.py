@@ -1,4 +1,4 @@
-"""What a month is asked with, and what it came to: figures, equations and lists of one account.
+"""The inputs and the result of a month's statement: figures, equations and lists of one account.
 
 Each row has one name for console, files and workbook, in the order in which people read them.
 """
@@ -17,14 +17,14 @@ from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.model.money import format_minor_units
 
 AROUND_DAYS = 400
-"""Days before and after a month that instants are dated by; what is older has the first."""
+"""Days before and after a month by which moments are dated; anything older gets the first day."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def days_around(
     month: BusinessMonth, *, calendar: BusinessCalendar
 ) -> Iterator[tuple[str, datetime]]:
-    """Business dates around a month and when each opens; one closes when the next one opens."""
+    """Yield business dates around a month and when each opens; it closes when the next opens."""
     days = (month.last - month.first).days + 2 * AROUND_DAYS + 1
     start = month.first - timedelta(days=AROUND_DAYS)
     yield start.isoformat(), _EPOCH
@@ -34,15 +34,15 @@ def days_around(
 
 
 OPENING, MOVED, CLOSING = "opening", "moved", "closing"
-"""When a figure is of: the close of the day before the month, the month, its last close."""
+"""The time of a figure: the close of the day before the month, the month, its last close."""
 OPEN, WAITS, GROUPS = "open", ("not_in_batch", "not_booked"), ("fees", "payouts")
-"""Why books and gateway differ: open by now, an adjustment that waits for its other half, a sum of
+"""Why ledger and gateway differ: still open, an adjustment that waits for its other half, a sum of
 many entries."""
 LATE, VANISHED = "late", "entry_vanished"
 ALONE = "lines that stood alone in a night, of payments that none settles there"
 COUNT, AMOUNT = "count", "amount"
 ORDERS_SHOWN_MAX = 5
-"""Orders that one sentence names."""
+"""Orders named in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ class MonthNight:
     """A night as its sealed files."""
 
     number: int
-    """Its place among the nights that are read, the oldest is 0."""
+    """Its position among the nights read; the oldest is 0."""
     run_id: str
     business_date: str
     rules_digest: str
     files: Mapping[str, Path]
-    """Name of a schema -> the file with its rows; a night need not have all."""
+    """Schema name -> the file with its rows; a night need not have all of them."""
     predecessor: str = ""
     """The run whose open breaks it carries forward; "" for none."""
     books_since: tuple[datetime, datetime] | None = None
-    """Since when its books are whole: entries of orders, and those of fees, reserves and payouts;
-    None where it has none, or where rows of them were refused."""
+    """Since when its ledger is complete: entries of orders, and those of fees, reserves and
+    payouts; None without a ledger, or if rows of it were refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedPeriod:
-    """A month that two people closed: what a later night than `known_by` tells of it is later."""
+    """A month that two people closed; what nights after `known_by` report of it counts as later."""
 
     month: BusinessMonth
     known_by: str
@@ -74,18 +74,18 @@ class ClosedPeriod:
 
 @dataclass(frozen=True, slots=True)
 class MonthFrame:
-    """What a month is asked with, beside its nights: days, and the accounts of the books."""
+    """The inputs of a statement apart from its nights: days, and the accounts of the ledger."""
 
     month: BusinessMonth
     account: tuple[str, str]
     calendar: BusinessCalendar
-    """Zone and cut-off of the newest night's rules."""
+    """Time zone and cut-off of the newest night's rules."""
     due: Sequence[str] = ()
     """ISO business dates of the month on which a night was due by now."""
     accounts: JournalAccounts | None = None
-    """Of the newest night's rules; None, or without one of fees: nothing is accrued."""
+    """From the newest night's rules; if None, or without a fee account, nothing is accrued."""
     closed: Sequence[ClosedPeriod] = ()
-    """Months before it that two people closed: their figures stay."""
+    """Earlier months that two people closed: their figures stay."""
     earlier: Sequence[MonthNight] = ()
     """Nights before those of the statement, numbered below 0; see `asked_earlier`."""
 
@@ -96,20 +96,20 @@ class MonthFigure:
 
     currency: str
     of: str
-    """gateway (what it owes), reserve (kept + or released -), outside (before the settlement
-    begins), transit, books."""
+    """gateway (what it owes), reserve (held + or released -), outside (before the settlement
+    begins), transit, books (the ledger)."""
     at: str
     """OPENING, MOVED or CLOSING."""
     name: str
-    """A class of open items, a kind of movement, a type of entry."""
+    """A class of open items, a kind of movement, or a type of entry."""
     count: int
     amount: int
-    """Minor units, as it moves what the merchant has to get."""
+    """Minor units, signed as it changes what the merchant is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonthEquation:
-    """Two sides that must be equal: rows, or minor units."""
+    """Two sides that must be equal, each a number of rows or minor units."""
 
     id: str
     name: str
@@ -120,7 +120,7 @@ class MonthEquation:
 
     @property
     def both_sides(self) -> str:
-        """Both sides, as people read them: money in major units."""
+        """Both sides as text for people, with money in major units."""
         return " and ".join(
             format_minor_units(side, currency=self.currency)
             if self.measure == AMOUNT and self.currency
@@ -130,12 +130,12 @@ class MonthEquation:
 
     @property
     def holds(self) -> bool:
-        """Whether they are."""
+        """Whether both sides are equal."""
         return self.left == self.right
 
 
 class UnknownRefund(NamedTuple):
-    """A payment refunded in part by an amount that neither an instruction nor a line tells."""
+    """A payment refunded in part by an amount that no instruction and no settlement line shows."""
 
     payment: str
     order_no: str
@@ -143,7 +143,7 @@ class UnknownRefund(NamedTuple):
 
 
 class UnreportedRefunds(NamedTuple):
-    """Those of one currency, for a person."""
+    """The unknown refunds of one currency, with a sentence for a person."""
 
     currency: str
     payments: int
@@ -151,7 +151,7 @@ class UnreportedRefunds(NamedTuple):
 
 
 def sums_of(figures: Iterable[MonthFigure]) -> Counter[tuple[str, str, str]]:
-    """Currency, of and at -> the sum of these figures, minor units."""
+    """Sum the figures by currency, of and at, in minor units."""
     sums: Counter[tuple[str, str, str]] = Counter()
     for each in figures:
         sums[each.currency, each.of, each.at] += each.amount
@@ -160,7 +160,7 @@ def sums_of(figures: Iterable[MonthFigure]) -> Counter[tuple[str, str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class MonthStatement:
-    """What a month came to, of one account."""
+    """The statement of one month of one account."""
 
     month: BusinessMonth
     account: tuple[str, str]
@@ -170,79 +170,79 @@ class MonthStatement:
     """what, currency, key, order_no, since, amount of what is open at the close of the day before
     (grain: item)."""
     closing_items: pd.DataFrame
-    """The same at the last close."""
+    """The same at the month's last close."""
     transit: pd.DataFrame | None
     """finding, currency, amount, batch_id, since, state, code of what is in transit at the last
     close; None: no bank is covered."""
     before_bank: Mapping[str, int]
-    """Currency -> payouts from before the bank's first statement: it is not asked for them."""
+    """Currency -> payouts from before the bank's first statement, which the bank need not show."""
     books: pd.DataFrame | None
-    """what, currency, key, amount, shown: why books and gateway differ at the last close, and what
+    """what, currency, key, amount, shown: why ledger and gateway differ at the last close, and what
     the nights show of it (grain: key and reason); None without a ledger."""
     straddling: pd.DataFrame
     """what, currency, key, order_no, first_on, then_on, amount (grain: item and class)."""
     facts: pd.DataFrame
     """kind, currency, amount, event_on, order_no, payment, batch_id, dated_by, told, is_outside,
-    own_on, told_on, is_late (grain: fact of the month): amount as it moves the receivable; told:
-    the number of the night that told it first; is_outside: nobody's receivable; event_on: the day
-    by which it counts, own_on that of its event."""
+    own_on, told_on, is_late (grain: fact of the month): amount as it changes the receivable; told:
+    the number of the night that reported it first; is_outside: in nobody's receivable; event_on:
+    the day by which it counts, own_on that of its event."""
     unknown_refunds: Sequence[UnknownRefund]
     is_settled: bool
-    """Whether the newest night was given a settlement; without it the gateway's side is a part."""
+    """Whether the newest night had a settlement; without it the gateway's side is incomplete."""
     known_by: str
     """Business date of the newest night."""
     told: pd.DataFrame
-    """night, currency, count, amount: what each night told of the month's facts."""
+    """night, currency, count, amount: what each night reported of the month's facts."""
     breaks: pd.DataFrame
-    """What the last night by the close shows as open, as its folder has it."""
+    """The open breaks of the last night before the close, as in its folder."""
     journals: pd.DataFrame
-    """kind, journal_id, date, account, debit, credit, currency, order_no, break_id, text: what the
-    books are to be told (grain: line of a journal)."""
+    """kind, journal_id, date, account, debit, credit, currency, order_no, break_id, text: what is
+    to be booked in the ledger (grain: line of a journal)."""
     estimates: Mapping[str, int]
     """Currency -> fees of captures that no line settled: an estimate, in no sum."""
     lost_batches: Sequence[tuple[str, str]] = ()
-    """settled_on and name of batches whose sums changed once the nights had them as sums alone."""
+    """settled_on and name of batches whose sums changed once the nights had only their sums."""
     sql: str = field(default="", repr=False)
-    """All of it as one script, for whoever has the nights' folders and the program `duckdb`."""
+    """All of it as one script, for use with the nights' folders and the program `duckdb`."""
 
     @property
     def currencies(self) -> list[str]:
-        """Sorted; those in which anything moved or is open."""
+        """The currencies in which anything moved or is open, sorted."""
         return sorted({figure.currency for figure in self.figures})
 
     @property
     def closing_text(self) -> str:
-        """When the closing is of: the last close, or what is known so far."""
+        """The time of the closing figures: the last close, or what is known so far."""
         if self.known_by < self.month.last.isoformat():
             return f"so far, by the night of {self.known_by}"
         return f"at the close of {self.month.last}"
 
     @property
     def holds(self) -> bool:
-        """Whether every equation does."""
+        """Whether every equation holds."""
         return all(each.holds for each in self.equations)
 
     def sum_of(self, currency: str, *, of: str, at: str) -> int:
-        """The amount of some figures."""
+        """Return the sum of the matching figures, in minor units."""
         return sums_of(self.figures)[currency, of, at]
 
 
 def age_of_month(month: BusinessMonth, *, calendar: BusinessCalendar, newest: str) -> int:
-    """Business days from which a break of the newest night is surely of the month or older.
+    """Return the age in business days from which a break is surely of the month or older.
 
-    Days off right after the month share their age with its last day.
+    Measured on the newest night. Days off right after the month have the same age as its last day.
     """
     age = calendar.business_days_between(month.last, end=date.fromisoformat(newest))
     return age if calendar.business_days_between(month.last, end=month.after.first) else age + 1
 
 
 def prior_items(facts: pd.DataFrame) -> pd.DataFrame:
-    """Facts of a closed month that were told after its close: they count by another day."""
+    """Return facts of a closed month reported after its close, which count on another day."""
     return facts[facts["own_on"].ne(facts["event_on"])].reset_index(drop=True)
 
 
 def unreported_refunds(refunds: Sequence[UnknownRefund]) -> Iterator[UnreportedRefunds]:
-    """By currency: how many, of which orders, and who knows."""
+    """Yield by currency how many refunds are unknown, of which orders, and where to find out."""
     for currency in sorted({refund.currency for refund in refunds}):
         own = [refund for refund in refunds if refund.currency == currency]
         named = [refund.order_no or refund.payment for refund in own][:ORDERS_SHOWN_MAX]
@@ -280,7 +280,7 @@ ITEMS: Mapping[str, str] = {
     "beyond": "Paid beyond what there was",
     "reserve": "Reserve",
 }
-"""Classes of what is open, in the order of a statement."""
+"""Classes of open items in the order of a statement."""
 TRANSIT: Mapping[str, str] = {
     "paid": "Paid out",
     "received": "At the bank",
@@ -311,7 +311,7 @@ BEFORE_BANK = "Paid out before the bank's first statement: not asked for"
 
 
 def entry_label(entry_type: str) -> str:
-    """The type of an entry as people read it.
+    """Return the label of an entry type, as shown to people.
 
     >>> entry_label("capture_reversal")
     'Capture reversal'
@@ -327,21 +327,21 @@ class StatementRow:
     """One row of a statement."""
 
     kind: str
-    """open, move, close, listed or note: a note is in no sum."""
+    """open, move, close, listed or note; a note is in no sum."""
     name: str
-    """Of a movement or class; "" for sums."""
+    """The name of a movement or class; "" for sums."""
     label: str
     count: int | None
     amount: int
 
     @property
     def depth(self) -> int:
-        """How far it stands to the right."""
+        """The indentation level of the row."""
         return {"open": 0, "close": 0, "move": 1, "listed": 2, "note": 1}[self.kind]
 
 
 def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[StatementRow]]:
-    """The gateway's account, cash in transit where a bank is covered, the books where they are."""
+    """Return the blocks: the gateway, then cash in transit and the ledger where covered."""
     own = [figure for figure in statement.figures if figure.currency == currency]
     figures = {(each.of, each.at, each.name): each for each in own}
     sums = sums_of(own)
@@ -387,7 +387,7 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
             ]
         )
     if statement.books is not None:
-        # The balance that entries come to, from the gateway's and what was open between the two.
+        # The ledger balance, derived from the gateway's balance and what was open between the two.
         booked = opening + sums[currency, BOOKS, OPENING]
         moves = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))
         words = {
