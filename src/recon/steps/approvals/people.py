@@ -1,4 +1,4 @@
-"""What needs a person: the list of page one and of `recon status`."""
+"""What needs a person: the list on page one of the workbook and in `recon status`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,10 +45,10 @@ from recon.store.people.resolution_rows import WaitingWriteOff
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
 ATTENTION_MAX = 10_000
-"""Rows of the list; more than that is one cause, not so many tasks."""
+"""Maximum rows of the list; more than that have one cause and are not separate tasks."""
 
 LINES_SHOWN_MAX = 20
-"""Of what needs a person, on a terminal and on a page; the workbook has all."""
+"""Entries shown on a terminal or a page; the workbook has them all."""
 _WORDS = {
     InstructionState.IN_FLIGHT: "in flight",
     InstructionState.IN_DOUBT: "in doubt",
@@ -96,18 +96,18 @@ _URGENT_FIRST = tuple(_WORDS)
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What is known beside the journal's rows, by instruction id or order."""
+    """Information in addition to the journal's rows, by instruction id or order."""
 
     verdicts: Mapping[str, Sequence[FirstVerdict]]
     approvals: Mapping[str, str]
     ends: Mapping[str, datetime]
     messages: Mapping[str, str]
-    """What the gateway told by itself."""
+    """Messages that the gateway sent by itself."""
     stopped: str
-    """Why nobody sends at all; said once, above the list."""
+    """Why nothing is sent at all; shown once, above the list."""
 
     def verdicts_given(self, item: Instruction) -> str:
-        """Who says what of it while it is not decided, as a sentence; "" for nobody."""
+        """Return each person's verdict while undecided, as a sentence; "" if there is none."""
         decisions = self.verdicts.get(item.instruction_id, ())
         each = ", ".join(f"{decision.given_by} says {decision.verdict}" for decision in decisions)
         if len({decision.verdict for decision in decisions}) > 1:
@@ -115,13 +115,13 @@ class _Context:
         return f"{each}: a second must." if each else ""
 
     def message(self, item: Instruction) -> str:
-        """What the gateway told of it, as a sentence; "" for nothing."""
+        """Return what the gateway reported about it, as a sentence; "" for nothing."""
         decisions = self.messages.get(item.instruction_id)
         return f"{decisions}." if decisions else ""
 
 
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
-    """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
+    """Return what needs a person: cases, what lapses, money in doubt, what waits; oldest first."""
     with environment.store.reading() as connection:
         waiting = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
         open_cases = case_rows.open_cases(connection, run)
@@ -147,9 +147,9 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
 
 
 def attention_lines(waiting: Sequence[Attention], *, now: datetime) -> Iterator[tuple[bool, str]]:
-    """What needs a person, a line each, and whether it belongs below the line before it.
+    """Yield a line for each entry, and whether it belongs below the previous line.
 
-    What stands in a row and needs the same stands below one line that says what.
+    Consecutive entries with the same next step are listed below one line with that step.
     """
     for next_step, alike in groupby(waiting[:LINES_SHOWN_MAX], key=attrgetter("next_step")):
         entries = [_line_of(entry, now=now) for entry in alike]
@@ -163,7 +163,7 @@ def attention_lines(waiting: Sequence[Attention], *, now: datetime) -> Iterator[
 
 
 def _line_of(entry: Attention, *, now: datetime) -> str:
-    """What it is, of what, the money at risk, its age, and the id that a command takes."""
+    """Format what it is, its subject, the money at risk, its age, and the id for commands."""
     of_what = f": {entry.subject}" if entry.subject else ""
     amount = entry.currency and Money.of_minor_units(entry.amount, currency=entry.currency)
     money, own = f", {amount}" * bool(amount), f" [{entry.instruction_id}]"
@@ -185,7 +185,7 @@ def _context(
             for first in decision_rows.open_approvals(connection)
             for wanted in first.instruction_ids
         },
-        # Of a date that cannot be right nothing follows.
+        # A date that cannot be right is ignored.
         ends={
             wanted: since + valid
             for wanted, since in dated.items()
@@ -197,7 +197,7 @@ def _context(
 
 
 def _case_of(case: Case, *, context: _Context) -> Attention:
-    """A final instruction whose opposite is shown; its payment is closed meanwhile."""
+    """Return the entry of a contradicted final instruction; its payment is closed for sending."""
     item = case.item
     decisions = [
         _sentence(case.told),
@@ -218,7 +218,7 @@ def _sentence(decisions: str) -> str:
 def _entry(
     item: Instruction, *, what: str, decisions: Iterable[str], since: datetime, context: _Context
 ) -> Attention:
-    """What every entry about an instruction says of it."""
+    """Return an entry with what all entries about instructions have in common."""
     return Attention(
         what=f"{item.kind} {what}",
         order_no=item.order_no,
@@ -240,12 +240,12 @@ def _of_no_payment(what: str, *, since: datetime, next_step: str) -> Attention:
 def _held_nights(
     connection: Connection, run: Run, *, environment: Environment
 ) -> Iterator[Attention]:
-    """NOT PROVEN nights that hold refunds until two people release them."""
+    """Yield NOT PROVEN nights that hold refunds until two people release them."""
     nights = runs.last_finished(connection, run)
     account = run.account
     for day in held_nights(connection, account, environment=environment):
         if day == run.business_date and nights[day].run_id != run.run_id:
-            continue  # this run takes its place, and is what the page is about
+            continue  # this run replaces that one, and is the subject of the page
         run_id = nights[day].run_id
         decision = decision_rows.open_decision(connection, RELEASE, subject=run_id)
         if decision and not word_ended(decision, environment=environment):
@@ -264,7 +264,7 @@ def _held_nights(
 def _write_offs(
     connection: Connection, run: Run, *, environment: Environment
 ) -> Iterator[Attention]:
-    """Write-offs of workbooks that no second person has agreed to."""
+    """Yield write-offs entered in workbooks that no second person has agreed to."""
     for answer, order in write_offs(connection, environment=environment, account=run.account):
         next_step = (
             f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
@@ -279,9 +279,9 @@ def _write_offs(
 def write_offs(
     connection: Connection, *, environment: Environment, account: Account | None = None
 ) -> Iterator[tuple[WaitingWriteOff, str]]:
-    """Every write-off that waits for a second person, with the order or batch of its break.
+    """Yield every write-off that waits for a second person, with the order or batch of its break.
 
-    "" where the folder of its night cannot be read: what waits is said all the same.
+    The subject is "" if the night's folder cannot be read: the write-off is listed all the same.
     """
     waiting = [
         answer
@@ -300,14 +300,14 @@ def write_offs(
 
 
 def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
-    """The newest run of every account with what needs a person there."""
+    """Return the newest run of every account with what needs a person there."""
     with environment.store.reading() as connection:
         newest = runs.newest_of_accounts(connection)
     return [(run, attention(run, environment=environment)) for run in newest]
 
 
 def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
-    """What two people may decide, over all accounts, with what the gateway told of each."""
+    """Return what two people may decide, over all accounts, with the gateway's messages."""
     return [
         (run, instruction)
         for run, unfinished in status(environment)
@@ -317,7 +317,7 @@ def undecided(environment: Environment) -> list[tuple[Run, Attention]]:
 
 
 def status_of(run: Run, *, environment: Environment) -> str:
-    """Where a run stands, in words: how it ended and why, working, died, or stopped and why."""
+    """Describe the status of a run: how it ended and why, working, died, or stopped and why."""
     dry = " (dry run, nothing was sent)" if run.mode is Mode.DRY_RUN else ""
     if run.status == "active":
         if is_held(run, environment=environment):
@@ -327,7 +327,7 @@ def status_of(run: Run, *, environment: Environment) -> str:
             f"what was sent is never sent twice{dry}"
         )
     if run.status == "finished" and run.verdict:
-        # `MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all.
+        # `MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict alone if that is all.
         end = end_of(run, environment=environment)
         context = f" ({end.verdict})" if end.undone.kind else ""
         return f"{end.kind}{context}" + (f": {end.sentence}" if end.sentence else "") + dry
@@ -337,7 +337,7 @@ def status_of(run: Run, *, environment: Environment) -> str:
 
 
 def is_held(run: Run, *, environment: Environment) -> bool:
-    """Whether a process works on the account now."""
+    """Return whether a process works on the account now."""
     try:
         with account_lock(environment.store, run), environment.store.reading() as connection:
             return runs.living(connection, run) is not None
@@ -346,13 +346,13 @@ def is_held(run: Run, *, environment: Environment) -> bool:
 
 
 def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environment) -> Instruction:
-    """Take back an instruction that was never sent; it can never be sent afterwards.
+    """Withdraw an instruction that was never sent; it can never be sent afterwards.
 
-    Withdrawing moves no money, so one name is enough; name and reason stand in the history.
+    Withdrawing moves no money, so one person is enough; name and reason are in the history.
 
     Raises:
-        UsageError: there is no such instruction, it is past taking back, or name or reason is
-            missing.
+        UsageError: there is no such instruction, it can no longer be withdrawn, or name or reason
+            is missing.
     """
     if not by.strip() or not reason.strip():
         msg = "say who withdraws it (--as) and why (--reason)"
@@ -381,7 +381,7 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
 
 
 def _urgent_first(waiting: Iterable[Instruction]) -> list[Instruction]:
-    # What came with no file was asked for by hand: no night knows that it is to come.
+    # Without a file it was requested by hand, so that it is listed even when approved.
     wanted = [
         each
         for each in waiting
@@ -410,11 +410,11 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
         context.verdicts_given(item),
         f"{context.approvals[wanted]} approved it." if wanted in context.approvals else "",
         context.message(item),
-        # By which id the gateway's portal finds a payout, which has none of ours.
+        # The id by which the gateway's portal finds a payout, which has no order number of ours.
         f"The gateway knows it as request {item.gateway_request_id}."
         if state in DOUBTFUL and item.kind is InstructionKind.PAYOUT
         else "",
-        # What to do never promises an answer that cannot come.
+        # The next step never promises an answer that cannot come.
         _LOOK_UP
         if state is InstructionState.IN_DOUBT and item.kind in NO_QUERY_SHOWS
         else _NEXT[state],

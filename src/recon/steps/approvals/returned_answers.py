@@ -1,9 +1,9 @@
-"""The way back in: answers of a returned workbook, judged against the database and kept.
+"""Import the answers of a returned workbook: check them against the database and store them.
 
-A row counts when its break is open in the newest run of that night, no later night shows it with
-another code or other money, nobody answered it since the workbook was written, and its cells are
-what the form allows. Everything else is refused with its
-cell. A write-off counts only when a second person has agreed.
+A row counts if its break is open in the newest run of that night, no later night shows it with
+another code or other money, nobody answered it since the workbook was written, and its cells have
+what the form allows. Any other row is refused, naming its cell. A write-off counts only after a
+second person has agreed.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ FACTS = {
     "ledger_amount": "Ledger",
     "exposure": "Money at risk",
 }
-"""What an answer is about, by its title on Breaks; age and flags may grow under it."""
+"""Columns of sheet Breaks that an answer is about; age and flags may change meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,22 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class _Night:
-    """The run a workbook belongs to, with its open breaks and what was answered."""
+    """The run a workbook belongs to, with its open breaks and their answers."""
 
     run: Run
     breaks: Mapping[str, Mapping[str, Any]]
     saved: Mapping[str, StoredAnswer]
     changed: Mapping[str, str]
-    """Break -> how a later night shows it otherwise, in words."""
+    """Break -> how a later night shows it differently, as text."""
 
 
 def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
-    """Take in the answers of a returned workbook; the same file again is a no-op.
+    """Store the answers of a returned workbook; the same file again is a no-op.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: not a workbook of ours, of another database, of a run that was
-            replaced since, or one whose rows were added or lost; nothing was taken.
+            replaced since, or with rows added or lost; nothing was stored.
         UsageError: the month of its night is closed.
     """
     environment = person.environment
@@ -105,12 +105,12 @@ def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
 def listed(
     path: Path, *, form: Form, environment: Environment
 ) -> tuple[Import, list[tuple[str, ...]]]:
-    """What an import would take, each answer beside its break, for eyes: nothing is changed.
+    """Return what an import would store, each answer with its break, for review; changes nothing.
 
-    Answers whose cells were sorted without the others stand beside breaks that they do not fit.
+    Answers whose cells were sorted without the others show up next to breaks that they do not fit.
 
     Returns:
-        What would become of the file, and a row of `LISTED` for each answer.
+        The result that an import would have, and a row of `LISTED` for each answer.
 
     Raises:
         As `import_resolutions`.
@@ -133,7 +133,7 @@ def listed(
 def _checked(
     connection: Connection, returned: Returned, *, by: str, form: Form, environment: Environment
 ) -> tuple[Import, list[NewAnswer], _Night | None]:
-    """What becomes of a returned workbook; no night where it was imported before."""
+    """Check a returned workbook; the night is None if it was imported before."""
     brought = Import(returned.name, returned.sha256, returned.facts.get("run_id", ""), by)
     if resolution_rows.imported_before(connection, returned.sha256):
         return replace(brought, repeated=True), [], None
@@ -144,12 +144,12 @@ def _checked(
 
 
 def local_day(now: datetime, *, environment: Environment) -> date:
-    """The day that people write, where the account's calendar is kept."""
+    """Return today's date in the time zone of the business calendar."""
     return now.astimezone(environment.settings.rules.business_calendar.zone).date()
 
 
 def _night_of(connection: Connection, returned: Returned, *, environment: Environment) -> _Night:
-    """The run that wrote the workbook, if it still stands for its night."""
+    """Return the run that wrote the workbook, if it is still the newest of its night."""
     run_id = returned.facts.get("run_id", "")
     known = {run.run_id: run for run in runs.finished(connection)}
     if run_id not in known:
@@ -197,7 +197,7 @@ def _breaks_of(
 def _changed(
     breaks: Mapping[str, Mapping[str, Any]], *, later: Mapping[str, Mapping[str, Any]], day: date
 ) -> dict[str, str]:
-    """Breaks that are open still and no longer what the workbook says; one that ended may stay."""
+    """Map open breaks that a later night shows differently -> how; one that ended may stay."""
     versions = {}
     for break_id in breaks.keys() & later.keys():
         then, now = breaks[break_id], later[break_id]
@@ -221,7 +221,7 @@ def _fact(row: Mapping[str, Any], name: str) -> str:
 
 
 def _refuse_other_rows(returned: Returned, *, night: _Night, form: Form) -> None:
-    """Sorted and filtered is fine; a row that was added, lost or renamed is not."""
+    """Refuse rows that were added, lost or renamed; sorting and filtering are fine."""
     counts = Counter(returned.keys)
     lost = sorted(set(night.breaks) - set(counts))
     foreign = sorted(key for key, count in counts.items() if count > 1 or key not in night.breaks)
@@ -279,7 +279,7 @@ def _check(
 def _problem(
     row: ReturnedRow, *, saved: StoredAnswer | None, night: _Night, today: date
 ) -> WorkbookRefusal | None:
-    """Why an answer cannot be taken."""
+    """Return why an answer cannot be stored; None if it can."""
     answer = row.answer
     if problem := _stale(row, saved=saved, night=night):
         return WorkbookRefusal(row.cells["Resolution"], answer.resolution, problem)
@@ -300,7 +300,7 @@ def _problem(
 
 
 def _stale(row: ReturnedRow, *, saved: StoredAnswer | None, night: _Night) -> str:
-    """That the answer was given before another one, or about what is no longer so; else ""."""
+    """Return why the answer is outdated: answered since, or the break changed; else ""."""
     if row.version != (saved.version if saved else 0):
         return (
             f"stale: {saved.by if saved else 'nobody'} answered this break since the workbook was "
@@ -312,7 +312,7 @@ def _stale(row: ReturnedRow, *, saved: StoredAnswer | None, night: _Night) -> st
 def _covered(
     row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
 ) -> Iterator[NewAnswer]:
-    """The other breaks of the row's cause that nobody answered in their own right."""
+    """Yield answers for the other breaks of the row's cause that have no answer of their own."""
     for other in _of_cause(row, returned=returned, night=night):
         saved = night.saved.get(other.break_id)
         is_answered = other.break_id in taken or _has_its_own(other, saved=saved)
@@ -323,7 +323,7 @@ def _covered(
 
 
 def _has_its_own(row: ReturnedRow, *, saved: StoredAnswer | None) -> bool:
-    """Whether a break has an answer that was not one to every break of its cause."""
+    """Return whether a break has an answer that was not given for its whole cause."""
     if row.answer.is_blank:
         return False
     return (
@@ -332,7 +332,7 @@ def _has_its_own(row: ReturnedRow, *, saved: StoredAnswer | None) -> bool:
 
 
 def _answered_before(row: ReturnedRow, *, first: ReturnedRow) -> Iterator[WorkbookRefusal]:
-    """A second, other answer to every break of a cause: no break has two."""
+    """Refuse a second, different answer for every break of a cause: no break has two."""
     if row.answer != first.answer:
         problem = (
             f"row {first.number} answers every break of this cause already; this answer was taken "
@@ -342,9 +342,9 @@ def _answered_before(row: ReturnedRow, *, first: ReturnedRow) -> Iterator[Workbo
 
 
 def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
-    """The other rows whose break has the cause of this one's: its code where no cause is known.
+    """Return the other rows whose break has the same cause (the same code, if no cause is known).
 
-    They are those that the sheet counts as alike.
+    These are the rows that the sheet counts as alike.
     """
     causes = {break_id: alike_by(row) for break_id, row in night.breaks.items()}
     others = (answer for answer in returned.rows if answer.break_id != row.break_id)
@@ -354,7 +354,7 @@ def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[Re
 def _uncovered(
     row: ReturnedRow, *, returned: Returned, night: _Night, taken: Mapping[str, NewAnswer]
 ) -> Iterator[WorkbookRefusal]:
-    """To what an answer for every break of a cause was not applied, so that nobody believes it."""
+    """Yield a refusal for each break that an answer for its whole cause was not applied to."""
     others = _of_cause(row, returned=returned, night=night)
     if not others:
         problem = (
@@ -404,7 +404,7 @@ def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
 
 
 def sentence_of(done: Import, *, listed_only: bool = False) -> str:
-    """What became of a file, or would become, in one sentence."""
+    """Describe the result of an import, actual or prospective, in one sentence."""
     if done.repeated:
         return f"{done.name} was imported before; nothing was done."
     waiting = sum(taken.waits for taken in done.taken)

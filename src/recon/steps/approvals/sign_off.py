@@ -1,9 +1,9 @@
-"""Signing a night: a reviewer and an approver under one workbook; and the list of all nights.
+"""Sign-off of a night by a reviewer and an approver of one workbook; and the list of all nights.
 
-They sign in any order. A signature binds the workbook's SHA-256, which its person names: who looked
-at another file than the one that lies there now signs nothing. It is refused while a high break
-lacks an owner or a comment, and it counts for nothing once the night, or an earlier one, was run
-again. Its person may take it back until both are there.
+They sign in any order. A signature covers the workbook's SHA-256, which the person states: whoever
+looked at another file than the current one cannot sign. It is refused while a high-severity break
+lacks an owner or a comment, and it is void once the night, or an earlier one, was run again. A
+person may withdraw their signature until both are given.
 """
 
 import hashlib
@@ -59,17 +59,17 @@ ANSWERS, SIGNATURES, WORKBOOK = "answers.jsonl", "signatures.json", "workbook.xl
 
 @dataclass(frozen=True, slots=True)
 class NightToSign:
-    """What somebody wants to put their name under."""
+    """The night that a person wants to sign, and in which role."""
 
     run_id: str
     role: str
     """Reviewer or approver."""
     seen: str
-    """SHA-256 of the file that the person looked at, or its first DIGITS_READ."""
+    """SHA-256 of the file that the person looked at, or at least its first DIGITS_READ digits."""
 
 
 class SignedCopy(Protocol):
-    """The workbook with its names and answers; `reports` provides it."""
+    """Makes the workbook with its signatures and answers; `reports` provides it."""
 
     def __call__(
         self,
@@ -79,7 +79,7 @@ class SignedCopy(Protocol):
         answers: Mapping[str, StoredAnswer],
         timezone: str,
     ) -> bytes:
-        """The bytes of the copy."""
+        """Return the bytes of the copy."""
 
 
 def write_signature(
@@ -90,9 +90,9 @@ def write_signature(
     copy: SignedCopy,
     environment: Environment,
 ) -> Sealed:
-    """Write the folder of the last of these signatures; it counts for nothing yet.
+    """Write the folder of the last of these signatures; it has no effect yet.
 
-    `signatures` are those that stand under the workbook, the new one last; `answers` are by break.
+    `signatures` are those of the workbook, the new one last; `answers` are by break.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing that was sealed is changed.
@@ -128,7 +128,7 @@ def write_signature(
 
 
 NIGHTS_MAX = 400
-"""Nights of one list: a year and some days."""
+"""The maximum range of one list: a year and some days."""
 BREAKS_SHOWN_MAX = 3
 
 
@@ -142,26 +142,26 @@ class Night:
     run_id: str
     """"" when it never ran."""
     status: str
-    """The verdict, or that it stopped or still runs; without a night that it is missing, was
+    """The verdict, or that it stopped or is still running; without a night that it is missing, was
     skipped and why, or that none was due."""
     signed: tuple[Signature, ...]
-    """What counts; void signatures are not among them."""
+    """Valid signatures; void ones are not included."""
     void_because: str
     """Which run made earlier signatures void."""
     unsigned_days: int
-    """Days since the night for as long as a name is missing."""
+    """Days since the night while a signature is missing; 0 once both are given."""
     workbook: str = ""
-    """Where the run's workbook was written."""
+    """The path to which the run's workbook was written."""
     workbook_sha256: str = ""
 
     @property
     def due(self) -> bool:
-        """Whether anybody expects a night of this day."""
+        """Whether a night is expected on this day."""
         return self.status not in (NO_BUSINESS_DAY, BEFORE_OPENING, STILL_OPEN)
 
     @property
     def signed_text(self) -> str:
-        """Who signed its workbook, and for how many days somebody has not."""
+        """Who signed its workbook, and for how many days a signature has been missing."""
         names = ", ".join(f"{signature.role} {signature.by}" for signature in self.signed)
         days = f"{self.unsigned_days} day{'s' * (self.unsigned_days != 1)}"
         waits = f", unsigned for {days}" if self.unsigned_days else ""
@@ -169,14 +169,14 @@ class Night:
 
     @property
     def exit_code(self) -> int:
-        """That of its verdict; a night that is missing or stopped proves nothing."""
+        """The exit code of its verdict; a missing or stopped night counts as NOT PROVEN."""
         if self.status in set(Verdict):
             return Verdict(self.status).exit_code
         return Verdict.NOT_PROVEN.exit_code if self.status in {MISSING, "stopped"} else 0
 
 
 def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
-    """The workbook of a run as it lies there now: its path and SHA-256, "" where there is none."""
+    """Return path and SHA-256 of a run's current workbook file; "" if there is none."""
     with environment.store.reading() as connection:
         known = runs.is_known(connection, run_id)
         path = Path(runs.get(connection, run_id).workbook) if known else Path()
@@ -185,7 +185,7 @@ def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Signing:
-    """What a signature is put under, as it stands."""
+    """The state that a signature covers."""
 
     night: Run
     run: Run
@@ -194,13 +194,13 @@ class _Signing:
 
 
 def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
-    """Put one person's name under a night's workbook.
+    """Sign a night's workbook as one person.
 
-    Its folder is written first; the transaction that notes the name binds it.
+    The signature's folder is written first; the transaction that stores the signature attests it.
 
     Raises:
-        UsageError: the person may not, or the night or its workbook cannot be signed.
-        NightLetGoError: its folder was let go.
+        UsageError: the person may not sign, or the night or its workbook cannot be signed.
+        NightLetGoError: the night's folder was purged.
         ArchiveError: the archive cannot be written.
         OutputError: no signed copy can be made of the workbook.
     """
@@ -236,10 +236,10 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
 
 
 def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> _Signing:
-    """What the person may sign.
+    """Return what the person may sign.
 
     Raises:
-        UsageError: they may not, or it is not what they looked at.
+        UsageError: they may not sign it, or it is not what they looked at.
     """
     night = _run_of(connection, wanted.run_id)
     _refuse_person(connection, night, role=wanted.role, person=person)
@@ -251,9 +251,9 @@ def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> 
 
 
 def to_sign(run_id: str, *, environment: Environment) -> str:
-    """What a night still lacks before it is signed, or that it lacks nothing but names; a sentence.
+    """Describe what a night still lacks before both signatures are given, in a sentence.
 
-    "" for a run that nobody signs: a dry run, a part, one that has not ended.
+    "" for a run that nobody signs: a dry run, a part, or one that has not finished.
     """
     with environment.store.reading() as connection:
         run, _ = _live_run(connection, run_id)
@@ -276,13 +276,13 @@ def to_sign(run_id: str, *, environment: Environment) -> str:
 
 
 def answers_of(night: Night, *, environment: Environment) -> Mapping[str, StoredAnswer]:
-    """What people had answered to the account's breaks when the night was signed, by break key."""
+    """Return the stored answers to the account's breaks, by break id."""
     with environment.store.reading() as connection:
         return resolution_rows.stored_answers(connection, (night.merchant_id, night.account_id))
 
 
 def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
-    """Every day of every declared account: its night, or that it is missing or that none is due.
+    """Return every day of every declared account: its night, or that it is missing or not due.
 
     Raises:
         UsageError: the range is empty or too long.
@@ -315,7 +315,7 @@ def _nights_of(
     connection: Connection,
     environment: Environment,
 ) -> Iterator[Night]:
-    """The days of one account, in their order."""
+    """Yield the days of one account, in order."""
     now, rules = environment.clock(), environment.settings.rules
     today = now.date()
     finished = runs.last_finished(connection, account)
@@ -353,7 +353,7 @@ def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
 
 
 def _earlier_signed(connection: Connection, run: Run) -> str:
-    """Which signed run of the same night this finished one replaced, and who had signed it."""
+    """Return which signed run of the same night this finished one replaced, and who had signed."""
     if run.status != "finished":
         return ""
     earlier = sign_off_rows.signed_earlier(connection, run)
@@ -364,13 +364,13 @@ def _earlier_signed(connection: Connection, run: Run) -> str:
 
 
 def later_run(connection: Connection, run_id: str) -> str:
-    """The run that replaced a live one; "" when none did, or there is no such run."""
+    """Return the run that replaced a live run; "" if none did, or there is no such run."""
     this, _ = _live_run(connection, run_id)
     return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
 
 
 def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
-    """What page one of a run's workbook says of signatures that this run, or a later one, voids."""
+    """Return page-one notes on signatures that this run, or a later one, makes void."""
     this, live = _live_run(connection, run_id)
     if this is None:
         return ()
@@ -388,13 +388,13 @@ def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
 
 
 def _live_run(connection: Connection, run_id: str) -> tuple[Run | None, Sequence[Run]]:
-    """A live run, None when there is none of that id; and all of them."""
+    """Return the live run of this id or None, and all live runs."""
     live = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
     return next((run for run in live if run.run_id == run_id), None), live
 
 
 def _reported(names: Mapping[str, Signature]) -> str:
-    """Who signed, in order: "Dan Orr (reviewer) and Anna Berg (approver)"."""
+    """Return who signed, as "Dan Orr (reviewer) and Anna Berg (approver)"."""
     return " and ".join(f"{names[role].by} ({role})" for role in ROLES if role in names)
 
 
@@ -427,7 +427,7 @@ def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Pe
                 "looks at this one first"
             )
             raise UsageError(msg)
-        # Every answer stands under the name of somebody who did not bring it.
+        # Every answer must be covered by the signature of someone who did not import it.
         brought = resolution_rows.importers(connection, signed.run_id, since=name.at)
         if any(person.is_same(by) for by in brought):
             msg = (
@@ -439,7 +439,7 @@ def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Pe
 
 
 def refuse_role(role: str, *, person: Person) -> None:
-    """Look at a role, and at who would be left for the other one, before a name is put anywhere.
+    """Check a role, and that somebody is left for the other one, before anything is signed.
 
     Raises:
         UsageError: the person is no approver and signs as one, or nobody could sign as the other.
@@ -460,7 +460,7 @@ def refuse_role(role: str, *, person: Person) -> None:
 
 
 def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
-    """Take back one's signature while the other is missing; what it was, "" for none."""
+    """Withdraw one's signature while the other is missing; return what it was, "" for none."""
     names = sign_off_rows.signatures(connection, run_id)
     own = [name for name in names.values() if person.is_same(name.by)]
     if not own or len(names) == len(ROLES):
@@ -473,7 +473,7 @@ def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
 def _refuse_night(
     connection: Connection, signed: Run, *, environment: Environment
 ) -> tuple[Mapping[str, StoredAnswer], Mapping[str, str]]:
-    """The answers to its breaks and how grave each is, where nothing stands against it."""
+    """Return its answers and the severity of each break, unless the night cannot be signed."""
     if signed.verdict == Verdict.NOT_PROVEN:
         msg = f"the night of {signed.business_date} is NOT PROVEN: nobody can sign it"
         raise UsageError(msg)
@@ -505,7 +505,7 @@ def _refuse_night(
 
 
 def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
-    """A file that its person did not see, or that nobody but the tables knows."""
+    """Refuse a file that the person did not look at, or whose stored row was tampered with."""
     if problem := next(changed(connection, RUN), ""):
         msg = f"{problem}: nobody signs until `recon verify` agrees"
         raise UsageError(msg)
@@ -524,7 +524,7 @@ def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
 def not_looked_after(
     breaks: pd.DataFrame, *, saved: Mapping[str, StoredAnswer]
 ) -> list[Mapping[str, Any]]:
-    """Breaks of severity high or above without an owner or a comment, the most urgent first."""
+    """Return breaks of severity high or above without owner or comment, most urgent first."""
     severe = breaks[breaks["severity"].isin(SEVERE)]
     return [
         row

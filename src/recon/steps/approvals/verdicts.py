@@ -1,9 +1,9 @@
 """What evidence cannot decide, two people do: verdicts on doubts, and the release of a night.
 
-A verdict says what happened, with the evidence in words; it never sends. Each person has one word,
-which a later one of theirs takes the place of; it is decided as soon as two different people, one
-of them an approver, say the same. A release lifts the hold that a NOT PROVEN night puts on refunds.
-A word that waits for a second person may be taken back by whoever said it.
+A verdict states what happened, with the evidence as text; it never sends anything. Each person has
+one verdict, and a later one replaces it; the doubt is decided as soon as two different people, one
+of them an approver, state the same. A release lifts the hold on refunds of a NOT PROVEN night. A
+decision that waits for a second person can be withdrawn by the first.
 """
 
 import hashlib
@@ -48,9 +48,9 @@ from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
 
 MESSAGES_SHOWN_MAX = 3
-"""Newest messages about one instruction that are told."""
+"""How many of the newest messages about one instruction are shown."""
 DIGEST_CHARACTERS = 12
-"""Of a message, by which a decision names it."""
+"""The characters of a message's digest by which a decision names it."""
 _KINDS = {
     InstructionKind.CAPTURE: ("payment",),
     InstructionKind.CANCEL: ("payment",),
@@ -58,25 +58,26 @@ _KINDS = {
     InstructionKind.PAYOUT: ("payout",),
     InstructionKind.CANCEL_SUBSCRIPTION: ("subscription",),
 }
-"""Of messages that may be about an instruction."""
+"""Kinds of messages that may be about an instruction."""
 
 
 def messages_reported(
     connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
 ) -> dict[str, str]:
-    """Instruction id -> what the gateway told of it, when, and how a decision names that.
+    """Map instruction id -> what the gateway reported about it, when, and how a decision names it.
 
-    `items` are instructions of the account that somebody has to decide; of some nothing was told.
+    `items` are instructions of the account that need a decision; those without a message are left
+    out.
     """
     messages = _messages(connection, account=account, items=items)
     return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
 
 
 def named_message(connection: Connection, item: Instruction, *, digest: str) -> str:
-    """The message that a decision about an instruction names by its first characters, in words.
+    """Describe the message that a decision names by the first characters of its digest.
 
     Raises:
-        UsageError: no message about this instruction, or several, begin so.
+        UsageError: no message about this instruction, or more than one, begins with them.
     """
     account = (item.merchant_id, item.account_id)
     messages = _messages(connection, account=account, items=[item])[item.instruction_id]
@@ -94,7 +95,7 @@ def named_message(connection: Connection, item: Instruction, *, digest: str) -> 
 def _messages(
     connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
 ) -> dict[str, list[GatewayMessage]]:
-    """The messages that may be about each instruction, newest last."""
+    """Return the messages that may be about each instruction, newest last."""
     if not items:
         return {}
     payments = {item.transaction_id for item in items} - {""}
@@ -146,43 +147,43 @@ STATES = {
     APPLIED: InstructionState.RESOLVED_APPLIED,
     NOT_APPLIED: InstructionState.RESOLVED_NOT_APPLIED,
 }
-"""What people may say -> what it makes of the instruction."""
+"""Verdict -> the state that it gives the instruction."""
 UNDECIDED = frozenset({InstructionState.NEEDS_HUMAN, InstructionState.IN_DOUBT})
 ELSEWHERE = "said to be done elsewhere"
 DONE_ELSEWHERE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION})
-"""Kinds of which a refused one may be done in the gateway's pages, and no source shows it."""
+"""Kinds that may be done in the gateway's pages after a refusal, with no source that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoubtDecision:
-    """What became of one person's word about an instruction."""
+    """The result of one person's verdict on an instruction."""
 
     instruction: Instruction
     decided: bool
     others: tuple[FirstVerdict, ...] = ()
-    """What everybody else says of it, or had said by then."""
+    """The verdicts of everybody else, as they were then."""
     before: str = ""
-    """What the person had said themselves before, which counts no more."""
+    """The person's own previous verdict, which no longer counts."""
 
 
 def resolve(
     instruction_id: str, *, verdict: str, evidence: str, message: str = "", person: Person
 ) -> DoubtDecision:
-    """One person's verdict, and whether the instruction is decided now.
+    """Record one person's verdict; the result says whether the instruction is decided now.
 
-    A final instruction that the gateway contradicts keeps its state: its case is closed. That a
-    refused end of a subscription was done in the gateway's pages opens one.
+    A final instruction that the gateway contradicts keeps its state: its case is closed. The
+    verdict that a refused end of a subscription was done in the gateway's pages opens a case.
 
     Args:
         instruction_id: Of the doubt or the case.
         verdict: A key of STATES.
         evidence: What the person saw and where.
-        message: First characters of a message of the gateway's, kept beside the evidence.
-        person: Who says it.
+        message: First characters of the digest of a gateway message, stored with the evidence.
+        person: Who gives the verdict.
 
     Raises:
-        UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
-            happened, no such message, the person says it again, or nobody could be the second.
+        UsageError: no such verdict, no evidence, nothing in doubt, too early to state that nothing
+            happened, no such message, the person repeats it, or nobody could be the second.
     """
     environment = person.environment
     _refuse_words(verdict, evidence=evidence)
@@ -231,7 +232,7 @@ def resolve(
 
 
 def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
-    """What became of a word about a doubt: who says what, and what it waits for."""
+    """Describe the result of a verdict: who states what, and what it waits for."""
     item = decision.instruction
     what = f"{item.kind} of {item.subject}, {verdict}"
     against = [
@@ -253,7 +254,7 @@ def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
 
 
 def take_back_verdict(connection: Connection, instruction_id: str, *, person: Person) -> str:
-    """Take back one's verdict while it decides nothing; what it was, "" for none."""
+    """Withdraw one's verdict while undecided; return what it was, "" for none."""
     own, _, _ = _stated(connection, instruction_id, person=person)
     if not own:
         return ""
@@ -265,7 +266,7 @@ def take_back_verdict(connection: Connection, instruction_id: str, *, person: Pe
 def _stated(
     connection: Connection, instruction_id: str, *, person: Person
 ) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
-    """Open words about an instruction: one's own, those of others, and of people who left."""
+    """Return open verdicts on an instruction: one's own, those of others, of people who left."""
     statements = decision_rows.open_verdicts_of(connection, instruction_id)
     left = partial(has_left, declared=person.environment.settings.approvers)
     gone = tuple(statement for statement in statements if left(statement.given_by))
@@ -276,7 +277,7 @@ def _stated(
 def _agreeing(
     others: Sequence[FirstVerdict], *, verdict: str, person: Person
 ) -> FirstVerdict | None:
-    """Who said the same, so that the two decide it together."""
+    """Return another person's same verdict with which the two decide; None without one."""
     declared = person.environment.settings.approvers
     for statement in others:
         other = declared[person_key(statement.given_by, declared=declared)]
@@ -288,7 +289,7 @@ def _agreeing(
 def _undecided(
     connection: Connection, instruction_id: str, *, verdict: str, at: datetime
 ) -> tuple[Instruction, bool]:
-    """The instruction that somebody has to decide, and whether it is final and has a case."""
+    """Return the instruction to decide, and whether it is final and has a case."""
     instruction = instruction_rows.of_id(connection, instruction_id)
     has_case = instruction is not None and case_rows.has_case(
         connection, instruction_id, open_only=True
@@ -303,7 +304,7 @@ def _undecided(
 
 
 def _opened_case(connection: Connection, instruction: Instruction, *, at: datetime) -> bool:
-    """Whether it is one that was refused and may be done elsewhere; it has a case then."""
+    """Open a case for a refused instruction that may be done elsewhere; return whether it did."""
     refused = instruction.kind in DONE_ELSEWHERE and instruction.state in REJECTED_STATES
     if not refused or case_rows.has_case(connection, instruction.instruction_id):
         return False
@@ -321,7 +322,7 @@ def _refuse_words(verdict: str, *, evidence: str) -> None:
 
 
 def _start_clock(instruction_id: str, *, environment: Environment) -> None:
-    """A doubt whose night ended before it started the clock that nobody can set: it starts now."""
+    """Start the unsettable clock of a doubt now, if its night ended before starting it."""
     with environment.store.writing() as connection:
         instruction = instruction_rows.of_id(connection, instruction_id)
         if instruction is not None and instruction.in_doubt_since is not None:
@@ -333,7 +334,7 @@ def _start_clock(instruction_id: str, *, environment: Environment) -> None:
 def _refuse_early(
     connection: Connection, instruction: Instruction, *, environment: Environment
 ) -> None:
-    """That nothing happened is nobody's to say while it may still happen."""
+    """Refuse the verdict that nothing happened while it may still happen."""
     if instruction.in_doubt_since is None:
         return
     now = environment.clock()
@@ -351,10 +352,10 @@ def _refuse_early(
 
 
 def release(run_id: str, *, reason: str, person: Person) -> bool:
-    """One person lifts the hold of a NOT PROVEN night; True when it is the second.
+    """Release the hold of a NOT PROVEN night as one person; True if it is the second.
 
     Raises:
-        UsageError: no such run, its night is proven or released, or the word does not count
+        UsageError: no such run, its night is proven or released, or the decision does not count
             (`identity.agreed`).
     """
     environment = person.environment
@@ -372,12 +373,11 @@ def release(run_id: str, *, reason: str, person: Person) -> bool:
 
 
 def agree_write_off(answer_id: int, *, person: Person) -> str:
-    """The second person agrees to a write-off; the break it is about.
+    """Agree to a write-off as the second person; return the break it is about.
 
     Raises:
         UsageError: no write-off of that number waits, the person gave it, or neither of the two is
-            an approver who may give up as much as the write-offs of its workbook come to; nothing
-            was changed.
+            an approver whose limit covers all write-offs of its workbook; nothing was changed.
     """
     environment = person.environment
     person.refuse_unproven()
@@ -390,7 +390,7 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
             msg = f"no write-off {answer_id} waits (waiting: {known})"
             raise UsageError(msg)
         wanted = waiting[answer_id]
-        # What was open at a close stays so there; a newer night's workbook takes the answer again.
+        # What was open at a close stays so there; a newer night's workbook can take the answer.
         night = runs.get(connection, wanted.run_id)
         saved = "nothing was agreed to, answer the break in the workbook of a newer night"
         refuse_closed(connection, night, saved=saved)
@@ -407,16 +407,16 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
 def note_write_off(
     connection: Connection, break_id: str, *, money: tuple[str, int] | None, person: Person
 ) -> None:
-    """The desk's signature under one person's word that this much of a break is written off."""
+    """Store the endorsement of one person's decision to write off this much of a break."""
     says = {} if money is None else endorsement_rows.money_stated(money)
     person.endorse(connection, Kind.WRITE_OFF, break_id, says=says)
 
 
 def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:
-    """Who is the approver that a write-off needs: many small ones in one workbook are one large.
+    """Return the check for the approver of a write-off, by the sum of its workbook's write-offs.
 
     Raises:
-        UsageError: nobody knows any more what it comes to.
+        UsageError: the amount of the write-off is not stored any more.
     """
     if resolution_rows.write_off_of(connection, answer.answer_id) is None:
         msg = (
@@ -441,14 +441,14 @@ SPILL_FILE = "spill file"
 
 
 def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
-    """One person's word that a file is set aside.
+    """Record one person's decision that a spill file is set aside.
 
     Returns:
-        Where it is kept; None when a second person must say the same.
+        The new path of the file; None while a second person must decide the same.
 
     Raises:
-        UsageError: no spill file of ours, one that fits and belongs to the next night, or the word
-            does not count (`identity.agreed`).
+        UsageError: not a spill file of ours, one that fits and belongs to the next night, or the
+            decision does not count (`identity.agreed`).
     """
     environment = person.environment
     path = path.resolve()
@@ -470,12 +470,12 @@ def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
             [history.Event(SPILL_FILE, digest, "set aside", details)],
             at=environment.clock(),
         )
-    # The history first: a crash between them leaves the file where it stops the night.
+    # The history first: after a crash in between the file still stops the night.
     return set_aside(path)
 
 
 def _digest_of(path: Path, *, environment: Environment) -> str:
-    """The SHA-256 of a file that lies where nights look for such files."""
+    """Return the SHA-256 of a file in one of the folders for spill files."""
     folders = [account.reports / FOLDER for account in environment.settings.accounts.values()]
     database = environment.store.path
     if database is not None:
@@ -494,16 +494,16 @@ EVERY = (
     sign_off.take_back,
     identity.take_back,
 )
-"""Each takes back what one person said of a subject; what that was, "" for nothing."""
+"""Each withdraws one person's decision on a subject; returns what it was, "" for nothing."""
 
 
 def decisions_taken_back(subject: str, *, person: Person) -> str:
-    """Take back what a person said of a subject; what it was, in words.
+    """Withdraw a person's decision on a subject; return what it was, as text.
 
     The subject is a list's digest, an instruction, a run, or what was to be allowed.
 
     Raises:
-        UsageError: they said nothing of it, or it counts already.
+        UsageError: they decided nothing on it, or it is final already.
     """
     person.refuse_unproven()
     with person.environment.store.writing() as connection:
