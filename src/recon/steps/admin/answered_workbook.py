@@ -1,6 +1,6 @@
-"""A night's workbook with an owner and a comment in the cream cells, to be brought back.
+"""Write a night's workbook with an owner and a comment filled into the input cells, for import.
 
-It changes nothing: what counts is `recon import-resolutions`, as of a workbook that people filled.
+It stores nothing: answers count only after `recon import-resolutions`, as those of people do.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ BREAKS_SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class WantedAnswer:
-    """Who looks after which breaks, and what is said of them."""
+    """The owner and the comment to enter, and for which breaks."""
 
     owner: str
     comment: str
     break_ids: Sequence[str] = ()
-    """Without any: every break of severity high or above that has no owner or no comment."""
+    """If empty: every break of severity high or above without an owner or a comment."""
 
 
 def answered_workbook(
@@ -41,7 +41,7 @@ def answered_workbook(
     environment: Environment,
     workbooks: Workbooks,
 ) -> tuple[Path, int]:
-    """Write it; gives its path and how many breaks it answers.
+    """Write the workbook; return its path and the number of breaks answered.
 
     Raises:
         UsageError: nothing is left to answer, a break is not open in that night, or the answer is
@@ -77,7 +77,7 @@ def answered_workbook(
 
 
 def _answer(known: StoredAnswer | None, given: BreakAnswer) -> StoredAnswer:
-    """Beside what was answered before; its number stays, by which a stale answer is seen."""
+    """Set owner and comment in the previous answer; its version stays, to detect stale answers."""
     if known is None:
         return StoredAnswer(given, version=0, by="", waits=False)
     return replace(known, answer=replace(known.answer, owner=given.owner, comment=given.comment))

@@ -1,6 +1,6 @@
-"""`recon doctor`: is everything a night needs there? One line per check, each with what to do.
+"""`recon doctor`: check everything a night needs. One line per check, each with what to do.
 
-`IN_THE_DATABASE` and `IN_THE_SETTINGS` are the lists: each line's name, what looks, and of what.
+`IN_THE_DATABASE` and `IN_THE_SETTINGS` list the checks: name, function, and what each is run for.
 """
 
 import asyncio
@@ -68,26 +68,26 @@ from recon.store.nights.answer_parts import SeenCode, codes_seen
 from recon.workers.dask_workers import DaskWorkers
 
 NEEDED_VARIABLES = ("RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL", "RECON_CONFIG_DIR")
-"""What a night needs from its environment, beside a key."""
+"""Environment variables that a night needs, besides a key."""
 PROBE_ORDER = "recon-doctor-probe"
-"""An order number that no shop uses; the gateway's answer about it moves nothing."""
+"""An order number that no shop uses; querying it changes nothing at the gateway."""
 CLOCK_BACK_MAX = timedelta(minutes=1)
 LEDGER_ROWS_MAX = 10
-"""Rows of a ledger's query; a night reads them all."""
+"""Rows read of a ledger's query; a night reads them all."""
 FILES_READ_MAX = 20
-"""Files of an inbox that are read; the newest ones."""
+"""How many files of an inbox are read, the newest ones."""
 FILE_BYTES_MAX = 32 * 1024 * 1024
-"""Larger files are not read: people wait for the doctor."""
+"""Larger files are not read, since people wait for the doctor."""
 NO_LEDGER = "none: the verdict is never better than INCOMPLETE (merchants.toml, ledger)"
 ALL_MAPPED = "every code seen so far is mapped"
 RUN_OF_PREFECT = "PREFECT__FLOW_RUN_ID"
-"""Prefect's worker gives it to the processes that it starts."""
+"""Prefect's worker sets it for the processes that it starts."""
 SERVER_OF_PREFECT = "PREFECT_API_URL"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -95,7 +95,7 @@ class Check:
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
-    """A line from what looks: its sentence, or that of the ReconError that it raises."""
+    """Return the check of a function: its sentence, or the message of the ReconError it raises."""
     try:
         return Check(name, ok=True, sentence=look())
     except ReconError as error:
@@ -104,18 +104,18 @@ def checked(name: str, look: Callable[[], str]) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What the lines that need no database look at."""
+    """The input of the checks that need no database."""
 
     settings: Settings
     variables: Mapping[str, str]
     clock: Clock
     randomness: Random
     taken: Collection[str] = ()
-    """SHA-256 of files of which nights took rows: they told what was wrong with the others."""
+    """SHA-256 of files from which nights took rows, and whose other rows they already reported."""
 
 
 def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) -> Iterator[Check]:
-    """Look at configuration, database, folders, disk and gateway, in that order."""
+    """Yield the checks of configuration, database, folders, disk and gateway, in that order."""
     missing = tuple(_missing(variables))
     yield from missing
     if missing:
@@ -151,7 +151,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
-    """One line for every variable that has no value."""
+    """Yield a failed check for every variable that has no value."""
     for name in NEEDED_VARIABLES:
         if not given(variables, name):
             yield Check(name, ok=False, sentence="is not set")
@@ -167,11 +167,11 @@ def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
 def _refuse_database(store: Store) -> None:
     check_revision(store)
     with store.writing():
-        pass  # only a writer meets another writer's lock
+        pass  # only a writer detects another writer's lock
 
 
 def _clock(environment: Environment, _: str) -> str:
-    """Our clock beside the newest thing the database has seen, and the time zone of nights."""
+    """Compare our clock with the newest run in the database, and name the time zone of nights."""
     with environment.store.reading() as connection:
         newest = next((run.started_at for run in runs.newest(connection, count=1)), None)
     now, zone = environment.clock(), environment.settings.rules.calendar.timezone
@@ -191,7 +191,7 @@ def _disk(environment: Environment, _: str) -> str:
 
 
 def _room(path: Path) -> str:
-    """How much a disk has left; a night wants some of it free before it begins."""
+    """Return how much space a disk has left; fails below what a night needs free."""
     try:
         free = shutil.disk_usage(path).free
     except OSError as error:
@@ -205,10 +205,10 @@ def _room(path: Path) -> str:
 
 
 def _permissions(environment: Environment, _: str) -> str:
-    """That nobody else can change the configuration or read and change the database's file."""
+    """Check that nobody else can change the configuration, or read and change the database file."""
     path, config_dir = environment.store.path, environment.settings.config_dir
     config = [config_dir, *sorted(config_dir.glob("*.toml"))] if config_dir else []
-    # Where others reach the folder of a SQLite database; the neighbours of its file are alike.
+    # True if others can enter the folder of a SQLite database; its other files have the same mode.
     is_reached = path is not None and path.parent.stat().st_mode & stat.S_IXOTH
     database = [path] if path is not None and is_reached else []
     cures = [
@@ -235,7 +235,7 @@ def _sending(environment: Environment, _: str) -> str:
 
 
 def _codes(environment: Environment, _: str) -> str:
-    """How many codes of stored answers nobody has mapped, over all accounts."""
+    """Return which codes of stored answers are not mapped, over all accounts."""
     settings = environment.settings
     unmapped = {
         f"{seen.field} {seen.code}"
@@ -249,7 +249,7 @@ def _codes(environment: Environment, _: str) -> str:
 
 
 def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> list[SeenCode]:
-    """Codes of an account's stored answers that rules.toml does not have.
+    """Return the codes of an account's stored answers that rules.toml does not have.
 
     Raises:
         StoreError: the database cannot be read.
@@ -279,10 +279,10 @@ def _history(environment: Environment, key: str) -> str:
 
 
 def refuse_plain_key(settings: Settings, *, variables: Mapping[str, str]) -> None:
-    """A run that Prefect started, for real money, has no sign key in its environment.
+    """Refuse a sign key in the environment of a run that Prefect started for real money.
 
     Raises:
-        ConfigurationError: it has one, and gateway.toml does not allow that.
+        ConfigurationError: there is one, and gateway.toml does not allow that.
     """
     named = _in_reach(settings, variables=variables)
     if named and not settings.gateway.plain_key_under_prefect:
@@ -297,17 +297,17 @@ def refuse_plain_key(settings: Settings, *, variables: Mapping[str, str]) -> Non
 
 
 def _in_reach(settings: Settings, *, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Variables with a key of real money; none where the gateway is on this machine."""
+    """Return variables with a key for real money; none where the gateway is on this machine."""
     if is_on_this_machine(settings):
         return ()
     return keys_in_environment(variables, accounts=settings.accounts)
 
 
 def sign_key(place: LookedAt, _: str) -> str:
-    """Which set-up this is, in a sentence.
+    """Return where the sign key is held and how well it is protected, in a sentence.
 
     Raises:
-        ConfigurationError: nobody signs, or nights of Prefect would be refused.
+        ConfigurationError: nothing can sign, or nights started by Prefect would be refused.
     """
     settings, variables = place.settings, place.variables
     if (signer := settings.sign_keys.signer) is not None:
@@ -340,7 +340,7 @@ def sign_key(place: LookedAt, _: str) -> str:
 
 
 def _replies(place: LookedAt, _: str) -> str:
-    """Profile and policy of replies, unless a live night would refuse to send under it."""
+    """Return profile and policy of replies; fails if a live night would refuse to send under it."""
     gateway = place.settings.gateway
     sentence = f"profile {gateway.profile}, reply_signatures {gateway.reply_signatures}"
     if gateway.reply_signatures == "enforce":
@@ -352,7 +352,7 @@ def _replies(place: LookedAt, _: str) -> str:
 
 
 def _limits(place: LookedAt, _: str) -> str:
-    """Which currencies have a limit; none has: no night can send by itself what files ask for."""
+    """Return the currencies with a limit; fails if a night outside the sandbox has no bound."""
     settings = place.settings
     limits = settings.limits
     general = sorted(limits.limits)
@@ -370,7 +370,7 @@ def _limits(place: LookedAt, _: str) -> str:
 
 
 def _approvers(place: LookedAt, _: str) -> str:
-    """Who may approve, and who of them cannot be authenticated."""
+    """Return who may approve, and which of them cannot be authenticated."""
     people, variables = place.settings.approvers, place.variables
     if not people:
         return "nobody is declared: what waits for a person waits for ever (approvers.toml)"
@@ -386,7 +386,7 @@ def _approvers(place: LookedAt, _: str) -> str:
 
 
 def _secret_of(approver: Approver, *, variables: Mapping[str, str]) -> str | None:
-    """The secret of an approver's codes; "" of one that is not there, None where none is named."""
+    """Return the secret of an approver's codes; "" if it is missing, None if none is named."""
     if approver.code_secret_file is not None:
         try:
             return key_of_file(approver.code_secret_file)
@@ -398,11 +398,11 @@ def _secret_of(approver: Approver, *, variables: Mapping[str, str]) -> str | Non
 
 
 def desk(place: LookedAt, _: str) -> str:
-    """Which key counts, where people are heard, and what this process has that it should not.
+    """Return which key the approvals service uses, where it is reached, and what is exposed here.
 
     Raises:
-        ConfigurationError: nobody's word can count, no desk listens where one is named, or this
-            process can read what the desk alone should have.
+        ConfigurationError: no decision can be verified, no service listens at its socket, or this
+            process can read what only the service should have.
     """
     settings, variables = place.settings, place.variables
     held = held_keys(variables, is_sandbox=is_on_this_machine(settings))
@@ -486,7 +486,7 @@ def _inbox(
     look: Callable[[Path], Seen],
     endings: tuple[str, ...] = SUFFIXES,
 ) -> str:
-    """How the files would be read of which no night has taken anything."""
+    """Return how the inbox files that no night has used yet would be read."""
     files = inbox(_open_folder(folder, os.R_OK), layouts=layouts, endings=endings).files
     newest = sorted(files, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
     small = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
@@ -516,7 +516,7 @@ def _first(rejects: Sequence[Reject]) -> str:
 
 
 def _ledger(place: LookedAt, key: str) -> str:
-    """How many of the ledger's rows were read and can be taken."""
+    """Return how many rows of the ledger were read and are acceptable."""
     source, rules = place.settings.accounts[key].ledger, place.settings.rules
     if source is None:
         return NO_LEDGER
@@ -577,8 +577,8 @@ def _gateway(place: LookedAt, key: str) -> str:
 
 Of = TypeVar("Of", Environment, LookedAt)
 Line = tuple[str, Callable[[Of, str], str], Callable[[Settings], Iterable[str]]]
-"""Its name; what gives its sentence, "" where there is nothing to say, or raises the ReconError of
-what is wrong; and of what it is asked, one line each: of nothing (""), accounts or banks."""
+"""The check's name; the function that returns its sentence, "" for nothing to show, or raises a
+ReconError; and what it is run for, one line each: nothing (""), accounts or banks."""
 
 
 def _once(_: Settings) -> Iterable[str]:

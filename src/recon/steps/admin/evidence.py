@@ -1,8 +1,8 @@
-"""`recon verify --copy`: the nights and closes of a span in one folder that proves itself.
+"""`recon verify --copy`: copy the nights and closes of a span into one folder that proves itself.
 
-Nothing of the database or the archive is changed. Whoever has the folder needs `sha256sum` and
-`duckdb`, and nothing of ours. A folder that is not as it was sealed is copied all the same, and its
-faults are named. The manifest comes last: without one the copy was not finished.
+It changes nothing in the database or the archive. The folder can be checked with `sha256sum` and
+`duckdb` alone, without this program. A night's folder that is not as it was sealed is copied too,
+and its faults are named. The manifest is written last: without one the copy is incomplete.
 """
 
 import hashlib
@@ -55,20 +55,20 @@ INDEX, README, HISTORY, HISTORY_SQL = "index.xlsx", "README.txt", "history.jsonl
 PEOPLE, DECISIONS = "people.json", "decisions.jsonl"
 WORKBOOK = "proof/workbook.xlsx"
 _SHIPPED = Path(__file__).parent / "evidence_pages"
-"""The texts that go with every folder."""
+"""The folder of texts that are copied along with every span."""
 SUMS = "files.sha256"
-"""Every file but the manifest and itself, as `sha256sum -c` reads it."""
+"""The list of every file but the manifest and itself, in the format of `sha256sum -c`."""
 UNREAD = "the folder was not copied whole"
 
 
 class EvidenceFolder:
-    """An empty folder that is filled."""
+    """The evidence folder being written, empty at first."""
 
     def __init__(self, root: Path) -> None:
-        """Take an empty folder, or make it.
+        """Use an empty folder, or create it.
 
         Raises:
-            FolderError: something lies in it, or it cannot be made.
+            FolderError: it is not empty, or it cannot be created.
         """
         self._root = root
         self.files: dict[str, dict[str, Any]] = {}
@@ -87,7 +87,7 @@ class EvidenceFolder:
             raise FolderError(msg)
 
     def write(self, name: str, content: bytes) -> str:
-        """Write one file under its whole name; gives its SHA-256.
+        """Write one file under its path in the folder; return its SHA-256.
 
         Raises:
             OutputError: the folder cannot be written.
@@ -108,7 +108,7 @@ class EvidenceFolder:
         return sha256
 
     def finish(self, about: Mapping[str, object]) -> str:
-        """Write the list of hashes, then the manifest; gives the manifest's SHA-256.
+        """Write the list of hashes, then the manifest; return the manifest's SHA-256.
 
         Raises:
             OutputError: the folder cannot be written.
@@ -124,25 +124,25 @@ class EvidenceFolder:
 
 @dataclass(frozen=True, slots=True)
 class CopiedFolder:
-    """A folder as it lies in the copy."""
+    """A folder in the copy."""
 
     folder: str
-    """Below the copy, as below the archive."""
+    """Its path in the copy, the same as in the archive."""
     manifests: Mapping[str, str]
-    """Step -> SHA-256 of its manifest, as it was copied and as the history binds it."""
+    """Step -> SHA-256 of its manifest, as copied and as anchored in the history."""
     faults: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is copied."""
+    """The days and accounts that are copied."""
 
     first: date
     last: date
     accounts: Sequence[tuple[str, str]]
 
     def has(self, run: Run) -> bool:
-        """Whether a night lies in it."""
+        """Return whether a night belongs to the span."""
         return self.first <= run.business_date <= self.last and run.account in self.accounts
 
 
@@ -153,18 +153,18 @@ class NightOfEvidence:
     run: Run
     is_newest: bool
     rules_digest: str
-    """Of the rules that judged it; `proof/rules.json` of its folder has them."""
+    """Digest of the rules applied to it; `proof/rules.json` of its folder has them."""
     signed: str
     totals: Sequence[ControlTotal]
-    """As its folder has them, whatever the database says."""
+    """The totals in its folder, whatever the database has."""
     copy: CopiedFolder
     workbook: str
-    """Below the folder; "" where it is not in it."""
+    """Its path in the folder; "" if it was not copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceIndex:
-    """What the folder holds."""
+    """The contents of the evidence folder."""
 
     span: Span
     nights: Sequence[NightOfEvidence]
@@ -172,7 +172,7 @@ class EvidenceIndex:
     let_go: Sequence[LetGo]
     people: Sequence[Mapping[str, Any]]
     statements: Sequence[Mapping[str, Any]]
-    """What people said, by the links of the history: number, at, who, what, of what."""
+    """People's actions by the links of the history: number, at, who, what, on what."""
     head: history.Head
 
     @property
@@ -184,7 +184,7 @@ class EvidenceIndex:
 
 @dataclass(frozen=True, slots=True)
 class CopiedEvidence:
-    """A folder that is written."""
+    """An evidence folder that is completely written."""
 
     index: EvidenceIndex
     manifest: str
@@ -198,18 +198,18 @@ def write_evidence(
     drawn: Callable[[EvidenceIndex], bytes],
     environment: Environment,
 ) -> CopiedEvidence:
-    """Copy what a span has into an empty folder; the manifest comes last.
+    """Copy the nights and closes of a span into an empty folder; the manifest comes last.
 
     Args:
-        span: days and accounts.
-        out: the folder.
-        drawn: draws the index workbook; `reports` provides it.
-        environment: where database and archive are.
+        span: Days and accounts.
+        out: The folder.
+        drawn: Renders the index workbook; `reports` provides it.
+        environment: Gives access to database and archive.
 
     Raises:
         UsageError: the span has no finished night.
         FolderError: the folder is not empty, or cannot be used.
-        OutputError: it cannot be written to its end.
+        OutputError: it cannot be written completely.
     """
     with environment.store.reading() as connection:
         inside = [run for run in runs.finished(connection) if span.has(run)]
@@ -245,9 +245,9 @@ def write_evidence(
 def _night(
     connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
 ) -> NightOfEvidence:
-    """Copy a night, with the totals in its folder and the digest of the rules that judged it.
+    """Copy a night, with the totals in its folder and the digest of the rules applied to it.
 
-    The folder is held against its manifests, and those against the history.
+    The folder is verified against its manifests, and those against the history.
     """
     folder = folder_of(run)
     seen = (each.seen for each in night_files(connection, run, environment=environment))
@@ -304,7 +304,7 @@ def _links(
     *,
     closes: Iterable[tuple[ClosedMonth, CopiedFolder]],
 ) -> Iterable[dict[str, object]]:
-    """The links from the first to the last that speak of these nights and closes, and the head."""
+    """Return the links from the first to the last about these nights and closes, and the head."""
     run_ids = [run.run_id for run in of_runs]
     periods = [closed_months.period_of(each.account, each.month) for each, _ in closes]
     # An agreement about a run is its release.
@@ -323,7 +323,7 @@ def _links(
 
 
 def _text(links: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Any]]:
-    """The links in which a person is named."""
+    """Yield the links that name a person."""
     for link in links:
         document = json.loads(str(link["data"]))
         by = document.get("by") if isinstance(document, dict) else None
@@ -338,7 +338,7 @@ def _text(links: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Any]]:
 def _people(
     environment: Environment, *, statements: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Who may speak now, by approvers.toml, and who spoke in the span, by the history."""
+    """Yield who may decide now, by approvers.toml, and who acted in the span, by the history."""
     for short, person in sorted(environment.settings.approvers.items()):
         yield {
             "name": person.name,
@@ -354,7 +354,7 @@ def _people(
 
 
 def _decisions(nights: Iterable[NightOfEvidence], *, folder: Path) -> Iterator[dict[str, Any]]:
-    """What people decided that the nights show, from the files that were copied."""
+    """Yield the decisions of people that the nights show, from the copied files."""
     for night in nights:
         proof = folder / night.copy.folder / PROOF
         if night.is_newest and (proof / DECIDED).is_file():
@@ -391,7 +391,7 @@ def _lines(documents: Iterable[Mapping[str, object]]) -> bytes:
 def _copied_facts(
     connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
 ) -> Iterator[str]:
-    """Copy the rows of the night's files, each file once; what is wrong with them."""
+    """Copy the rows of the night's files, each file once; yield what is wrong with them."""
     storages = storages_of(environment)
     for facts in facts_rows.of_night(connection, run):
         if facts.rows.path in into.files:
@@ -405,7 +405,7 @@ def _copied_facts(
 
 
 def _copied(files: Iterable[SeenFile], *, into: EvidenceFolder) -> Iterator[str]:
-    """Copy every file that is there; what is wrong with them."""
+    """Copy every file that exists; yield what is wrong with them."""
     try:
         for file in files:
             if file.content is not None:

@@ -1,11 +1,11 @@
-"""`recon gateway doctor`: is the way to the gateway right, and does it understand us?
+"""`recon gateway doctor`: check the connection to the gateway and whether it understands us.
 
-Read only: connections that are closed again, queries for an order that nobody has, and one for the
-orders that a person names. Each check is one line with what to do; nothing is stored and no setting
-is changed.
+Read only: connections that are closed again, queries for an order that does not exist, and one for
+the orders that a person names. Each check is one line with what to do; nothing is stored and no
+setting is changed.
 
 What the API document leaves open (docs/GATEWAY.md, "Two gateways") is found out by reads: one query
-has a field that the document does not list and one bears nobody's signature.
+has a field that the document does not list, and one has an invalid signature.
 """
 
 import asyncio
@@ -43,30 +43,30 @@ from recon.store.database.migrate import check_revision
 from recon.store.nights.answer_parts import SeenCode
 
 NOBODYS_SIGNATURE = "0" * 64
-"""What no rule yields: for a request that is to be refused."""
+"""A value that no signature rule yields, for a request that must be refused."""
 SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What one query came to."""
+    """The result of one query."""
 
     term: str
-    """As the status map calls it: accepted, signature, address, merchant …; silent: no answer."""
+    """The status map's term: accepted, signature, address, merchant …; silent for no answer."""
     message: str
-    """The gateway's own words, or why there are none."""
+    """The gateway's own text, or why there is none."""
     signature: SignatureState
-    """Of the reply, against the request's own."""
+    """The state of the reply's signature, checked with the request's rule."""
     rows: tuple[Mapping[str, str], ...] = ()
-    """The rows about the orders that were asked for, each field as text, "" where it is none."""
+    """Rows about the queried orders, each field as text, "" if missing."""
     code: str = ""
-    """The code beside a refusal's words, such as I0013; "" when it has none."""
+    """The code of a refusal, such as I0013; "" if it has none."""
     skew_seconds: float | None = None
-    """How far the gateway's clock (its Date header) is ahead of ours; None when it names none."""
+    """How far the gateway's clock (its Date header) is ahead of ours; None without that header."""
 
 
 def rules_to_try(configured: SignatureRules) -> Iterator[tuple[str, SignatureRules]]:
-    """The configured rule, then every other one that this product knows, each with its name."""
+    """Yield the configured rule, then every other one this product knows, each with its name."""
     yield "as configured", configured
     templates = (("merchant_id", "account_id"), ("merchant_id", "account_id", "orders"))
     for algorithm, template, case in product(
@@ -92,9 +92,9 @@ async def probe(
     more: Mapping[str, str] | None = None,
     is_signed: bool = True,
 ) -> Probe:
-    """Ask once, with fields beside those of the document's table (`more`).
+    """Send one query, with fields added to those of the document's table (`more`).
 
-    It is signed by `rule`, or bears nobody's signature.
+    It is signed by `rule`, or carries an invalid signature.
     """
     described = account.interface.profile.query.retrievalTrans
     joined = ",".join(order_nos)
@@ -151,16 +151,16 @@ PORTS = {"https": 443, "http": 80}
 
 
 CERTIFICATE_DAYS_MIN = 14
-"""A certificate that ends sooner is a fault of tomorrow."""
+"""A certificate that expires sooner is reported as a fault."""
 
 
 def connection_reported(
     base_url: str, *, route: Route, connect_seconds: float, now: datetime
 ) -> str:
-    """Whether a connection to the gateway stands, over what, and when its certificate ends.
+    """Return whether the gateway can be reached, over what, and when its certificate expires.
 
     Raises:
-        ReconError: there is none, or its certificate ends soon.
+        ReconError: it cannot be reached, or its certificate expires soon.
     """
     if route.proxy:
         return f"by the proxy {route.proxy}; the query below shows whether that works"
@@ -194,7 +194,7 @@ def connection_reported(
 
 SKEW_SECONDS_MAX = 60
 MATCHES_FOR_ENFORCE = 10
-"""So many replies in a row must carry the right signature before `enforce` is proposed."""
+"""Consecutive replies with the right signature before `enforce` is proposed."""
 
 CURES: Mapping[str, str] = {
     "address": "register the outgoing IP address of this machine with the gateway",
@@ -202,7 +202,7 @@ CURES: Mapping[str, str] = {
     "parameters": "check the fields of the query in profiles.toml",
     "silent": "check the address; the gateway gave no answer that can be read",
 }
-"""What to do about a refusal, by the status map's word for it."""
+"""What to do about a refusal, by its term in the status map."""
 
 
 def gateway_checks(
@@ -213,7 +213,7 @@ def gateway_checks(
     orders: Sequence[str] = (),
     refunded: Sequence[str] = (),
 ) -> Iterator[Check]:
-    """Look at the connection, the clock, the signature and the codes, in that order.
+    """Yield the checks of the connection, the clock, the signature and the codes, in that order.
 
     `orders` are known to a person; of the `refunded` ones money went back to the shopper.
     """
@@ -243,15 +243,15 @@ def gateway_checks(
 async def _answered(
     account: GatewayAccount, *, clock: Clock, orders: Sequence[str], refunded: Sequence[str]
 ) -> list[Check]:
-    """What it answers: the signature first, since the gateway looks at nothing else before it."""
-    # A signer elsewhere signs by its own rules alone, whatever we would try.
+    """Return the checks of answers, the signature first: the gateway checks it before all else."""
+    # A separate signer signs only by its own rules, whatever would be tried here.
     tries = 1 if account.settings.sign_keys.signer else None
     tried: list[tuple[str, SignatureRules, Probe]] = []
     for name, rule in islice(rules_to_try(account.interface.signature), tries):
         tried.append((name, rule, await probe(account, rule=rule, clock=clock)))
         if tried[-1][2].term != "signature":
             break
-    # Where all are refused, what the configured one got.
+    # If all were refused, use the answer to the configured rule.
     name, rule, answer = tried[0 if tried[-1][2].term == "signature" else -1]
     checks = []
     if (skew := answer.skew_seconds) is not None:
@@ -294,7 +294,7 @@ async def _answered(
 
 
 def _replies(states: Sequence[SignatureState], *, policy: str) -> Check:
-    """Whether the gateway's own signatures may be relied on."""
+    """Return whether the gateway's own signatures can be relied on."""
     if states[-1] is SignatureState.VALID:
         sentence = f"{len(states)} replies in a row carry the right signature"
         if policy != "enforce":
@@ -324,7 +324,7 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
 
 
 def _toml_of_codes(unmapped: list[SeenCode]) -> str:
-    """The lines to paste, with the words a person chooses from."""
+    """Return the lines to paste into rules.toml, with the values a person can choose from."""
     terms = {
         "payment_status": "pending | in_review | authorised | paid | partially_refunded | "
         "refunded | cancelled | expired | failed | chargeback",
@@ -339,20 +339,20 @@ def _toml_of_codes(unmapped: list[SeenCode]) -> str:
 
 
 ORDERS_MAX = 50
-"""That a person may name at once; half of what one query may ask."""
+"""How many orders a person may name at once; half of what one query may contain."""
 UNLISTED = {"recon_doctor": "probe"}
-"""A field that no table of the document has."""
+"""A field that no table of the document lists."""
 HIDDEN_MEANS = (
     "a refund of ours is proven by its signed reply and the ledger, never by the query, one in "
     "doubt waits for two people, and one made in the gateway's own pages is seen in the ledger and "
     "the settlement files alone"
 )
-"""What follows where the query shows no refunds."""
+"""The consequences if the query shows no refunds."""
 SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
 
 
 def _unknown_orders(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
-    """Whether an order that the gateway does not know would be told from one it did not answer."""
+    """Check that an order unknown to the gateway is distinct from one that it did not answer."""
     missing_means = account.interface.status_map.query.row_missing_when_asked_alone
     if not answer.rows:
         sentence = "orders that the gateway does not know have no row in its reply"
@@ -373,7 +373,7 @@ def _unknown_orders(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
 
 
 def _unlisted_fields(_: GatewayAccount, answer: Probe) -> tuple[bool, str]:
-    """Whether a field that the document does not list is ignored or refused; we send none."""
+    """Report whether a field that the document does not list is ignored; we send none."""
     if answer.term == "accepted":
         return True, "a field that the document does not list is ignored"
     return True, (
@@ -383,7 +383,7 @@ def _unlisted_fields(_: GatewayAccount, answer: Probe) -> tuple[bool, str]:
 
 
 def _refusals(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
-    """How the gateway words a refusal, by a query with nobody's signature."""
+    """Report how the gateway refuses a request, by a query with an invalid signature."""
     if answer.term == "accepted":
         return False, (
             "a query with nobody's signature was answered: whoever knows the account's numbers can "
@@ -408,13 +408,13 @@ _DIFFERENCES: Sequence[
     ("further fields", _unlisted_fields, {"more": UNLISTED}),
     ("refusals", _refusals, {"is_signed": False}),
 )
-"""Differences that a read can show: the line's name, what judges the answer, and what is asked."""
+"""Differences that a query can show: name of the check, its function, and the query's arguments."""
 
 
 async def _named_orders(
     account: GatewayAccount, *, asked: Any, orders: Sequence[str], refunded: Sequence[str]
 ) -> list[Check]:
-    """What the payments of the named orders show."""
+    """Return checks of what the gateway shows of the named orders' payments."""
     orders = tuple(dict.fromkeys((*orders, *refunded)))
     if not orders:
         sentence = (
@@ -444,7 +444,7 @@ async def _named_orders(
 
 
 def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator[Check]:
-    """Whether each currency's amounts have the decimals that we would send and read."""
+    """Check that each currency's amounts have the decimals that we would send and read."""
     for currency in sorted({row["currency"] for row in rows}):
         texts = [row["amount"] for row in rows if row["currency"] == currency]
         shown = sorted({len(text.partition(".")[2]) for text in texts})
@@ -460,10 +460,10 @@ def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator
 
 
 def _amounts_toml(currency: str, texts: list[str], amounts: WireAmounts) -> str:
-    """The lines to paste; what a person has to ask about is said to be so.
+    """Return the lines to paste, or a comment where a person has to ask the gateway first.
 
-    Decimals of a currency are those that we send, too: fewer than it has would refuse amounts that
-    need them, so zeros that a reply leaves out are a leniency of reading.
+    The decimals of a currency are used for sending too: fewer than it has would refuse amounts that
+    need them, so zeros that a reply leaves out are handled by a leniency of reading.
     """
     shown = {len(text.partition(".")[2]) for text in texts}
     ours = amounts.decimals_of(currency)
@@ -484,7 +484,7 @@ def _are_read(texts: list[str], currency: str, amounts: WireAmounts) -> bool:
 
 
 def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
-    """What the payments' statuses mean to us; one that means nothing is to be mapped."""
+    """List what the payments' statuses mean to us; fails if one is not mapped."""
     rules = account.settings.rules
     examples = {row["payment_status"] or "blank": row["order_no"] for row in reversed(rows)}
     if not examples:
@@ -501,7 +501,7 @@ def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterato
 
 
 def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
-    """Whether the query shows that money went back, and what follows where it does not."""
+    """Check whether the query shows refunds, and name the consequences where it does not."""
     rules = account.settings.rules
     shown = [row for row in rows if rules.state_of(row["payment_status"]) in SHOW_REFUNDS]
     hidden = [row for row in rows if row not in shown]
@@ -524,7 +524,7 @@ def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator
 
 
 def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:
-    """What follows from the declaration, or the payments that refute it."""
+    """Return what follows from the declaration, or the payments that contradict it."""
     if not shown:
         sentence = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
         return Check("refunds", ok=True, sentence=sentence)

@@ -1,11 +1,11 @@
-"""What is older than retention.toml keeps: shown, or deleted with a line in the history.
+"""List what is older than retention.toml allows, or delete it with an event in the history.
 
-Only what a key names is looked at: plain files of folders that we fill, never through a link,
-replies of batches that are closed and decided, and folders of nights. Such a folder goes only when
-its month is closed, everything that it showed as open is closed, nothing of today still reads it,
-and every byte of it was found as it was sealed in the same call; what stays is in `night_folder`.
-The history is written first, so that nothing ever disappears without a word in it; whoever is
-killed in between is finished by the next call.
+Only what a setting names is considered: plain files in folders that we write, never through a link;
+replies of batches that are closed and decided; and folders of nights. A night's folder is purged
+only if its month is closed, everything it showed as open is closed, nothing current still reads it,
+and every byte was found as sealed in the same call; `night_folder` defines what stays. The history
+is written first, so that nothing ever disappears without a record; a call that was killed in
+between is completed by the next one.
 """
 
 import hashlib
@@ -53,9 +53,9 @@ from recon.store.people import closed_months
 ENTITY = "retention"
 DELETES = "deletes"
 FILES_MAX = 100_000
-"""Of one kind in one go; the next time takes the rest."""
+"""Files of one kind in one call; the next call takes the rest."""
 NIGHTS_AT_ONCE = 100
-"""Folders that are looked through, byte by byte, in one go; the next time takes the rest."""
+"""Folders verified, byte by byte, in one call; the next call takes the rest."""
 NAMES_REPORTED_MAX = 50
 REPLIES = "replies of closed batches"
 NIGHTS = "folders of nights"
@@ -64,7 +64,7 @@ UNREAD = "folders of old nights could not be looked at, and none of them was let
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """What of one kind is older than it is kept."""
+    """What of one kind is older than its retention."""
 
     kind: str
     days: int
@@ -73,7 +73,7 @@ class Spared:
     oldest: datetime | None
     files: tuple[Path, ...] = ()
     nights: tuple[Run, ...] = ()
-    """Whose folders may go."""
+    """The runs whose folders may be purged."""
     notes: tuple[str, ...] = ()
     """What stays though it is older, and what an earlier call left, each as a sentence."""
 
@@ -89,12 +89,12 @@ class Spared:
 def housekeeping(
     environment: Environment, *, by: str | None = None
 ) -> tuple[tuple[Spared, ...], tuple[str, ...]]:
-    """What is older than it is kept, for each kind that has an age, deleted where `by` says who.
+    """Return what is older than its retention, by kind; delete it if `by` names who deletes.
 
-    Gives a sentence, too, for each file or folder that could not be deleted.
+    Also returns a sentence for each file or folder that could not be deleted.
 
     Raises:
-        UsageError: whoever deletes has no name; nothing was deleted.
+        UsageError: `by` is blank; nothing was deleted.
     """
     if by is not None and not (by := by.strip()):
         msg = "say who deletes (--as); nothing was deleted"
@@ -129,7 +129,7 @@ def _old_files(environment: Environment, *, now: datetime) -> Iterator[Spared]:
 def _delete(
     spared: Iterable[Spared], *, by: str, now: datetime, environment: Environment
 ) -> Iterator[str]:
-    """Say it in the history, then delete files and replies; a sentence for each file that stays."""
+    """Record the deletion in the history, then delete; yield a sentence for each that stays."""
     wanted = [kind for kind in spared if kind.count]
     with environment.store.writing() as connection:
         for kind in wanted:
@@ -157,7 +157,7 @@ STATEMENTS = "statements of banks that were read"
 def _kinds(
     environment: Environment,
 ) -> Iterator[tuple[str, int | None, Callable[[], Iterable[Path]]]]:
-    """Each kind of file: its name, how many days it is kept, and the files there are."""
+    """Yield each kind of file: its name, its retention in days, and what lists its files."""
     settings, keeps = environment.settings, environment.settings.retention
     accounts, database = settings.accounts.values(), environment.store.path
     archives = {account.archive for account in accounts if account.archive is not None}
@@ -166,7 +166,7 @@ def _kinds(
     if database is not None:
         spills.add(database.with_name(f"{database.name}.{SPILL}"))
     log = Path(environment.variables.get(LOG_VARIABLE, "").strip())
-    # `night.log.1`, `night.log-20261120.gz`: beside the log, never the log itself.
+    # `night.log.1`, `night.log-20261120.gz`: rotated logs, never the log itself.
     logs = [f"{log.name}{mark}*" for mark in ".-"] if log.name else []
     banks = settings.banks.values()
     yield "archived order files", keeps.archive_days, lambda: _in(archives, "**/[!.]*")
@@ -194,7 +194,7 @@ def _in(folders: Iterable[Path], *names: str) -> list[Path]:
 
 
 def _replaced(environment: Environment) -> list[Path]:
-    """Workbooks of replaced runs that nobody signed, where they lie in a declared folder."""
+    """Return workbooks of replaced runs without a signature that are in a declared folder."""
     folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
         signed = {run_id for run_id, _ in sign_off_rows.all_signatures(connection)}
@@ -205,7 +205,7 @@ def _replaced(environment: Environment) -> list[Path]:
 
 
 def _dated(files: Iterable[Path]) -> Iterator[tuple[datetime, Path]]:
-    """When each plain file was last written; links and folders are left out."""
+    """Yield each plain file with its time of last change; links and folders are left out."""
     for path in files:
         status = path.lstat()
         if stat.S_ISREG(status.st_mode):
@@ -213,12 +213,12 @@ def _dated(files: Iterable[Path]) -> Iterator[tuple[datetime, Path]]:
 
 
 class _StaysError(ReconError):
-    """Why a folder stays."""
+    """The reason why a folder is not purged."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Nights:
-    """Folders of nights from before an instant; they are let go where somebody deletes."""
+    """Folders of nights from before an instant; they are purged only if `by` is given."""
 
     environment: Environment
     days: int
@@ -226,13 +226,13 @@ class _Nights:
     by: str | None
 
     def spared(self, stayed: list[str]) -> Spared:
-        """The folders that are older: those that may go, or went, and why others stay.
+        """Return the older folders: those that may be purged, or were, and why others stay.
 
-        `stayed` gets a sentence for each that could not be looked at or deleted.
+        `stayed` gets a sentence for each that could not be checked or deleted.
         """
         with self.environment.store.reading() as connection:
             gone = runs.all_gone(connection)
-            begun = {each.run_id for each in runs.all_let_go(connection)}  # whatever is kept now
+            begun = {each.run_id for each in runs.all_let_go(connection)}  # whatever the limit now
             older = [
                 run
                 for run in sorted(runs.finished(connection), key=lambda run: run.business_date)
@@ -271,11 +271,11 @@ class _Nights:
         return Spared(NIGHTS, self.days, len(sizes), size, oldest, nights=nights, notes=(*notes,))
 
     def _let_go(self, run: Run) -> int:
-        """Look at every byte; where somebody deletes, say in the history that it goes, and remove.
+        """Verify every byte of a folder; if `by` is given, record its purge and remove its files.
 
-        Bytes are read while others may write. People may sign it, reopen its month or hand out a
-        journal meanwhile: the transaction that notes it asks that again. Of a folder that was let
-        go, by a call that was ended, what is left goes, and nothing that is not what was sealed.
+        Bytes are read while others may write. Meanwhile people may sign the night, reopen its month
+        or export a journal, so the transaction that records the purge checks that again. If a
+        call was ended after recording it, the next one removes what is left of the sealed files.
         """
         environment, by = self.environment, self.by
         with environment.store.reading() as connection:
@@ -310,7 +310,7 @@ class _Nights:
         return size
 
     def _refuse_open(self, connection: Connection, run: Run) -> None:
-        """Refuse a night of which the newest shows a break, or an order of one, as open."""
+        """Refuse a night if the newest still shows one of its breaks or orders as open."""
         nights = _live(connection, run)
         newest = StoredResult(connection, nights[max(nights)].run_id, self.environment)
         frames = newest.frames("breaks", "movements")
@@ -321,12 +321,12 @@ class _Nights:
             raise _StaysError("a break that it shows is still open")
 
     def _refuse_needed(self, connection: Connection, run: Run) -> None:
-        """Refuse a night that something needs by what the database has."""
+        """Refuse a night that is still needed, by what the database has."""
         if reason := next(self.needs(connection, run), ""):
             raise _StaysError(reason)
 
     def needs(self, connection: Connection, run: Run) -> Iterator[str]:
-        """Why a folder stays by what the database has; nothing when nobody needs it."""
+        """Yield why a folder must stay, by what the database has; nothing if it is not needed."""
 
         def is_closed(day: date) -> bool:
             of_month = closed_months.state_of(connection, run.account, month=month_of(day))
@@ -342,8 +342,8 @@ class _Nights:
             yield "a journal of it is not in the books yet"
         if run.run_id == journal_rows.newest_reader(connection, run):
             yield "its books are the newest that were read"
-        # Money that its answers may decide: a night asks its merchant's other accounts too, and
-        # only answers that came after an instruction was planned say anything of it.
+        # Money that its answers may decide: a night also queries its merchant's other accounts, and
+        # only answers that came after an instruction was planned show anything of it.
         parts = [part for part in answer_parts.of_run(connection, run.run_id) if part.answered]
         answered = [part.last_at for part in parts if part.last_at is not None]
         others = ((part.merchant_id, part.account_id) for part in parts)
@@ -357,7 +357,7 @@ class _Nights:
 
 
 def _unsafe(connection: Connection, *, environment: Environment) -> str:
-    """Why no night may go at all today; "" when nothing speaks against it."""
+    """Return why no night may be purged at all today; "" if nothing prevents it."""
     _, broken = history.verify(connection)
     problem = broken or next(
         chain(
@@ -370,13 +370,13 @@ def _unsafe(connection: Connection, *, environment: Environment) -> str:
 
 
 def _live(connection: Connection, run: Run) -> dict[date, Run]:
-    """The finished live nights of a run's account by business date."""
+    """Return the finished live nights of a run's account, by business date."""
     finished = runs.last_finished(connection, run)
     return {day: each for day, each in finished.items() if each.mode is Mode.LIVE}
 
 
 def _going(connection: Connection, run: Run, environment: Environment) -> dict[str, int]:
-    """The files of a run's folder that go with it, by size; one that has a fault keeps all."""
+    """Return the files of a run's folder to purge, with sizes; a fault in one keeps all of them."""
     sizes: dict[str, int] = {}
     for seen, stays in night_files(connection, run, environment=environment):
         if seen.fault:

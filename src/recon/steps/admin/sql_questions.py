@@ -1,4 +1,4 @@
-"""`recon sql`: one SELECT over the folders of all nights."""
+"""Run one SELECT over the folders of all nights, for `recon sql`."""
 
 import json
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ from recon.store.nights.runs import Run, all_let_go
 
 
 def answer(statement: str, *, environment: Environment) -> Answered:
-    """Ask all finished nights; of one that was let go, what is kept of it.
+    """Run a statement over all finished nights; of a purged night only what is still stored.
 
     Raises:
-        UsageError: it is not one SELECT, or DuckDB cannot answer it.
+        UsageError: it is not a single SELECT, or DuckDB cannot run it.
         ArchiveError: the archive cannot be reached.
     """
     with environment.store.reading() as connection:
@@ -79,7 +79,7 @@ def _about(run: Run) -> dict[str, str]:
 
 
 def _decisions(run: Run, *, environment: Environment) -> Iterator[dict[str, Any]]:
-    """What people decided that a night shows, each as its kind and the whole of it as JSON."""
+    """Yield the decisions of people that a night shows, each as its kind and as JSON."""
     storage, proof = storage_of(run, environment=environment), f"{folder_of(run)}/{PROOF}"
     for line in stored_decisions(storage.read(f"{proof}/{DECISIONS}")):
         kind = str(json.loads(line)["decision"])

@@ -1,8 +1,8 @@
-"""`recon verify`: does what is stored still hold, and is it what people said?
+"""`recon verify`: check that what is stored is intact, and that people endorsed it.
 
-Looked at are the history, the tables that it binds, the desk's signatures, the folders of nights
-and closes, totals, and the workbooks of finished runs; of one night every byte. Verdicts are not
-judged: a night with breaks verifies as well as a clean one.
+It checks the history, the tables anchored in it, the signatures of the approvals service, the
+folders of nights and closes, totals, and the workbooks of finished runs; for one night every byte.
+Verdicts are not evaluated: a night with breaks verifies as well as a clean one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -66,37 +66,37 @@ from recon.store.people import closed_months, decision_rows, resolution_rows
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at and what does not hold."""
+    """What was checked, and the problems found."""
 
     checked_runs: int
     history_head: str
     problems: tuple[str, ...]
     unfinished: tuple[str, ...]
-    """Runs that stopped or still run: listed, not failures."""
+    """Runs that stopped or are still running: listed, not failures."""
     compared: str = ""
-    """What the one workbook was held against, and where the sealed file lies."""
+    """What the one workbook was compared with, and the path of the sealed file."""
     replaced: str = ""
-    """That the one workbook is of a run which another one replaced: told, no failure."""
+    """That the one workbook is of a run that was replaced: reported, not a failure."""
     let_go: tuple[str, ...] = ()
-    """Nights whose folder was let go under retention: told, no failure."""
+    """Nights whose folder was purged under retention: reported, not failures."""
     answered: tuple[str, ...] = ()
-    """Workbooks into which people saved answers, and nothing else: told, no failure."""
+    """Workbooks changed only by people's answers: reported, not failures."""
 
 
 CELLS_SHOWN_MAX = 20
-"""Cells that are named of one workbook; the others are counted."""
+"""How many cells of one workbook are named; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How workbooks are looked at; `reports` provides it."""
+    """The functions that inspect workbooks; `reports` provides them."""
 
     companions: Callable[[Path], Iterable[str]]
-    """What is the matter with the files that a workbook names beside itself."""
+    """Problems with the companion files that a workbook names."""
     run_of: Callable[[Path], str]
-    """The run that a workbook says it is of, or ""."""
+    """The run that a workbook names as its own, or ""."""
     differences: Callable[[NightFigures | Path, Path], Iterable[str]]
-    """Its cells that do not say what the night's own workbook says, or its figures."""
+    """Cells that differ from the night's own workbook, or from its figures."""
 
 
 def verify(
@@ -175,7 +175,7 @@ def verify(
 
 
 def verify_night(environment: Environment, *, name: str) -> Verification:
-    """Check one night (a run, or a business date): its folder, its totals and the chain.
+    """Check one night, given as a run or a business date: its folder, its totals and the chain.
 
     Raises:
         UsageError: there is no such finished night.
@@ -208,7 +208,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
 def _delivered(
     run: Run, *, reading: Reading, environment: Environment
 ) -> tuple[list[str], list[str]]:
-    """What is the matter with the workbook that a run wrote; that people only answered in it."""
+    """Return problems with the workbook that a run wrote, and notes if only answers were added."""
     if run.replaced or not run.workbook:
         return [], []
     path = _written(run, environment=environment)
@@ -237,7 +237,7 @@ def _delivered(
 def _one_workbook(
     environment: Environment, finished: list[Run], *, workbook: Path, reading: Reading
 ) -> tuple[str, list[str]]:
-    """What one workbook was held against, and what is the matter: by its bytes, else by cells."""
+    """Return what one workbook was compared with, by its bytes or its cells, and the problems."""
     digest = sha256_of(workbook)
     for run in finished:
         if run.workbook_sha256 == digest:
@@ -270,7 +270,7 @@ def _one_workbook(
 
 
 def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
-    """The file that the run wrote, if it is still that one; else its figures as of now."""
+    """Return the file that the run wrote if it is unchanged, otherwise its figures as of now."""
     written = _written(run, environment=environment)
     if run.workbook and written.is_file() and sha256_of(written) == run.workbook_sha256:
         return written
@@ -280,7 +280,7 @@ def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
 
 
 def _written(run: Run, *, environment: Environment) -> Path:
-    """Where a run's workbook lies: as written, or in a reports folder that was moved since."""
+    """Return the path of a run's workbook: as written, or in a reports folder moved since."""
     path = Path(run.workbook)
     folders = (account.reports for account in environment.settings.accounts.values())
     return next((p for p in (path, *(each / path.name for each in folders)) if p.is_file()), path)
@@ -294,7 +294,7 @@ SENT = tuple(
 
 
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
-    """What people did not agree to although the tables say so, in words; the first of each kind."""
+    """Return what the tables record without endorsement, up to PROBLEMS_MAX of each kind."""
     terms = Endorsed(environment.desk)
     agreed = (override(what, subject=of) for what, of in decision_rows.complete(connection))
     kinds: tuple[Iterable[str], ...] = (
@@ -337,7 +337,7 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
 
 
 def _refuted(claims: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Of some claims of the tables those that have a problem, with it."""
+    """Yield the claims that have a problem, each with its problem."""
     return (f"{claim}, but {problem}" for claim, problem in claims if problem)
 
 
@@ -349,16 +349,16 @@ class NightFile(NamedTuple):
 
     seen: SeenFile
     stays: bool
-    """When its night is let go."""
+    """Whether it stays when its night is purged."""
 
 
 def night_files(
     connection: Connection, run: Run, *, environment: Environment, is_deep: bool = True
 ) -> Iterator[NightFile]:
-    """Every file of a run's folder, held against its manifests, and those against the history.
+    """Yield every file of a run's folder, verified against its manifests, and those by the history.
 
-    Of a folder that was let go those that went are not named. Not `is_deep`: only manifests that
-    are gone.
+    The removed files of a purged folder are not listed. Without `is_deep` only missing manifests
+    are yielded.
 
     Raises:
         ArchiveError: the archive cannot be reached.
@@ -374,7 +374,7 @@ def night_files(
                 night = link.folder.rpartition("/")[0]
                 sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
             except ArchiveBrokenError as error:
-                # It is there, of a version that cannot be read here: a look into it says so.
+                # It exists in a version that cannot be read here; a deep check reports that.
                 is_broken = True
                 yield from [NightFile(SeenFile(name, None, str(error)), stays=True)] * is_deep
                 continue
@@ -402,9 +402,9 @@ def night_files(
 def folder_problems(
     connection: Connection, run: Run, *, environment: Environment, is_deep: bool = True
 ) -> list[str]:
-    """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
+    """Return a sentence for each part of a run's folder that is not as it was sealed.
 
-    Of a folder that was let go everything is looked at that is kept of one; see `night_files`.
+    Of a purged folder everything that purging keeps is checked; see `night_files`.
     """
     is_gone = let_go_of(connection, run.run_id) is not None
     return [
@@ -415,10 +415,10 @@ def folder_problems(
 
 
 def forgotten_folders(connection: Connection, *, environment: Environment) -> Iterator[str]:
-    """Folders of runs and closes that only a later state of the database can have known.
+    """Yield folders of runs and closes that only a later state of the database can have known.
 
-    What nights on another copy of it left, before this one was put back, is no business of its, nor
-    what began on links that two people accepted as lost.
+    What nights on another copy left before this database was put back does not count, nor what
+    began on links that two people accepted as lost.
     """
     newest = history.head(connection).sequence
     bound = {closed.folder for closed in closed_months.all_closes(connection)}
@@ -451,7 +451,7 @@ def _two_below(storage: Storage, folder: str) -> list[str]:
 
 
 def _began_after(storage: Storage, folder: str) -> int:
-    """The number of the newest link when a step was written; 0: it was never sealed."""
+    """Return the number of the newest link when a step was written; 0 if it was never sealed."""
     try:
         sealed = sealed_step(storage, folder=folder)
     except ArchiveBrokenError:
