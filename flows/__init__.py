@@ -4,5 +4,5 @@ import os
 
 from recon.model.uptime import pool_of
 
-# Prefect imports a flow, and Arrow is loaded with it.
+# Importing a flow also loads Arrow, which reads its memory pool from the environment.
 os.environ.update(pool_of(os.environ))

@@ -1,6 +1,6 @@
-"""`python -m flows`: what Prefect's server has of the configuration, written, applied, looked at.
+"""`python -m flows`: write, apply and check what Prefect's server has of the configuration.
 
-Each is safe to repeat, and is repeated after a change of accounts or schedules.
+Each command is safe to repeat; repeat them after accounts or schedules change.
 """
 
 import json
@@ -82,7 +82,7 @@ def doctor() -> None:
 
 
 def main() -> int:
-    """Run one command; the exit code of the process."""
+    """Run one command; return the exit code of the process."""
     try:
         app()
     except ReconError as error:

@@ -1,7 +1,7 @@
-"""What people see of a night in Prefect's UI: progress, summary, breaks, and where the workbook is.
+"""Prefect artifacts of a night: progress, summary, breaks, and the location of the workbook.
 
-Keys end in the account, so that each account keeps a history of its own. Artifacts inform and prove
-nothing: what fails here is logged and never stops a night whose money has moved.
+Keys end in the account, so that each account has its own history. Artifacts inform and prove
+nothing: a failure here is logged and never stops a night whose money has moved.
 """
 
 import os
@@ -54,7 +54,7 @@ Publish = Callable[[float, str], None]
 
 
 class NightBar:
-    """How far a night is; lives for one walk over its steps."""
+    """The progress of a night; used for one pass over its steps."""
 
     def __init__(self, steps: Sequence[str], *, publish: Publish) -> None:
         self._steps = steps
@@ -66,7 +66,7 @@ class NightBar:
         self._lines.begin(steps[0])
 
     def hear(self, step_progress: StepProgress) -> None:
-        """Leave word of how far the step at work is; never waits for Prefect."""
+        """Store the progress of the running step; never waits for Prefect."""
         self._newest = step_progress
         self._lines(step_progress)
 
@@ -79,7 +79,7 @@ class NightBar:
         self._lines.begin(self._steps[min(self._done, len(self._steps) - 1)])
 
     def show(self) -> None:
-        """Take the newest word to Prefect, if there is one."""
+        """Publish the newest stored progress to Prefect, if there is any."""
         with self._turn:
             step_progress, self._newest = self._newest, None
             if step_progress is None:
@@ -91,7 +91,7 @@ class NightBar:
 
 @contextmanager
 def night_bar(steps: Sequence[str], *, publish: Publish) -> Iterator[Callable[[str], None]]:
-    """Show how far a night is until the end of the block; call what it yields after each step."""
+    """Show the progress of a night during the block; yields what to call after each step."""
     bar, ended = NightBar(steps, publish=publish), threading.Event()
 
     def follow() -> None:
@@ -108,30 +108,30 @@ def night_bar(steps: Sequence[str], *, publish: Publish) -> Iterator[Callable[[s
 
 
 MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in r"\[]<|"} | {"\n": " "})
-"""What begins a link, an image or a tag, ends a cell, or takes the backslash from one of ours."""
+"""Characters that start a link, image or tag, end a cell, or disable a backslash of ours."""
 
 
 def on_a_page(text: str) -> str:
-    """The text on one line that stays in its cell: no link, no image, no tag, no word less.
+    """Escape a text for a table cell on one line: no link, image or tag, and no text lost.
 
-    Backticks stay: sentences of ours name commands in them, and nothing in them is a link.
+    Backticks stay: our sentences name commands in them, and nothing inside them is a link.
     """
     return text.translate(MARKDOWN_ESCAPES)
 
 
 def table_row(*cells: str) -> str:
-    """One row of a table, each text in its cell."""
+    """Format one table row, with each text escaped in its cell."""
     return f"| {' | '.join(map(on_a_page, cells))} |"
 
 
 CURRENCIES_A_ROW = 3
-"""Prefect's page wraps no cell: a longer one is cut at the edge of the table."""
+"""Prefect's page does not wrap cells: a longer one is cut at the edge of the table."""
 ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
-"""What the money came to, what needs people first."""
+"""Outcomes of money, in the order shown: those that need people first."""
 
 
 def status_lines(run_id: str, *, environment: "Environment") -> list[str]:
-    """Markdown: the money of a run by kind and outcome, and what needs a person."""
+    """Return Markdown lines: the money of a run by kind and outcome, and what needs a person."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         instructions = sending_rows.sheet_frame(connection, run)
@@ -158,7 +158,7 @@ def status_lines(run_id: str, *, environment: "Environment") -> list[str]:
 
 
 def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) -> list[str]:
-    """What became of one kind of movement; further currencies go on in rows below."""
+    """Return the rows of one kind of movement; further currencies continue in rows below."""
     ordered = sorted(sums.items())
     pieces = range(0, len(ordered), CURRENCIES_A_ROW)
     first, *more = [sums_text(dict(ordered[at : at + CURRENCIES_A_ROW])) for at in pieces]
@@ -169,11 +169,11 @@ def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) 
 
 
 BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "reason", "break")
-"""Columns of a break that a page shows to whoever scrolls, or searches."""
+"""Columns of a break that are visible only by scrolling or searching."""
 
 
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
-    """The first hundred open breaks of a run, and how many there are in all."""
+    """Return the first hundred open breaks of a run, and the total number of them."""
     with environment.store.reading() as connection:
         breaks = StoredResult(connection, run_id, environment).open_breaks()
     if breaks is None:
@@ -182,10 +182,10 @@ def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str
 
 
 def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
-    """A row a break, the gravest first: the columns that no page cuts say what is wrong.
+    """Return a row per break, most severe first; what is wrong is in columns never cut off.
 
     Args:
-        breaks: as `rows_of_breaks` takes it; a hundred of them are shown.
+        breaks: As for `rows_of_breaks`; a hundred of them are shown.
     """
     return [
         {
@@ -201,13 +201,13 @@ def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
 
 
 def totals_of(run_id: str, *, environment: "Environment") -> tuple[ControlTotal, ...]:
-    """The control totals that the run has stored."""
+    """Return the control totals stored for the run."""
     with environment.store.reading() as connection:
         return results.load_totals(connection, run_id)
 
 
 def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
-    """One row per equation, both sides written out; those that do not tie come first."""
+    """Return one row per equation with both sides as text; those that do not tie come first."""
     return [
         {
             "ties": "yes" if total.passed else "NO",
@@ -224,34 +224,34 @@ def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
 
 
 ROWS_SHOWN_MAX = 100
-"""Rows of a table; the workbook has all of them."""
+"""Maximum rows of a table; the workbook has all of them."""
 
 Made = TypeVar("Made")
 NOT_OF_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 WAITING = "recon.approval.waiting"
-"""What a night tells Prefect when instructions wait for people; automations.yaml hears it."""
+"""The event emitted when instructions wait for people; automations.yaml reacts to it."""
 ADDRESS_VARIABLE = "RECON_WORKBOOKS_URL"
-"""Where people reach the reports folders of all accounts, by `<merchant>/<account>/<workbook>`."""
+"""The base address of all accounts' reports: `<merchant>/<account>/<workbook>` is appended."""
 
 
 class Artifacts:
-    """The artifacts of one night; after one call that did not reach Prefect none is tried again.
+    """The artifacts of one night; after one failed connection to Prefect no further call is tried.
 
-    Prefect's client tries for more than a minute to reach a server that is gone. Once is enough:
-    the account is held meanwhile.
+    Prefect's client retries for more than a minute if the server is gone. Once is enough, since the
+    account is held meanwhile.
     """
 
     def __init__(self, request: NightRequest, *, part: str = "") -> None:
-        """Of a whole night; a `part` keeps a history of its own beside the nights'."""
+        """Create them for a whole night; a `part` has a history apart from the nights'."""
         self._request = request
         self._part = part
         self._unreachable = False
 
     @contextmanager
     def progress(self, steps: Sequence[str], /) -> Iterator[Callable[[str], None]]:
-        """A progress bar by rows and parts; call what it yields with a sentence after each step."""
+        """Show a progress bar; yields the function to call with a sentence after each step."""
         name = f"progress-{self._part}".strip("-")
         artifact = self._made(create_progress_artifact, name, progress=0.0, description="starting")
 
@@ -272,7 +272,7 @@ class Artifacts:
         status: Sequence[str] = (),
         workbook: Path | None = None,
     ) -> None:
-        """The night in a few lines: whose, its workbook, what to do and the money (`status`)."""
+        """Publish the night's summary: account, workbook, what to do, and the money (`status`)."""
         lines = [
             f"# {verdict}",
             "",
@@ -294,13 +294,13 @@ class Artifacts:
         )
 
     def changes(self, changes: Sequence[Mapping[str, str]], *, total: int) -> None:
-        """Orders that the gateway shows otherwise than in the night, the first hundred of them."""
+        """Publish orders that the gateway now shows differently, the first hundred of them."""
         self._table(
             "changes", changes, of=f"{total} orders that are shown otherwise than in the night"
         )
 
     def ended_as(self, ending: str) -> None:
-        """Put how it ended into the run's name: Prefect shows every Completed run in green."""
+        """Append how the run ended to its name: Prefect shows every Completed run in green."""
         from prefect.client.orchestration import get_client
         from prefect.runtime import flow_run
 
@@ -313,11 +313,11 @@ class Artifacts:
         self._published(rename)
 
     def breaks(self, breaks: Sequence[Mapping[str, str]], *, total: int) -> None:
-        """The open breaks as a table, the first hundred of them."""
+        """Publish the open breaks as a table, the first hundred of them."""
         self._table("breaks", breaks, of=f"{total} open breaks; the workbook has all")
 
     def totals(self, totals: Sequence[Mapping[str, str]]) -> None:
-        """The control totals as a table, what does not tie first."""
+        """Publish the control totals as a table, those that do not tie first."""
         open_ones = sum(row["ties"] != "yes" for row in totals)
         self._table("totals", totals, of=f"{len(totals)} control totals, {open_ones} do not tie")
 
@@ -327,7 +327,7 @@ class Artifacts:
         self._made(create_table_artifact, name, table=shown, description=description)
 
     def workbook(self, workbook: Path) -> None:
-        """Where it lies, and a link where a share is configured: browsers open no file."""
+        """Publish the workbook's path, or a link if there is a share: browsers open no files."""
         account = self._request.account
         link = link_of(workbook, account=account, address=os.environ.get(ADDRESS_VARIABLE, ""))
         self._made(
@@ -339,14 +339,14 @@ class Artifacts:
         )
 
     def _link(self, workbook: Path) -> str:
-        """On a page: a link where a share is configured, else where it lies."""
+        """Return the workbook for a page: a link if a share is configured, otherwise its path."""
         if address := os.environ.get(ADDRESS_VARIABLE, ""):
             link = link_of(workbook, account=self._request.account, address=address)
             return f"[{on_a_page(workbook.name)}]({link})"
         return on_a_page(f"{workbook}")
 
     def waiting(self, count: int) -> None:
-        """Tell Prefect's automations that instructions of this account wait for people."""
+        """Emit the event that instructions wait for people, for Prefect's automations."""
         account = f"{self._request.merchant_id}.{self._request.account_id}"
         self._published(
             lambda: emit_event(
@@ -357,25 +357,25 @@ class Artifacts:
         )
 
     def _made(self, create: Callable[..., Made], name: str, **content: Any) -> Made | None:
-        """Publish an artifact of this name for the account of the night."""
+        """Publish an artifact of this name for the night's account."""
         key = artifact_key(name, request=self._request)
         return self._published(lambda: create(key=key, **content))
 
     def _published(self, create: Callable[[], Made]) -> Made | None:
-        """What `create` made; None, and a line in the log, when Prefect would not take it."""
+        """Return what `create` returns; None, with a line in the log, if Prefect refuses it."""
         if self._unreachable:
             return None
         try:
             return create()
         except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the night goes on
-            # Who answers with a status can be reached.
+            # An error with an HTTP status proves that the server can be reached.
             self._unreachable = not isinstance(error, PrefectHTTPStatusError)
             echo(f"an artifact could not be published ({type(error).__name__}); the night goes on")
             return None
 
 
 def artifact_key(kind: str, *, request: NightRequest) -> str:
-    """A key as Prefect allows it: `breaks-100042001`, lower case letters, digits and dashes."""
+    """Return a key valid in Prefect, as `breaks-100042001`: lower case letters, digits, dashes."""
     return NOT_OF_A_KEY.sub("-", f"{kind}-{request.account_id}".lower()).strip("-")
 
 
@@ -387,7 +387,7 @@ def _night_text(request: NightRequest) -> str:
 
 
 def link_of(workbook: Path, *, account: tuple[str, str], address: str) -> str:
-    """The address of a workbook; that of the file itself where no share is configured."""
+    """Return the address of a workbook; the file's own address if no share is configured."""
     if not address:
         return workbook.absolute().as_uri()
     return "/".join((address.rstrip("/"), *map(quote, (*account, workbook.name))))

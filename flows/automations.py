@@ -1,4 +1,4 @@
-"""Automations of Prefect that ring for people (automations.yaml): made, in place of those there."""
+"""Prefect automations that notify people (automations.yaml): created, replacing existing ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ RINGS = "send-notification"
 
 
 def wanted_automations(block_id: UUID) -> Iterator[tuple[AutomationCore, bool]]:
-    """All automations, and whether each rings; `block_id` is the notification block that does."""
+    """Yield all automations, and whether each notifies through the block with id `block_id`."""
     for entry in yaml.safe_load(Path(__file__).with_name("automations.yaml").read_text("utf-8")):
         actions: list[dict[str, Any]] = entry["actions"]
         rings = [action for action in actions if action["type"] == RINGS]
@@ -30,12 +30,12 @@ def wanted_automations(block_id: UUID) -> Iterator[tuple[AutomationCore, bool]]:
 
 
 def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str, str]]:
-    """Make each automation in place of those of its name; yields its name and what was done.
+    """Create each automation, replacing those of its name; yields its name and what was done.
 
     Args:
         client: Of the server.
         block: The notification block as `<type>/<name>`, such as `slack-webhook/operators`. Without
-            one only what rings for nobody is made.
+            one only automations that notify nobody are created.
 
     Raises:
         UsageError: there is no such block.
@@ -51,7 +51,7 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
 
 
 def missing_automations(client: "SyncPrefectClient") -> list[str]:
-    """Names of automations that the server does not have, or has switched off."""
+    """Return names of automations that the server does not have, or has disabled."""
     there = {automation.name for automation in client.read_automations() if automation.enabled}
     return [each.name for each, _ in wanted_automations(NOBODY) if each.name not in there]
 

@@ -1,7 +1,7 @@
-"""Deployments made from the merchants: one night per account, and the forms of people.
+"""Prefect deployments from the configuration: one night per account, and the forms of people.
 
-What `prefect deploy --all` reads is written from merchants.toml and retention.toml, so that no
-account is forgotten and none is left behind.
+What `prefect deploy --all` reads is generated from merchants.toml and retention.toml, so that no
+account is forgotten and no removed one is left behind.
 """
 
 import json
@@ -18,7 +18,7 @@ from recon.model.errors import ConfigurationError
 
 WORK_POOL = "recon"
 BY_SCHEDULE = "schedule"
-"""Who the history says has deleted, when nobody has started it."""
+"""Recorded as who deleted when a schedule started the run."""
 
 HEAD = """\
 # Deployments of the flows, written by `python -m flows files` from merchants.toml (and, for
@@ -41,7 +41,7 @@ FORMS: dict[str, dict[str, dict[str, str]]] = yaml.safe_load(
 def project_of(
     accounts: Mapping[str, AccountSettings], *, retention: Retention, parts: bool = False
 ) -> dict[str, Any]:
-    """What prefect.yaml says, for accounts by `<merchant>/<account>`; `parts`: with their forms.
+    """Return prefect.yaml as data; `accounts` by `<merchant>/<account>`, `parts`: with their forms.
 
     Raises:
         ConfigurationError: a cron line that Prefect does not understand.
@@ -62,7 +62,7 @@ def project_of(
 def text_of(
     accounts: Mapping[str, AccountSettings], *, retention: Retention, parts: bool = False
 ) -> str:
-    """prefect.yaml, ready to be written.
+    """Return prefect.yaml as text.
 
     Raises:
         ConfigurationError: a cron line that Prefect does not understand.
@@ -75,7 +75,7 @@ def text_of(
 
 
 def pool_text() -> str:
-    """The template of the work pool: what a run may say of the process that it gets, nothing.
+    """Return the template of the work pool: a run can set nothing of the process that it gets.
 
     Prefect fills a template from a run's own variables, and adds `env` where the template has one.
     Without the keys `command`, `env` and `working_dir` a run that sends them changes nothing.
@@ -103,7 +103,7 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
         **_where(),
     }
     where = f'merchants.toml: accounts."{key}"'
-    # The slug never changes: under a new one a deploy adds a schedule beside the old one.
+    # The slug never changes: under a new one a deploy adds a second schedule.
     planned = account.schedule and _schedule(
         account.schedule, where=where, slug="every-night", parameters={"mode": "live"}
     )
@@ -111,7 +111,7 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
 
 
 def _clock(schedule: NightSchedule | None) -> list[str]:
-    """When it starts and by whose clock, as people read it: Prefect's pages hide the zone."""
+    """Return start time and time zone as a tag for people: Prefect's pages hide the zone."""
     if schedule is None:
         return []
     minute, hour, *days = schedule.cron.split(" ")
@@ -124,7 +124,7 @@ def _shown(schedule: NightSchedule | None) -> str:
 
 
 def _planned(housekeeping: dict[str, Any], retention: Retention) -> dict[str, Any]:
-    """The form of people, which only shows to begin with, and when housekeeping looks by itself."""
+    """Add the schedule, if declared, to the housekeeping form, which by itself only shows."""
     if retention.schedule is None:
         return housekeeping
     deletes = {"delete": retention.schedule_deletes, "name": BY_SCHEDULE}

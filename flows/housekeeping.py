@@ -1,4 +1,4 @@
-"""Flow `housekeeping`: what is older than retention.toml keeps, shown or deleted."""
+"""Flow `housekeeping`: show or delete what is older than retention.toml allows."""
 
 import os
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Which business date a run is for, how it is called, and whether a schedule may start it."""
+"""The business date and the name of a run, and whether a schedule may start it."""
 
 import os
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from recon.steps.runtime.environment import clock_shift
 
 
 def refuse_schedule(*names: str, declared: Callable[[], object]) -> None:
-    """A run of a schedule that nobody declares, or that gives none of these, does not begin.
+    """Refuse a scheduled run whose schedule is no longer declared or lacks one of the parameters.
 
-    A deploy leaves the schedule of an account that has lost its own, or is gone.
+    A deploy does not remove the schedule of an account that lost its own, or no longer exists.
 
     Raises:
-        ConfigurationError: `declared` gives nothing, or the schedule has lost these parameters.
+        ConfigurationError: `declared` returns nothing, or the schedule lost these parameters.
     """
     context = FlowRunContext.get()
     run = context.flow_run if context else None
@@ -45,12 +45,12 @@ def refuse_schedule(*names: str, declared: Callable[[], object]) -> None:
 
 
 def run_name() -> str:
-    """The name of a run for people: `nightly 100042/100042001 2026-11-20 live`."""
+    """Return the name of a run for people: `nightly 100042/100042001 2026-11-20 live`."""
     context = FlowRunContext.get()
     given = (context.parameters if context else None) or {}
     flow = context.flow.name if context and context.flow else "nightly"
     account = f"{given.get('merchant_id')}/{given.get('account_id')}"
-    # Without a readable calendar the flow itself fails with the sentence; its name must not.
+    # Without a readable calendar the flow itself fails with the message; its name must not fail.
     try:
         day = str(given.get("business_date") or _without_date(flow))
     except ConfigurationError:
@@ -59,23 +59,23 @@ def run_name() -> str:
 
 
 def _without_date(flow: str) -> str:
-    """Files that come now are for the night to come; everything else for the one that was due."""
+    """Return which night a run without a date is for: new files go to the next one."""
     return "next night" if flow == Part.INGEST else business_date_of_run().isoformat()
 
 
 def business_date_of_run() -> date:
-    """The business date of a run that was given none.
+    """Return the business date of a run that was given none.
 
     Raises:
-        ConfigurationError: not inside a flow run, the rules cannot be read, or the time is moved
-            where it may not be.
+        ConfigurationError: not inside a flow run, the rules cannot be read, or the clock is shifted
+            where that is not allowed.
     """
     context = FlowRunContext.get()
     due_at = context.flow_run.expected_start_time if context and context.flow_run else None
     if due_at is None:
         msg = "no business date was given and this is no scheduled run: name the business date"
         raise ConfigurationError(msg)
-    # The sandbox's nights have a time of their own; it is moved by as much as their clock.
+    # The sandbox's nights have a clock of their own; the due time is shifted as much as that.
     due_at += clock_shift(os.environ)
     schedule, calendar = schedule_of_account(), load_rules(config_dir=config_dir_of(os.environ))
     return last_closed_business_date(
@@ -86,7 +86,7 @@ def business_date_of_run() -> date:
 
 
 def schedule_of_account() -> NightSchedule | None:
-    """When the nights of this run's account start, as merchants.toml declares it."""
+    """Return the schedule of this run's account, as declared in merchants.toml."""
     context = FlowRunContext.get()
     given = (context.parameters if context else None) or {}
     account = f"{given.get('merchant_id')}/{given.get('account_id')}"
@@ -97,9 +97,9 @@ def schedule_of_account() -> NightSchedule | None:
 def last_closed_business_date(
     due_at: datetime, *, calendar: BusinessCalendar, schedule_zone: str | None
 ) -> date:
-    """The newest business date whose cut-off had passed at `due_at`, in the schedule's zone.
+    """Return the newest business date whose cut-off had passed at `due_at`, in the schedule's zone.
 
-    Without a schedule the calendar's own zone counts.
+    Without a schedule the calendar's own time zone is used.
     """
     if schedule_zone:
         calendar = replace(calendar, zone=ZoneInfo(schedule_zone))

@@ -1,8 +1,8 @@
 """Flow `nightly`: one night of one account, step by step, as Prefect shows and schedules it.
 
-The order of the steps is `recon.model.nights.STEPS`, the lock is a row in recon's own database, the
-journal of money is recon's: Prefect starts, shows and ends. `recon nightly` runs the same steps
-without it.
+The order of the steps is `recon.model.nights.STEPS`; the lock and the journal of money are in
+recon's own database. Prefect only starts the run, shows it and reports its end; `recon nightly`
+runs the same steps without Prefect.
 """
 
 import os
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def night_workers() -> Iterator[None]:
-    """Until the end of the block all environments of this process share the configured workers."""
+    """Let all environments of this process share the configured workers during the block."""
     from recon.config.cluster import ClusterSettings
     from recon.config.settings import config_dir_of, load_file
 
@@ -97,10 +97,10 @@ def nightly(
 def walk(
     request: NightRequest, *, plan: NightPlan, artifacts: Artifacts
 ) -> tuple[str, list[StepSummary]]:
-    """Carry out a plan: the run's id, and what each step did.
+    """Carry out a plan; return the run's id, and a summary of each step.
 
-    The run is held in recon's database, not in Prefect; all steps have the same workers. After a
-    night comes one workbook over all accounts; without it the night stands.
+    The run is held in recon's database, not in Prefect; all steps use the same workers. After a
+    night one workbook over all accounts is written; the night is complete even without it.
     """
     from recon.steps.night.monitor import index_after
     from recon.steps.night.whole_night import hold
@@ -122,14 +122,14 @@ def walk(
 
 
 def waiting_for_people(environment: "Environment") -> int:
-    """How many instructions wait for a yes or no, over all accounts."""
+    """Return how many instructions wait for approval, over all accounts."""
     from recon.steps.money.approve import waiting
 
     return len(waiting(environment).wanted.items)
 
 
 def ended(run_id: str, summaries: Sequence[StepSummary], *, artifacts: Artifacts) -> State[Any]:
-    """Leave what people need of a night on its page; its last state."""
+    """Publish what people need of a night on its page; return its final state."""
     last = summaries[-1]
     end = end_of(last)
     with opened_environment() as environment:

@@ -1,9 +1,9 @@
-"""How a night ends in Prefect: its end is the name of the run's last state.
+"""How a night ends in Prefect: the end is the name of the run's final state.
 
 RECONCILED and BREAKS OPEN are Completed: the run did its work, people do theirs. MONEY IN DOUBT,
 SENDING STOPPED, NOT PROVEN and INCOMPLETE are Failed: somebody must act before the morning, and
 failure alarms must ring. A night that another run holds is Cancelled: nothing was done, and the
-sentence names the holder.
+message names the holder.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,20 +34,20 @@ MEANS = {
     End.INCOMPLETE: "a source or a group of answers is missing; get it and run the night again",
     End.NOT_PROVEN: "a control total does not tie; refunds and payouts are held",
 }
-"""What an end asks of people: the colour of a state does not say it."""
+"""What each end requires of people: the colour of a state does not show it."""
 DONE = frozenset({End.RECONCILED, End.BREAKS_OPEN})
-"""Ends of a run that did its work; every other one is Failed, and failure alarms ring."""
+"""Ends of a run that did its work; all others are Failed, and failure alarms ring."""
 REFUSED, FAILED = "Refused", "Failed"
 P = ParamSpec("P")
 Form = Callable[P, State[Any]]
 
 
 def as_text(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
-    """Let a flow that cannot go on end with its sentence, in state and log, without a traceback.
+    """Let a flow that cannot continue end with its message, in state and log, without a traceback.
 
     Args:
-        refused: how the state is called where something was refused; failure alarms ring for the
-            name that Prefect gives by itself.
+        refused: Name of the state if something was refused; failure alarms ring for the name that
+            Prefect gives by default.
     """
 
     def decorated(run: Form[P]) -> Form[P]:
@@ -66,14 +66,14 @@ def as_text(*, refused: str = REFUSED) -> Callable[[Form[P]], Form[P]]:
 
 
 def state_of(end: End, *, report: StepSummary) -> State[Any]:
-    """The last state of a night that came to its end."""
+    """Return the final state of a night that finished."""
     message = f"{end}: {MEANS[end]}. {report.sentence}"
     state = Completed if end in DONE else Failed
     return state(name=end.value, message=message, data=end)
 
 
 def state_of_part(part: Part, *, summaries: Sequence[StepSummary], live: bool) -> State[Any]:
-    """The last state of a part: what it did, and that the night itself is not run by it."""
+    """Return the final state of a part: what it did, and that it is not the night itself."""
     figures = {summary.step: summary.figures for summary in summaries}
     message = " ".join([*(summary.sentence for summary in summaries), NOT_A_NIGHT])
     settled = figures.get("settle", {})
@@ -95,12 +95,12 @@ def _name_of_part(part: Part, *, figures: Mapping[str, Mapping[str, int | str]],
 
 
 def state_of_held(error: NightHeldError) -> State[Any]:
-    """The last state of a run whose night another run holds."""
+    """Return the final state of a run whose night another run holds."""
     return Cancelled(name="Held by another run", message=str(error))
 
 
 def end_of(report: StepSummary) -> End:
-    """The end that the report step found.
+    """Return the end that the report step found.
 
     Raises:
         Defect: the step named none.

@@ -1,8 +1,8 @@
-"""Forms of one account: a part of a night by itself, and a night again from what is stored.
+"""Flows for one account: one part of a night, and a night repeated from what is stored.
 
 The steps, the lock and the gate are the night's. A part (`ingest`, `query`, `settle`, `payouts`)
-never reports and never counts as the night: it says so, and files and money are refused where the
-night is finished already. Again (`reconcile`, `report`) nothing is asked and nothing sent.
+never reports and never counts as the night: its state says so, and files and money are refused once
+the night is finished. The repeats (`reconcile`, `report`) query nothing and send nothing.
 """
 
 import inspect
@@ -41,13 +41,13 @@ Args:
 LAST = "None means the last business date that had closed."
 Account = tuple[str, str]
 Played = Callable[[Account, date | None, Mode], State[Any]]
-"""What a form does for an account, a business date that may be left out, and a mode."""
+"""What a flow does for an account, an optional business date, and a mode."""
 
 
 def _form(
     name: str, text: str, *, day: str, played: Played, sends: bool = False
 ) -> Flow[..., State[Any]]:
-    """A flow: `text` says what it does, `day` what its business date is."""
+    """Build a flow: `text` describes it, and `day` the meaning of its business date."""
 
     def run(
         merchant_id: GatewayId,
@@ -74,7 +74,7 @@ def _form(
 
 
 def _part(part: Part, account: Account, business_date: date | None, mode: Mode) -> State[Any]:
-    """Hold the account, do the steps of the part, and leave their sentences on the page."""
+    """Hold the account, run the steps of the part, and publish their sentences."""
     from recon.steps.night.whole_night import moved_since, next_night
 
     day = business_date or business_date_of_run()
@@ -95,7 +95,7 @@ def _part(part: Part, account: Account, business_date: date | None, mode: Mode) 
 
 
 def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[Any]:
-    """The stopped night brought to its end, told and shown as a night is; else it is compared."""
+    """Resume a stopped night to its end, with all notices and pages; otherwise compare it again."""
     from recon.steps.night.whole_night import is_stopped
 
     request = NightRequest(*account, business_date or business_date_of_run(), Mode.LIVE)
@@ -108,7 +108,7 @@ def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[
 
 
 def _compared(request: NightRequest) -> State[Any]:
-    """A finished night as a proof: the same result from what it had read."""
+    """Compare a finished night again, as a proof that its stored inputs give the same result."""
     from recon.steps.compare.rebuild import rebuild_night
 
     run_id = _finished_run(request)
@@ -131,7 +131,7 @@ def _reported(account: Account, business_date: date | None, _: Mode) -> State[An
 
 
 def _finished_run(request: NightRequest) -> str:
-    """The newest finished live run of the night.
+    """Return the newest finished live run of the night.
 
     Raises:
         UsageError: there is none.

@@ -1,8 +1,8 @@
-"""Forms of people's acts in Prefect, made of the models in `recon.steps.acts`.
+"""Prefect flows with forms for decisions of people, built from the models in `recon.steps.acts`.
 
-Each form begins by only showing what it is about; what both people then name is the digest, the
-instruction or the run that it showed. Prefect hides the code in its form and yet stores it; a code
-therefore counts once, and for a minute or so. A word never sends.
+Each form first only shows what it is about; both people then name the digest, the instruction or
+the run that it showed. Prefect hides a one-time code in its form but stores it; therefore a code is
+accepted once, and for a minute or so. A decision never sends money.
 """
 
 import inspect
@@ -53,24 +53,24 @@ if TYPE_CHECKING:
 
 ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
 ROWS_SHOWN_MAX = 1_000
-"""Lines of what waits; the digest and the sums are of all."""
+"""Maximum lines of waiting items; the digest and the sums cover all of them."""
 DOUBTS_SHOWN_MAX = 100
-"""Rows of doubts; `recon status` has all of them."""
+"""Maximum rows of doubts; `recon status` has all of them."""
 NIGHTS_SHOWN = 14
 
 Given = Mapping[str, Any]
 Shown = Callable[[Environment, Given], tuple[str, Sequence[str]]]
-"""What a form is about: a sentence, and lines of its page."""
+"""Returns what a form is about: a sentence, and the lines of its page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Fields of a form that are lists of boxes to tick."""
+    """Fields of a form that are lists of check boxes."""
 
     fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-    """Name -> a list of what each may say, and its help."""
+    """Name -> the type of the list, and its help text."""
     meant: Callable[[Environment, Given], Given] = lambda _, given: given
-    """What is given, with what the ticks mean."""
+    """Returns the given values, with the ticked boxes resolved."""
 
 
 NO_BOXES = Boxes()
@@ -78,21 +78,21 @@ NO_BOXES = Boxes()
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing that a form lets people say."""
+    """One action that a form offers."""
 
     model: type[Act]
     fixed: Given = field(default_factory=dict)
-    """Fields of the act that the choice itself decides."""
+    """Fields of the act that the choice itself sets."""
     taken: Given = field(default_factory=dict)
-    """Field of the act -> the form's field that has it, where it has another name."""
+    """Field of the act -> the form's field with its value, if the names differ."""
 
     def act(self, given: Given) -> Act:
-        """What was said; a field that was left empty is left out."""
+        """Build the act from the form's values; empty fields are left out."""
         fields = {
             name: given.get(self.taken.get(name, name), "") for name in self.model.model_fields
         } | dict(self.fixed)
         if self.model is acts.RejectInstructions and fields["instructions"]:
-            fields["list_digest"] = ""  # what is ticked is that list
+            fields["list_digest"] = ""  # the ticked boxes are that list
         return act_of(self.model, {name: value for name, value in fields.items() if value})
 
 
@@ -107,20 +107,20 @@ def form(
     shown_after: bool = True,
     boxes: Boxes = NO_BOXES,
 ) -> Flow[..., State[Any]]:
-    """A form by which people look at something, or say one of several things of it.
+    """Build a flow whose form shows something, or takes one of several decisions on it.
 
     Args:
-        name: of the flow.
-        text: what it does, for its page.
-        choice: the field that says which of them, its word for only showing, and its help.
-        choices: what may be said, by the words that the field offers beside the one that shows.
-        fields: of the acts, in the form's order.
-        shown: what it is about.
-        shown_after: whether that is shown again when something was said.
-        boxes: fields between what is chosen and `fields`.
+        name: Name of the flow.
+        text: Its description, for its page.
+        choice: The field that selects the action, its value for only showing, and its help text.
+        choices: The actions, by their values of that field besides the one that only shows.
+        fields: Fields of the acts, in the form's order.
+        shown: Returns what the form is about.
+        shown_after: Whether that is shown again after a decision.
+        boxes: Fields between the choice and `fields`.
     """
     chooses, shows, help_ = choice
-    # A class of the field's own name would take its title, and Prefect's page would not name it.
+    # An enum with the same name as its field would take over the title, so the page would lack it.
     offered = StrEnum(chooses.title(), {each.upper(): each for each in (shows, *choices)})  # type: ignore[misc]  # of a table
     infos = {
         each: info
@@ -185,7 +185,7 @@ def ended(
     warnings: Sequence[str] = (),
     lines: Sequence[str] = (),
 ) -> State[Any]:
-    """The last state of a form's run; what it tells stands on its page, too."""
+    """Publish the result of a form's run on its page, and return its final state."""
     echo(sentence)
     warned = [f"- {on_a_page(each)}" for each in warnings]
     page = "\n".join([f"# {name.capitalize()}", "", on_a_page(sentence), "", *warned, *lines])
@@ -194,7 +194,7 @@ def ended(
 
 
 def _kind(info: FieldInfo) -> Any:
-    """The type of a field of a form: what its act takes, or nothing."""
+    """Return the type of a form's field: that of its act, with an empty value allowed."""
     pattern = next((each.pattern for each in info.metadata if hasattr(each, "pattern")), None)
     return Annotated[str, Field(pattern=rf"^({pattern[1:-1]})?$")] if pattern else acts.Text
 
@@ -212,7 +212,7 @@ KEYS = {
 
 
 def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
-    """The list that waits for people, or what of it was ticked; the form then offers all of it."""
+    """Show the list that waits, or its ticked part; then offer all waiting items in the form."""
     every = waiting(environment).wanted
     offer(every)
     ticked = [each for each in every.items if each.instruction_id in given["instructions"]]
@@ -226,11 +226,11 @@ def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequen
 
 
 def boxes_ticked(environment: Environment, given: Given) -> Given:
-    """The instructions that are meant: those ticked, of the kinds ticked; () for all.
+    """Resolve the ticked instructions and kinds to instruction ids; () for all.
 
     Raises:
-        UsageError: nothing of what is ticked waits: it must not become all that waits; or a kind is
-            to be rejected whose list nobody was shown.
+        UsageError: nothing ticked waits any more, so that it must not turn into everything that
+            waits; or a kind is rejected without the digest of a list that was shown.
     """
     kinds, named = given["kinds"], {text.partition(" ")[0] for text in given["instructions"]}
     waits = waiting(environment).wanted.items if kinds or named else ()
@@ -257,7 +257,7 @@ def boxes_ticked(environment: Environment, given: Given) -> Given:
 
 
 def offer(wanted: "ApprovalList") -> None:
-    """Let the form have a box for each instruction that waits, as Prefect keeps its fields."""
+    """Update the form with a box for each waiting instruction, in Prefect's stored schema."""
     boxes = [
         " ".join(filter(None, (item.instruction_id, item.kind, _money(item), item.order_no)))
         for item in wanted.items[:ROWS_SHOWN_MAX]
@@ -279,7 +279,7 @@ def _money(item: "Instruction") -> str:
 
 
 def lines_of_list(wanted: "ApprovalList") -> list[str]:
-    """All that waits, as people read it: what deserves a second look first, then the largest."""
+    """Return table lines of all that waits: what deserves a second look first, then the rest."""
     if not wanted.items:
         return []
     lines = ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
@@ -295,15 +295,15 @@ def lines_of_list(wanted: "ApprovalList") -> list[str]:
 
 
 def doubts_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
-    """Money in doubt, over all accounts."""
+    """Show the money in doubt, over all accounts."""
     undecided, now = people.undecided(environment), environment.clock()
     return f"{len(undecided)} in doubt.", lines_of_doubts(undecided, now=now)
 
 
 def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]", *, now: datetime) -> list[str]:
-    """The doubts as people read them: the money, since when, its id, and all that is known of it.
+    """Return a list line for each doubt: the money, since when, its id, and all that is known.
 
-    A list, for a page cuts the last columns of a table.
+    A list, since a page cuts the last columns of a table.
     """
     lines = [
         f"- {on_a_page(f'{run.merchant_id}/{run.account_id}: {line}')}"
@@ -316,7 +316,7 @@ def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]", *, now: datetime) 
 
 
 def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
-    """The last nights, and who signed them."""
+    """Show the last nights, and who signed them."""
     last = environment.clock().date()
     listed = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)
     ran = [night for night in listed if night.run_id]
@@ -331,7 +331,7 @@ def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]
 
 
 def lines_of_nights(shown: Sequence[Night]) -> list[str]:
-    """The nights as people read them: what came out, and whose names stand under it."""
+    """Return table lines of nights with their verdicts and signatures."""
     columns = ("account", "night", "verdict", "run", "workbook", "signed", "void")
     lines = [table_row(*columns), "|---" * len(columns) + "|"] if shown else []
     for night in shown:
@@ -345,13 +345,13 @@ def lines_of_nights(shown: Sequence[Night]) -> list[str]:
 
 
 def sending_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
-    """Whether money is sent."""
+    """Show whether money is sent."""
     stop = gate.sending_stopped(environment)
     return (f"{stop}." if stop else "Money may be sent."), ()
 
 
 def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
-    """A month of every account that fits: its workbook in the reports, and what is signed."""
+    """Show a month of each matching account: its workbook in the reports, and its signatures."""
     this = BusinessMonth.named(f"{environment.clock():%Y-%m}")
     month = BusinessMonth.named(given["month"] or f"{this.before:%Y-%m}")
     settings = environment.settings
@@ -370,7 +370,7 @@ def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[s
 
 
 def answers_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
-    """The answers of a returned workbook, each beside its break."""
+    """Show the answers of a returned workbook, each with its break."""
     path = returned_path(Path(given["workbook"]), settings=environment.settings)
     done, rows = returned_answers.listed(path, form=drawings().form, environment=environment)
     titles = returned_answers.LISTED
@@ -506,7 +506,7 @@ class ReturnedWorkbook(acts.ImportAnswers):
     """One that lies where returned workbooks may lie."""
 
     def seen(self, place: Place, show: acts.Show) -> Self:
-        """With its bytes."""
+        """Read the file, if it is in an allowed folder, with its bytes."""
         path = returned_path(self.workbook or Path(), settings=place.environment.settings)
         return super(ReturnedWorkbook, self.model_copy(update={"workbook": path})).seen(place, show)
 
@@ -527,12 +527,12 @@ import_resolutions = form(
 
 
 def returned_path(workbook: Path, *, settings: "Settings") -> Path:
-    """The file, if it lies in a folder that merchants.toml declares as `reports` or `returned`.
+    """Return the file if it is in a folder that merchants.toml declares as `reports` or `returned`.
 
-    Whoever may start a flow must not be able to have any file of the machine read.
+    Whoever may start a flow must not be able to read any other file of the machine through it.
 
     Raises:
-        UsageError: it lies somewhere else.
+        UsageError: it is somewhere else.
     """
     named = [each for one in settings.accounts.values() for each in (one.returned, one.reports)]
     folders = [each.resolve() for each in named if each]

@@ -1,4 +1,4 @@
-"""What the doctor asks Prefect: does it answer, who works for it, does it know every account?"""
+"""The doctor's checks of Prefect: server, access, worker, deployments and automations."""
 
 import base64
 import http.client
@@ -20,13 +20,13 @@ from recon.config.settings import Settings, load_settings
 from recon.model.errors import ReconError
 
 DEPLOYMENTS_READ = 200
-"""At once; the server gives no more."""
+"""Deployments read per request; the server returns no more."""
 OURS = "flows."
-"""How the entrypoint of every deployment of ours begins."""
+"""The prefix of the entrypoint of every deployment of ours."""
 
 
 def existing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
-    """All that the server has, page by page."""
+    """Yield all deployments that the server has, page by page."""
     offset = 0
     while page := client.read_deployments(limit=DEPLOYMENTS_READ, offset=offset):
         yield from page
@@ -34,13 +34,13 @@ def existing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentRespon
 
 
 STRANGER = "https://stranger.example"
-"""An origin that has nothing to do with us."""
+"""An origin unrelated to this server."""
 LOOK_TIMEOUT_SECONDS = 10
 HTTP_OK = 200
 HTTP_NO_TOKENS = 422
-"""What the server says of tokens when it wants none."""
+"""The server's status for a token request when it requires no tokens."""
 OPENING_VARIABLES = ("command", "env", "working_dir")
-"""By which a run could bring a program of its own."""
+"""Template keys by which a run could bring a program of its own."""
 DEPLOYMENTS_COMMANDS = (
     "`python -m flows files`, then `prefect --no-prompt deploy --all`; delete what nobody "
     "declares on Prefect's pages"
@@ -49,7 +49,7 @@ AUTOMATIONS_COMMAND = "`python -m flows apply` makes them"
 
 
 def health_checks() -> Iterator[tuple[str, Callable[[], str]]]:
-    """Names of lines, and what looks; each gives a sentence or raises ReconError."""
+    """Yield the checks: name, and the function that returns a sentence or raises ReconError."""
     yield "Prefect", _answers
     yield "Prefect's doors", _doors
     yield "Prefect's worker", _works
@@ -97,13 +97,13 @@ def _doors() -> str:
 
 
 def _auth() -> str:
-    """Name and password that this environment has for the server."""
+    """Return the credentials for the server in this environment, as `name:password`."""
     given = get_current_settings().api.auth_string
     return given.get_secret_value() if given else ""
 
 
 def open_doors(api_url: str, *, auth: str) -> list[str]:
-    """What a stranger is let do, each with its setting; `auth` only asks for the tokens.
+    """Return what a stranger may do, each with its setting; `auth` is only used to request a token.
 
     Raises:
         ReconError: the server does not answer.
@@ -125,7 +125,7 @@ def open_doors(api_url: str, *, auth: str) -> list[str]:
 class _Seen(NamedTuple):
     status: int
     origin: str
-    """Which pages may call it."""
+    """Origins whose pages may call it."""
 
 
 def _seen(url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> _Seen:

@@ -48,26 +48,26 @@ LOOPBACK = "127.0.0.1"
 
 PREFECT, FLOWS = (sys.executable, "-m", "prefect"), (sys.executable, "-m", "flows")
 RECON = (str(Path(sys.executable).with_name("recon")),)
-"""The programs of this environment, whatever PATH says."""
+"""The programs of this environment, regardless of PATH."""
 
 SERVER_LOG = "server.log"
 PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
 PASSWORD_BYTES = 18
-"""Of chance."""
+"""Random bytes in a password."""
 USER = "recon"
-"""Prefect knows no users: name and password are one word of two parts to it."""
+"""Prefect has no users: name and password together are one string of credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that was begun in the background."""
+    """A program that was started in the background."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path
 
     def wait_until(self, is_up: Callable[[], bool]) -> None:
-        """Return once it is up.
+        """Wait until the program is up.
 
         Raises:
             ReconError: it ended, or did not come up within STARTUP_TIMEOUT_SECONDS.
@@ -84,7 +84,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class PrefectServer:
-    """A server that was started; `wait` before the first call to it."""
+    """A server that was started; call `wait` before the first request to it."""
 
     url: str
     home: Path
@@ -92,16 +92,16 @@ class PrefectServer:
 
     @property
     def api_url(self) -> str:
-        """What PREFECT_API_URL takes."""
+        """The value for PREFECT_API_URL."""
         return f"{self.url}/api"
 
     @property
     def auth(self) -> str:
-        """What it asks everybody for: name and password, with a colon between."""
+        """The credentials that it requires, as `name:password`."""
         return auth_of(self.home)
 
     def wait(self) -> None:
-        """Return once the server answers.
+        """Wait until the server answers.
 
         Raises:
             ReconError: it ended, or did not answer within STARTUP_TIMEOUT_SECONDS.
@@ -113,13 +113,13 @@ class PrefectServer:
 def start_server(
     home: Path, *, port: int = 0, with_ui: bool = False, variables: Mapping[str, str] | None = None
 ) -> PrefectServer:
-    """Start a server and return at once; it comes up in the background.
+    """Start a server in the background and return at once.
 
     Args:
-        home: Folder of Prefect's database, settings and log; made when absent, kept afterwards.
+        home: Folder of Prefect's database, settings and log; created if absent, kept afterwards.
         port: 0 takes a free one.
         with_ui: Whether the server shows its pages to a browser.
-        variables: Further environment variables of the server.
+        variables: Additional environment variables of the server.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -146,9 +146,9 @@ def start_server(
 def _begin(
     command: Sequence[str], *, variables: Mapping[str, str], log: Path, folder: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """Begin a program of ours in the background.
+    """Start a program of ours in the background.
 
-    Of the shell that says `make serve` it gets nothing that may be a secret of other work.
+    From the shell that runs `make serve` it gets nothing that may be a secret of other work.
     """
     with open(log, "wb", opener=for_owner) as terms:
         # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
@@ -165,7 +165,7 @@ def _begin(
 
 
 def prefect_variables(home: Path, *, api_url: str) -> dict[str, str]:
-    """The environment under which every Prefect process of this folder runs."""
+    """Return the environment variables of every Prefect process that uses this folder."""
     auth = auth_of(home)
     return {
         **({"PREFECT_API_AUTH_STRING": auth} if auth else {}),
@@ -178,14 +178,14 @@ def prefect_variables(home: Path, *, api_url: str) -> dict[str, str]:
 
 
 def auth_of(home: Path) -> str:
-    """What the server of this folder asks for; "" where none was started there."""
+    """Return the credentials that this folder's server requires; "" if none was started there."""
     with suppress(FileNotFoundError):
         return f"{USER}:{(home / PASSWORD_FILE).read_text().strip()}"
     return ""
 
 
 def _make_password(home: Path) -> None:
-    """Once for a folder: people keep it in their browsers."""
+    """Create a password once per folder, since people store it in their browsers."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with suppress(FileExistsError):
         descriptor = os.open(home / PASSWORD_FILE, flags, 0o600)
@@ -194,7 +194,7 @@ def _make_password(home: Path) -> None:
 
 
 def _doors(url: str, *, auth: str) -> dict[str, str]:
-    """Who may talk to the server: whoever has the password, and no page of another origin."""
+    """Return settings that require the password, refuse other origins and use CSRF tokens."""
     return {
         "PREFECT_SERVER_API_AUTH_STRING": auth,
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,
@@ -203,14 +203,14 @@ def _doors(url: str, *, auth: str) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+    """Return a port of the loopback interface that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 def answers(url: str) -> bool:
-    """Whether an address of this machine answers 200."""
+    """Return whether an address of this machine answers with status 200."""
     try:
         with urllib.request.urlopen(url, timeout=HEALTH_CHECK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - loopback http
             return bool(reply.status == 200)  # noqa: PLR2004 - HTTP's OK
@@ -219,12 +219,12 @@ def answers(url: str) -> bool:
 
 
 def identity_of(pid: int) -> str:
-    """Process id and start time: an id alone may belong to another program by now."""
+    """Return process id and start time: the id alone may belong to another program by now."""
     return f"{pid} {psutil.Process(pid).create_time()}"
 
 
 def process_of(identity: str) -> psutil.Process | None:
-    """The living process of an identity; None when it is gone or its number is another's now."""
+    """Return the running process of an identity; None if it ended or its id was reused."""
     with suppress(psutil.NoSuchProcess, ValueError, OverflowError):
         pid = int(identity.partition(" ")[0])
         if identity_of(pid) == identity:
@@ -233,7 +233,7 @@ def process_of(identity: str) -> psutil.Process | None:
 
 
 def end_process(process: psutil.Process | subprocess.Popen[bytes]) -> None:
-    """Ask a process to end, and kill it when it does not in time."""
+    """Ask a process to end, and kill it if it does not end in time."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_SECONDS)
@@ -243,19 +243,19 @@ def end_process(process: psutil.Process | subprocess.Popen[bytes]) -> None:
 
 
 COUNT_A_DAY = 100_000
-"""Of each kind: the gateway is the sandbox of this machine."""
+"""Allowance of each kind: the gateway is the sandbox of this machine."""
 BY_RULE = ("capture", "cancel", "refund")
-"""What the demo's order files may ask for without people, reviews counted among the refunds;
-payouts and the end of a subscription never."""
+"""What the demo's order files may have sent without people (reviews count as refunds); payouts and
+the end of a subscription always need them."""
 
 
 def key_set_apart(folder: Path, *, env: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    """Write the signer's files, and take the key out of what everything else is started with.
+    """Write the signer's files, and remove the key from the variables of all other programs.
 
     Args:
-        folder: of the signer's files; the key's is for its owner alone.
-        env: the file of variables that people use; it names the signer from then on.
-        variables: as they were, with the key.
+        folder: Of the signer's files; the key's is readable by its owner alone.
+        env: The file of variables that people use; it names the signer from then on.
+        variables: The previous variables, with the key.
 
     Returns:
         The variables without the key, with the signer's socket.
@@ -274,7 +274,7 @@ def key_set_apart(folder: Path, *, env: Path, variables: Mapping[str, str]) -> d
 
 
 def _socket(folder: Path) -> Path:
-    """In the folder, unless its path is longer than the name of a socket may be."""
+    """Return a path in the folder, or elsewhere if that is too long for a socket."""
     path = folder / "socket"
     if len(os.fsencode(path)) <= PATH_BYTES_MAX:
         return path
@@ -308,10 +308,10 @@ PROCESSES = "processes.json"
 
 
 def start(folder: Path, *, port: int) -> None:
-    """Start all programs; ends those already started when one does not come up.
+    """Start all programs; ends those already started if one does not come up.
 
     Raises:
-        ReconError: a program failed; the sentence names its log.
+        ReconError: a program failed; the message names its log.
     """
     folder = folder.absolute()
     if _running(folder):
@@ -327,7 +327,7 @@ def start(folder: Path, *, port: int) -> None:
 
 
 def refuse_taken(port: int) -> None:
-    """Look before anything is started.
+    """Check that a port is free before anything is started.
 
     Raises:
         UsageError: another program listens there.
@@ -345,7 +345,7 @@ def refuse_taken(port: int) -> None:
 
 
 def stop(folder: Path) -> int:
-    """End the programs that `start` wrote down, newest first; how many still ran."""
+    """End the programs that `start` recorded, newest first; return how many were still running."""
     running = _running(folder)
     for _, process in reversed(running):
         with suppress(psutil.NoSuchProcess):
@@ -377,7 +377,7 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*PREFECT, *pool, "--base-job-template", str(folder / "pool.json")], of_prefect, folder)
     deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(folder / "prefect.yaml")]
     _run([*PREFECT, *deploy], of_prefect, folder)
-    # Whom to ring for nobody has said yet; what needs no bell is there from the start.
+    # Nobody has named a notification block yet; automations that need none are made at once.
     _run([*FLOWS, "apply"], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
@@ -388,7 +388,7 @@ def _start_all(folder: Path, *, port: int) -> None:
 
 
 def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
-    """The gateway, which is not ours: it gets none of our variables."""
+    """Start the gateway, which is not ours and therefore gets none of our variables."""
     url = recon["RECON_GATEWAY_BASE_URL"]
     state = folder / "demo" / "sandbox.sqlite"
     command = [*RECON, "sandbox", "--state", str(state), "--port", str(urlsplit(url).port)]
@@ -397,14 +397,14 @@ def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
 
 
 def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
-    """The process that alone reads the sign key; it gets none of our variables."""
+    """Start the only process that reads the sign key; it gets none of our variables."""
     command = [*RECON, "signer", "--rules", str(folder / "signer" / "signer.toml")]
     signer = _start(folder, name="signer", command=command, variables={})
     signer.wait_until(Path(recon[SIGNER_VARIABLE]).is_socket)
 
 
 def read_env(path: Path) -> dict[str, str]:
-    """The variables of an `env` file: plain KEY=VALUE lines."""
+    """Return the variables of an `env` file: plain KEY=VALUE lines."""
     lines = (line.partition("=") for line in path.read_text("utf-8").splitlines() if "=" in line)
     return {name.strip(): value for name, _, value in lines if not name.startswith("#")}
 
@@ -412,7 +412,7 @@ def read_env(path: Path) -> dict[str, str]:
 def _start(
     folder: Path, *, name: str, command: Sequence[str], variables: Mapping[str, str]
 ) -> Program:
-    """Start a program of ours in the background and write down which it is."""
+    """Start a program of ours in the background and record its process."""
     log = folder / f"{name}.log"
     _echo(f"starting the {name} ...")
     process = _begin(command, variables=variables, log=log, folder=ROOT)
@@ -421,7 +421,7 @@ def _start(
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:
-    """Run a command of ours to its end."""
+    """Run a command of ours and wait for its end."""
     log = folder / "commands.log"
     with open(log, "ab", opener=for_owner) as output:
         ended = subprocess.run(  # noqa: S603 - programs of this environment
@@ -446,14 +446,14 @@ def _write_down(folder: Path, *, name: str, pid: int) -> None:
 
 
 def _written(folder: Path) -> list[dict[str, str]]:
-    """The programs that were written down; none where nothing readable was."""
+    """Return the recorded programs; none if no readable record exists."""
     with suppress(FileNotFoundError, ValueError):
         return list(json.loads((folder / PROCESSES).read_text()))
     return []
 
 
 def _running(folder: Path) -> list[tuple[str, psutil.Process]]:
-    """Those written down that still run: same process id and same start time."""
+    """Return the recorded programs that still run: same process id and same start time."""
     entries = [(entry.get("name", ""), entry.get("process", "")) for entry in _written(folder)]
     processes = [(name, process_of(identity)) for name, identity in entries]
     return [(name, process) for name, process in processes if process is not None]
@@ -465,7 +465,7 @@ def _echo(sentence: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`start` or `stop`; 0 when it went well."""
+    """Run `start` or `stop`; return the exit code, 0 on success."""
     parser = argparse.ArgumentParser(prog="python -m flows.serve", description=__doc__)
     parser.add_argument("what", choices=("start", "stop"))
     parser.add_argument("--dir", type=Path, default=Path("out/serve"))

@@ -1,6 +1,6 @@
 """Flow `what-if`: past nights under candidate rules, before anybody changes the real ones.
 
-The candidate lies in a reports folder, as every file that a form may open does.
+The candidate is read from a reports folder, as is every file that a form may open.
 """
 
 from datetime import UTC, date
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf
 
 KINDS_SHOWN_MAX = 50
-"""Lines of the page; the workbook has all."""
+"""Maximum lines of the page; the workbook has all of them."""
 
 
 @flow(
@@ -79,7 +79,7 @@ def what_if(
 
 
 def page_of(answer: "WhatIf", *, workbook: Path) -> str:
-    """What the candidate changes, in a page of Prefect's."""
+    """Return the Markdown page of what the candidate changes."""
     from recon.steps.compare.what_if import moved
 
     kinds = [*moved(answer.nights)]

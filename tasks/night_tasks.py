@@ -1,6 +1,6 @@
-"""The steps of a night as tasks of Prefect, one thin wrapper each; what they do is in recon.steps.
+"""The steps of a night as Prefect tasks, one thin wrapper each; the steps are in recon.steps.
 
-The weight of a step is loaded when it runs, not when its flow is looked at.
+Heavy imports of a step happen when it runs, not when its flow is imported.
 """
 
 import logging
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 RETRIES_OF_READS = 2
 RETRY_DELAYS_SECONDS = [2.0, 10.0]
-"""Only a locked database is worth another try: the gateway's reads have retries of their own."""
+"""Only a locked database is retried here: reads of the gateway have their own retries."""
 
 NIGHT_LOG = "night"
-"""Child of Prefect's run loggers that carries the sentences for people."""
+"""Name of the child of Prefect's run logger for sentences to people."""
 
 _KEPT: ContextVar[Workers | None] = ContextVar("workers of the flow", default=None)
 
 
 @contextmanager
 def opened_environment() -> Iterator["Environment"]:
-    """The environment of this process: settings, store, clock and gateway, closed at the end."""
+    """Open this process's environment (settings, store, clock, gateway); closed at the end."""
     from recon.steps.admin.doctor import RUN_OF_PREFECT, refuse_plain_key
     from recon.steps.runtime.environment import environment_of, system_clock
 
@@ -50,7 +50,7 @@ def opened_environment() -> Iterator["Environment"]:
 
 @contextmanager
 def keeping_workers(workers: Workers) -> Iterator[None]:
-    """Let every environment that is opened in the block use these workers."""
+    """Let every environment opened in the block use these workers."""
     token = _KEPT.set(workers)
     try:
         yield
@@ -60,7 +60,7 @@ def keeping_workers(workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def sentences_only(doing: str) -> Iterator[None]:
-    """Let only sentences of ours out: foreign exceptions become a Defect that names the place."""
+    """Pass on only our own errors: any other exception becomes a Defect that names the place."""
     try:
         yield
     except ReconError as error:
@@ -74,7 +74,7 @@ def sentences_only(doing: str) -> Iterator[None]:
 
 
 def echo(sentence: str) -> None:
-    """Put a sentence into the run's log, which the UI and a terminal show."""
+    """Log a sentence in the run's log, which the UI and a terminal show."""
     try:
         run_log = get_run_logger()
     except MissingContextError:
@@ -84,12 +84,12 @@ def echo(sentence: str) -> None:
 
 
 def worth_another_try(_task: Task[..., object], _run: TaskRun, state: State[object]) -> bool:
-    """Whether a failed read may be tried again: only when somebody else held the database."""
+    """Return whether a failed read may be retried: only if the database was locked."""
     return isinstance(state.result(raise_on_failure=False), StoreLockedError)
 
 
 def _place(error: BaseException) -> str:
-    """File, line and function where it was raised; never the text of the exception."""
+    """Return file, line and function where it was raised; never the exception's text."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return "an unknown place"
@@ -104,11 +104,11 @@ READ: dict[str, Any] = ONCE | {
     "retry_condition_fn": worth_another_try,
 }
 NEVER_AGAIN = frozenset({"settle", "reconcile"})
-"""Steps that Prefect does not try again: what is still to be sent only the journal decides."""
+"""Steps that Prefect never retries: only the journal decides what is still to be sent."""
 
 
 def _task_of(name: str) -> Task[[str], StepSummary]:
-    """The step of this name as a task: the id of a run goes in, a summary comes out."""
+    """Wrap the step of this name as a task that takes a run's id and returns the summary."""
 
     def step(run_id: str) -> StepSummary:
         from recon.steps.night.report import Workbooks
