@@ -77,7 +77,7 @@ def doctor() -> None:
     for name, look in health_checks():
         rows.append(checked(name, look))
         if not rows[0].ok:
-            break  # the server does not answer: nothing else can be asked
+            break  # the server does not answer, so nothing else can be checked
     typer.echo(json.dumps([asdict(row) for row in rows]))
 
 

@@ -1,1 +1,1 @@
-"""One thin Prefect wrapper per step."""
+"""Prefect tasks: one thin wrapper per step of a night."""

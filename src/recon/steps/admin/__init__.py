@@ -1,1 +1,1 @@
-"""Looking after it: doctors, housekeeping, verification."""
+"""Administration: doctors, housekeeping, verification, evidence for auditors."""

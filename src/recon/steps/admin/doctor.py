@@ -156,7 +156,7 @@ def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
         if not given(variables, name):
             yield Check(name, ok=False, sentence="is not set")
     if not any(given(variables, name) for name in (*KEY_VARIABLES, SIGNER_VARIABLE)):
-        with suppress(ConfigurationError):  # what is wrong with the files is told below
+        with suppress(ConfigurationError):  # problems with the files are reported below
             accounts = load_file_settings(variables).accounts.values()
             if accounts and all(account.is_own for account in accounts):
                 return

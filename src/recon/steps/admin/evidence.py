@@ -253,7 +253,7 @@ def _night(
     seen = (each.seen for each in night_files(connection, run, environment=environment))
     faults = [f"run {run.run_id}: {fault}" for fault in _copied(seen, into=into)]
     steps: Mapping[str, Sealed] = {}
-    with suppress(ArchiveError, ConfigurationError):  # it is among the faults
+    with suppress(ArchiveError, ConfigurationError):  # already among the faults
         steps = sealed_night(connection, run, environment=environment).steps
     signatures = sign_off_rows.signatures(connection, run.run_id)
     faults += _copied_facts(connection, run, into=into, environment=environment)

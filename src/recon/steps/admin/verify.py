@@ -146,7 +146,7 @@ def verify(
                 answered += notes
             if unreached:
                 problems.append(unreached)
-            else:  # what only a later state of the database can have known
+            else:  # folders that only a later state of the database can have known
                 problems += history.found(forgotten_folders(connection, environment=environment))
             storages = storages_of(environment)
             problems += facts_problems(facts_rows.every(connection), storages=storages)
@@ -222,7 +222,7 @@ def _delivered(
             return problems, []
         night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
         cells = [] if night is None else [*reading.differences(night, path)]
-    except OutputError:  # no workbook any more: the others are looked at all the same
+    except OutputError:  # not a workbook any more: the others are still checked
         night, cells = None, []
     if night is None or cells:
         wrong = f"run {run.run_id}: {path} is not the workbook that was written that night"
@@ -390,7 +390,7 @@ def night_files(
         if not is_deep:
             return
         is_gone = let_go_of(connection, run.run_id) is not None
-        if not is_broken:  # what was read before it was started again is bound by another step
+        if not is_broken:  # inputs of an earlier start are anchored by another step
             bound = sealed_night(connection, run, environment=environment).steps.values()
             steps |= {step.folder: step for step in bound}
         for seen in look_through(storage, folder, steps=steps.values(), is_left=is_attempt):

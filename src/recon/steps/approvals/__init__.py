@@ -1,1 +1,1 @@
-"""What people do beside a night: look, decide, answer, sign."""
+"""What people do between nights: view what waits, give verdicts, answer breaks, sign off."""

@@ -140,7 +140,7 @@ class Night:
     account_id: str
     business_date: date
     run_id: str
-    """"" when it never ran."""
+    """Empty if it never ran."""
     status: str
     """The verdict, or that it stopped or is still running; without a night that it is missing, was
     skipped and why, or that none was due."""

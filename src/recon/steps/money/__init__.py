@@ -1,1 +1,1 @@
-"""Money of a night: approved, gated, sent, doubted, resolved."""
+"""How money is sent: approvals, the gate, the sender, and doubts about what was sent."""

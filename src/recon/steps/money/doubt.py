@@ -195,7 +195,7 @@ class Doubts:
                 randomness=environment.randomness,
             )
         )
-        shown = ""  # the id of the known refund where the search showed exactly it
+        shown = ""  # the id of the known refund, if the search showed exactly that refund
         if known and (answer := answers.get(known.instruction_id)):
             number = answer.reference_of(amount=known.amount, currency=known.currency)
             shown = known.refund_reference_id if number == known.refund_reference_id else ""
@@ -271,7 +271,7 @@ class Doubts:
     ) -> tuple[list[Seen], list[Uptime]]:
         """Return what answers since the last change of state show, and clock readings.
 
-        With `is_ended`, readings noted before the doubt ended are omitted: they are of the doubt.
+        With `is_ended`, readings noted before the doubt ended are left out as part of it.
         """
         since = case_rows.last_change(connection, item.instruction_id)
         rows = ShownAnswers(connection, self._run, self._environment).evidence(

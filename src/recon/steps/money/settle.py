@@ -213,7 +213,7 @@ class MoneyOfRun:
             actions = [] if is_changed else instruction_rows.unplanned_actions(connection, run)
             known = Known()
             if actions:
-                # Where an instruction names no payment, the gateway's answer may.
+                # If an instruction names no payment, the gateway's answer may name it.
                 unnamed = instruction_rows.unnamed_orders(connection, run)
                 shown = ShownAnswers(connection, run, environment).only_payments(unnamed)
                 known = instruction_rows.known(connection, run, shown=shown)
@@ -466,7 +466,7 @@ class MoneyOfRun:
                 sent = asyncio.run(sending_all)
             finally:
                 self._spill.free()
-        # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
+        # Now, so that nothing more is sent for a payment with wrong numbers, and for page one.
         self.doubts.note_refund_numbers()
         # Only what is on disk: a noted head that the database lacks would mean a restored database.
         self._note_head()

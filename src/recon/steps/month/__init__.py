@@ -1,1 +1,1 @@
-"""A month of an account: stated in SQL over its nights, closed and opened by two people, booked."""
+"""Month end of an account: statement in SQL, close and reopening by two people, journals."""

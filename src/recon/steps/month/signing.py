@@ -69,7 +69,7 @@ class CloseDecision:
     valid_until: datetime | None = None
     """How long a first signature is valid."""
     lapsed: str = ""
-    """Whose earlier signature lapsed by this one; "" if nobody's did."""
+    """Whose earlier signature lapsed because of this one; "" if none did."""
     moved: tuple[str, ...] = ()
     """What changed since that lapsed signature."""
 

@@ -82,7 +82,7 @@ class NightOfMonth:
 
     business_date: date
     run_id: str
-    """"" where none ran."""
+    """Empty if none ran."""
     status: str
     """Its verdict, or why there is none."""
     trouble: str

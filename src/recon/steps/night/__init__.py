@@ -1,1 +1,1 @@
-"""The night: its order, asking the gateway, its report, who is told."""
+"""The nightly run: order of its steps, query of the gateway, report, and notices to people."""

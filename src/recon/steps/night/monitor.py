@@ -40,7 +40,7 @@ class IndexLine:
     breaks: int | None
     """Open breaks; None when there is no result."""
     severe_breaks: int | None
-    """Those of severity high or above."""
+    """Open breaks of severity high or above."""
     waiting: int | None
     """Instructions, cases and write-offs that need a person; None if the night never ran."""
 
@@ -138,7 +138,7 @@ class Watched:
 
     @property
     def account(self) -> str:
-        """`100042/100042001`."""
+        """Merchant and account, such as `100042/100042001`."""
         return f"{self.merchant_id}/{self.account_id}"
 
     @property

@@ -102,7 +102,7 @@ def unreported(run: Run, *, environment: Environment) -> dict[str, str]:
     tries: dict[str, str] = {}
     for event in events:
         if event.event == runs.RESUMED:
-            tries.clear()  # who heard that the night stopped has not heard how it ended then
+            tries.clear()  # a notice that the night stopped does not report how it ended later
         if event.event in {NOTIFIED, NOT_REPORTED}:
             details = event.data
             tries[details["notice"]] = details.get("problem", "")

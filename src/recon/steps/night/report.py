@@ -248,7 +248,7 @@ def _books_of(steps: pa.Table) -> Books:
 
 
 def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
-    """Return a sentence on the business days since the previous night that nobody ran."""
+    """Return a sentence on the business days without a run since the previous night."""
     before = previous_night(run, environment=environment)
     if before is None:
         return []

@@ -343,7 +343,7 @@ def _holder(environment: Environment, request: NightRequest) -> Run | None:
         with environment.store.reading() as connection:
             holder = runs.active(connection, request)
         if seen and not holder:
-            break  # a taker closes the run before it as it writes its own: this one held, and ended
+            break  # a new holder closes the old run with its first write: the run seen has ended
         agreed = agreed + 1 if holder and seen and holder.run_id == seen.run_id else 0
         if agreed == HOLDER_LOOKS_AGREE:
             break
@@ -369,7 +369,7 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
 def _reported(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return f"it was told to end ({str(error) or 'SIGINT'})"
-    if not isinstance(error, Exception):  # Prefect's own: its Cancel and Suspend come so
+    if not isinstance(error, Exception):  # Prefect's Cancel and Suspend
         return f"it was told to end ({type(error).__name__}, by whatever started it)"
     return str(error) if isinstance(error, ReconError) else type(error).__name__
 
