@@ -352,7 +352,7 @@ def _replies(place: LookedAt, _: str) -> str:
 
 
 def _limits(place: LookedAt, _: str) -> str:
-    """Return the currencies with a limit; fails if a night outside the sandbox has no bound."""
+    """Return the currencies with a limit; fails without any where a rule approves real money."""
     settings = place.settings
     limits = settings.limits
     general = sorted(limits.limits)

@@ -410,7 +410,7 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
         context.verdicts_given(item),
         f"{context.approvals[wanted]} approved it." if wanted in context.approvals else "",
         context.message(item),
-        # The id by which the gateway's portal finds a payout, which has no order number of ours.
+        # The id by which the gateway's portal finds a payout, which has no id of ours.
         f"The gateway knows it as request {item.gateway_request_id}."
         if state in DOUBTFUL and item.kind is InstructionKind.PAYOUT
         else "",

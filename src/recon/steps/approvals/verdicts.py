@@ -322,7 +322,7 @@ def _refuse_words(verdict: str, *, evidence: str) -> None:
 
 
 def _start_clock(instruction_id: str, *, environment: Environment) -> None:
-    """Start the unsettable clock of a doubt now, if its night ended before starting it."""
+    """Start the uptime clock of a doubt now, if its night ended before starting it."""
     with environment.store.writing() as connection:
         instruction = instruction_rows.of_id(connection, instruction_id)
         if instruction is not None and instruction.in_doubt_since is not None:

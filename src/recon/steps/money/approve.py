@@ -214,7 +214,7 @@ def reject(
 
 
 def lapse(environment: Environment) -> int:
-    """Return expired or no longer valid approvals by people to PLANNED; return how many."""
+    """Reset approvals by people that expired or became invalid to PLANNED; return how many."""
     with environment.store.writing() as connection:
         now = environment.clock()
         approved = instruction_rows.find(connection, state=(InstructionState.APPROVED,))

@@ -159,7 +159,7 @@ class Doubts:
         return ended
 
     def note_clocks(self, connection: Connection) -> int:
-        """Start the unsettable clock of each doubt that has none; return the number of doubts."""
+        """Start the uptime clock of each doubt that has none; return the number of doubts."""
         ids = [item.instruction_id for item in self._in_doubt(connection)]
         uptime, at = self._environment.uptime(), self._environment.clock()
         case_rows.note_clocks(connection, ids, uptime=uptime, at=at)

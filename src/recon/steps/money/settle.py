@@ -197,7 +197,7 @@ class MoneyOfRun:
         return Spill(places, account=f"{self._run.merchant_id}/{self._run.account_id}")
 
     def unsent(self) -> tuple[int, int]:
-        """Return how many instructions of the account are not sent; how many not approved."""
+        """Return how many of the account's instructions are unsent, and how many unapproved."""
         with self._store.reading() as connection:
             unapproved = sending_rows.unapproved(connection, self._run).count
             return unapproved + sending_rows.unsent(connection, self._run).count, unapproved

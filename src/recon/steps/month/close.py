@@ -221,7 +221,7 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
 
 
 def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
-    """Yield days that are not over, and nights that are missing or NOT PROVEN."""
+    """Yield days that are not over, and nights that are missing or NOT PROVEN and not released."""
     month = stated.statement.month
     waits = [night for night in stated.nights if night.status == STILL_OPEN]
     if waits:

@@ -1,13 +1,14 @@
 """State a month of an account from the sealed folders of its nights, for `recon close`.
 
 It changes nothing. Every file read is verified against its manifest, and the manifest against the
-history. Nights that are missing or NOT PROVEN are named; the figures are those of the other nights.
+history. Days without a night, and NOT PROVEN nights that nobody released, are named; the figures
+are those of all nights that ran.
 
 The statement is computed in SQL, by DuckDB; the statements are in `sql/`: what took place with the
 day of each event (facts), what is open at both closes (positions), why ledger and gateway differ
 (differing), on which day journals are booked (dated_journals), lists, and figures; P1 to P8 compare
-them with each other. Only what batches leave open, one after the other in time, is computed here,
-by the rule of a night. The SQL that was run is the script that goes with the statement.
+them. Only what batches leave open is computed here, by the rule of a night. The SQL that was run is
+the script that goes with the statement.
 """
 
 import json

@@ -124,7 +124,7 @@ def _ask_all(keys: pa.Array, *, run: Run, phase: str, environment: Environment) 
     """Query the keys and store the answers; stops early if the gateway does not respond.
 
     Returns:
-        The unused parts of answers, as text, each once, sorted alphabetically.
+        The first UNUSED_SHOWN_MAX + 1 unused parts of answers by the alphabet, each once.
     """
     rows_of = partial(reply_rows, run, phase=phase)
     save = partial(shown_answers.save, run, environment=environment)
@@ -177,7 +177,7 @@ def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
 
 
 def orders_in_question(run: Run, *, environment: Environment) -> pa.Array:
-    """Return the number of every order to query before money moves.
+    """Return the order numbers to query before money moves, each once.
 
     Raises:
         ArchiveError: stored data cannot be read.
