@@ -229,8 +229,8 @@ def boxes_ticked(environment: Environment, given: Given) -> Given:
     """Resolve the ticked instructions and kinds to instruction ids; () for all.
 
     Raises:
-        UsageError: nothing ticked waits any more, so that it must not turn into everything that
-            waits; or a kind is rejected without the digest of a list that was shown.
+        UsageError: something ticked no longer waits (nothing left would mean all that waits), the
+            list changed, or a kind is rejected without the digest of a list that was shown.
     """
     kinds, named = given["kinds"], {text.partition(" ")[0] for text in given["instructions"]}
     waits = waiting(environment).wanted.items if kinds or named else ()

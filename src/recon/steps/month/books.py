@@ -144,7 +144,7 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
 
     Raises:
         UsageError: the format cannot hold a line, a journal named again was never exported, none is
-            in a currency that is named, or the path has another file.
+            in a currency that is named, or a file with other content is at the path.
     """
     currencies = {line.currency for line in source.lines}
     if strange := {*wanted.currencies} - currencies:
@@ -400,7 +400,7 @@ def _may_be_of(result: Reconciliation, *, age: int, last: str) -> list[str]:
 def _sealed(
     closed: ClosedMonth, *, result: Reconciliation, month: BusinessMonth, environment: Environment
 ) -> list[str]:
-    """Return journals that night and close have alike, with a day in the month in the close."""
+    """Return journals equal in night and close, of which the close has lines in the month."""
     lines = [
         line for line in sealed_lines(closed, environment=environment) if line.kind == PERMANENT
     ]
