@@ -1,4 +1,4 @@
-"""Cases about final instructions, and evidence about doubts beside the gateway's answers."""
+"""Database rows of cases (evidence against final instructions) and of evidence about doubts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ from recon.store.schema import APPLIED, contradiction, instruction
 from recon.store.schema.columns import REASON_CHARACTERS, Owner, among, in_account
 
 CLOCK = "doubt clock"
-"""Entity of the history: its events are readings."""
+"""History entity of the readings of the boot clock, which nobody can set."""
 SEARCH = "refund search"
-"""Entity of the history: its events are what searches for our own reference found."""
+"""History entity of the results of refund searches by our own reference."""
 
 
 def note_clocks(
     connection: Connection, instruction_ids: Iterable[str], *, uptime: Uptime, at: datetime
 ) -> None:
-    """Start the wait of every doubt that has none on this boot of this machine."""
+    """Start the quarantine clock of each instruction that has no reading since this boot."""
     events = [
         clock_event(wanted, uptime=uptime)
         for wanted in instruction_ids
@@ -45,38 +45,38 @@ def note_clocks(
 
 
 def clock_event(instruction_id: str, *, uptime: Uptime) -> Event:
-    """What the clock showed that nobody can set, when somebody looked at an instruction."""
+    """Return the history event that records the boot clock's reading for an instruction."""
     return Event(CLOCK, instruction_id, "read", document_of(uptime))
 
 
 def readings(connection: Connection, instruction_id: str, *, after: int = 0) -> list[Uptime]:
-    """The noted readings of an instruction's clock, behind a link of the history, oldest first."""
+    """Return an instruction's clock readings after link `after` of the history, oldest first."""
     links = links_of(connection, [instruction_id], entity=CLOCK, after=after)
     return [link.value(Uptime) for link in links]
 
 
 def last_change(connection: Connection, instruction_id: str) -> int:
-    """The link of the history by which an instruction came to the state that it is in."""
+    """Return the sequence number of the instruction's newest event in the history; 0 for none."""
     links = links_of(connection, [instruction_id], entity="instruction")
     return links[-1].sequence if links else 0
 
 
 def note_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
-    """What one search for our own reference found."""
+    """Record what one refund search by our own reference found."""
     event = Event(SEARCH, instruction_id, "searched", document_of(search))
     append(connection, [event], at=search.queried_at)
 
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
-    """All searches for a refund as they came, whatever the clock said."""
+    """Return the recorded searches for a refund, in the order in which they were made."""
     links = links_of(connection, [instruction_id], entity=SEARCH)
     return [link.value(SearchedRefund) for link in links]
 
 
 def known_refund(connection: Connection, run: Run) -> Instruction | None:
-    """The newest refund of the account that the gateway confirmed with an id of its own.
+    """Return the account's newest confirmed refund that has a gateway reference id, or None.
 
-    It surely happened: a search that works finds it.
+    It is known to exist, so a search function that works must find it.
     """
     newest = (
         INSTRUCTIONS.where(
@@ -93,7 +93,7 @@ def known_refund(connection: Connection, run: Run) -> Instruction | None:
 
 
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
-    """The gateway's ids of all refunds of ours of one payment."""
+    """Return the gateway's reference ids of all our refunds of one payment."""
     of_payment = find(connection, run, transaction_id=[transaction_id])
     return [item.refund_reference_id for item in of_payment if item.refund_reference_id]
 
@@ -104,16 +104,16 @@ KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A final instruction that evidence contradicts."""
+    """An open case: a final instruction that evidence contradicts."""
 
     item: Instruction
     told: str
-    """What contradicts it."""
+    """The evidence that contradicts it."""
     noted_at: datetime
 
 
 def ended_payments(connection: Connection, owner: Owner) -> list[str]:
-    """The payments of final instructions without a case."""
+    """Return the transaction ids of final instructions that have no case."""
     payments = _ended(owner).with_only_columns(instruction.c.transaction_id).distinct()
     return [*connection.execute(payments).scalars()]
 
@@ -137,9 +137,9 @@ def _ended(owner: Owner) -> Select[Any]:
 def shown_ended(
     connection: Connection, owner: Owner, *, shown: Mapping[str, Sequence[str]]
 ) -> list[tuple[Instruction, str]]:
-    """Final instructions without a case whose payment is shown, each with its status.
+    """Return final instructions without a case, each paired with a status the gateway showed.
 
-    `shown` is what a run's answers showed: transaction -> statuses.
+    `shown` maps transaction ids to the statuses in the answers of one run.
     """
     ended = _ended(owner).order_by(instruction.c.sent_at, instruction.c.instruction_id)
     shown_now = ended.where(among(connection, instruction.c.transaction_id, shown))
@@ -151,7 +151,7 @@ def shown_ended(
 
 
 def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]]:
-    """Refunds by payment, as they were sent; of payments with more than one plain first number."""
+    """Return refunds by payment, as sent, where there are several or one not numbered -01."""
     payment, number = instruction.c.transaction_id, instruction.c.refund_reference_id
     refunds = (
         *in_account(instruction, run),
@@ -164,7 +164,7 @@ def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]
         .group_by(payment)
         .having(or_(func.count() > 1, func.max(number) != payment + "-01"))
     )
-    # What surely did not leave took no number.
+    # A refund that was certainly not sent has no refund number at the gateway.
     unsent = (InstructionState.PLANNED, InstructionState.APPROVED, InstructionState.WITHDRAWN)
     sent = (
         instruction.c.sent_at.is_not(None),
@@ -177,13 +177,13 @@ def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]
 
 
 def with_case(connection: Connection, run: Run) -> frozenset[str]:
-    """Instructions of the account that have a case, open or closed."""
+    """Return the ids of the account's instructions that have a case, open or closed."""
     own = select(contradiction.c.instruction_id).where(*in_account(contradiction, run))
     return frozenset(connection.execute(own).scalars())
 
 
 def open_case(connection: Connection, item: Instruction, *, reason: str, at: datetime) -> None:
-    """Keep what contradicts an instruction; its state stays as it is."""
+    """Open a case with the evidence against an instruction, whose state does not change."""
     case = {
         "instruction_id": item.instruction_id,
         "merchant_id": item.merchant_id,
@@ -199,20 +199,20 @@ def open_case(connection: Connection, item: Instruction, *, reason: str, at: dat
 def close_case(
     connection: Connection, instruction_id: str, *, verdict: str, reason: str, at: datetime
 ) -> None:
-    """Two people said what is true of it."""
+    """Close a case with the verdict on which two people agreed."""
     values, of = {"verdict": verdict, "closed_at": at}, {"instruction_id": instruction_id}
     record(connection, CASE, values, of=of, event="closed", at=at, details={"told": reason})
 
 
 def has_case(connection: Connection, instruction_id: str, *, open_only: bool = False) -> bool:
-    """Whether it has a case; with `open_only` one that people still have to look at."""
+    """Return whether an instruction has a case; with `open_only`, one that is not closed yet."""
     query = select(contradiction).where(contradiction.c.instruction_id == instruction_id)
     still_open = contradiction.c.closed_at.is_(None)
     return connection.execute(query.where(still_open) if open_only else query).first() is not None
 
 
 def open_cases(connection: Connection, run: Run) -> list[Case]:
-    """Open cases of the account, oldest first."""
+    """Return the open cases of the account, oldest first."""
     rows = connection.execute(
         INSTRUCTIONS.add_columns(contradiction.c.told, contradiction.c.noted_at)
         .join(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
@@ -224,9 +224,9 @@ def open_cases(connection: Connection, run: Run) -> list[Case]:
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
-    """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong.
+    """Map each blocked payment to the reason: an open case, or one that proved the journal wrong.
 
-    The end of a subscription is of no payment.
+    Instructions without a payment (the end of a subscription) are not included.
     """
     mine = *in_account(contradiction, run), contradiction.c.transaction_id != ""
     reasons = {}

@@ -1,7 +1,7 @@
-"""What the history binds of instructions, and what people signed: for those who let money move.
+"""Signed approvals (endorsements) in the database, and checks against what the history attests.
 
-Endorsements are written by the desk and opened by whoever has its public key. Each word is once,
-and a link of the history, too: who takes one away, the newest as well, leaves its link.
+The approvals service signs endorsements; any process with its public key can verify them. Each is
+stored as a row and as a link of the history, so that a deleted row, even the newest, is noticed.
 """
 
 import hashlib
@@ -43,13 +43,13 @@ _OVER = frozenset(InstructionState) - {
     InstructionState.APPROVED,
     InstructionState.IN_FLIGHT,
 }
-"""States that nothing leads back from to one in which it may be sent (`instruction.FOLLOWS`)."""
+"""States from which no transition leads back to a sendable one (see `instruction.FOLLOWS`)."""
 
 
 def events_of(
     connection: Connection, instruction_ids: Sequence[str]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """What the history tells of some instructions: id -> data of its events, oldest first."""
+    """Return the data of the history events of some instructions by id, oldest first."""
     by_id: dict[str, list[Mapping[str, Any]]] = {}
     for link in links_of(connection, instruction_ids, entity=INSTRUCTION.entity):
         by_id.setdefault(link.entity_id, []).append(link.data)
@@ -57,7 +57,7 @@ def events_of(
 
 
 def holds_of(connection: Connection, instruction_ids: Sequence[str]) -> list[str]:
-    """Every reason to wait that some instructions ever had; a later one takes its place there."""
+    """Return every hold reason that some instructions ever had; the row has only the newest."""
     events = events_of(connection, instruction_ids)
     return [
         str(event.get("hold", "")) for events_of_item in events.values() for event in events_of_item
@@ -65,10 +65,10 @@ def holds_of(connection: Connection, instruction_ids: Sequence[str]) -> list[str
 
 
 def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None:
-    """Stop at an instruction that is not what the history bound.
+    """Refuse instructions whose row differs from what the history attests.
 
     Raises:
-        GateClosedError: naming it and what differs; the caller's transaction must end.
+        GateClosedError: An instruction differs (which and how); the transaction must end.
     """
     wanted = list(items)
     events = events_of(connection, [item.instruction_id for item in wanted])
@@ -77,10 +77,10 @@ def refuse_changed(connection: Connection, items: Iterable[Instruction]) -> None
 
 
 def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> None:
-    """The last look before a claim: what would leave, and what the table says by now.
+    """Check rows against the history right before their claim, both as sent and as stored now.
 
     Raises:
-        GateClosedError: naming the instruction and what differs; nothing may be claimed.
+        GateClosedError: An instruction differs (which and how); nothing may be claimed.
     """
     ids = [row.instruction.instruction_id for row in rows]
     events = events_of(connection, ids)
@@ -91,10 +91,10 @@ def refuse_changed_rows(connection: Connection, rows: Sequence[Eligible]) -> Non
 
 
 def meant(row: Eligible, *, bound: Terms) -> Instruction:
-    """A cleared row as it would leave.
+    """Return the instruction of an eligible row as it would be sent, for comparison.
 
-    The payment that an earlier claim of this night filled in is not in it; a payment that was named
-    from the beginning is the one that is sent.
+    A payment that an earlier claim of this night filled in is left out. If the history attests a
+    transaction id, the one that would be sent is used.
     """
     named = str(bound.get("transaction_id", ""))
     return replace(
@@ -112,13 +112,13 @@ def _refuse(item: Instruction, *, bound: Terms) -> None:
 
 
 def bound_by(events: Iterable[Mapping[str, Any]]) -> Terms:
-    """The terms that some events of one instruction bind, oldest first."""
+    """Return the terms that the events of one instruction attest; later events take precedence."""
     cells = folded(event.get(ROW, {}) for event in events)
     return {name: cell for name, cell in cells.items() if name in BOUND}
 
 
 def back_again(connection: Connection) -> Iterator[str]:
-    """Instructions that may leave by their row, and that the history knows to be over."""
+    """Yield a problem for each sendable instruction that the history shows as already ended."""
     was_over = (
         select(history.c.entity_id, history.c.event, instruction.c.state)
         .join(instruction, instruction.c.instruction_id == history.c.entity_id)
@@ -138,8 +138,8 @@ def back_again(connection: Connection) -> Iterator[str]:
 
 
 BY_HAND = "by hand: "
-"""How the approval of a movement begins that one person makes at the sandbox by hand."""
-# Looked up for each row by the index: a list of all would be read anew with every batch.
+"""Prefix of the approver for a movement that one person makes by hand in the sandbox."""
+# A subquery per row uses the index; a list of all planned ids would be read for every batch.
 _WAS_PLANNED = (
     select(history.c.sequence)
     .where(
@@ -153,14 +153,14 @@ ALLOW_SENDING = "allow sending"
 
 
 LATEST = 2**63 - 1
-"""No word has a larger number."""
+"""An upper bound of all endorsement numbers."""
 ENTITY, WORDS, STATED = "endorsement", "words", "said"
-"""Entity, its one id, and the event of each word."""
+"""Entity, entity id and event name under which the history records each endorsement."""
 
 ITEMS_AT_ONCE = 500
-"""Instructions whose events are in memory while they are looked at."""
+"""Number of instructions whose events are loaded into memory at once."""
 DOCUMENTS_AT_ONCE = 20
-"""Documents that are in memory while they are opened."""
+"""Number of endorsement documents that are loaded and verified at once."""
 _DOCUMENTS = (
     select(
         endorsement.c.sequence,
@@ -174,10 +174,10 @@ _DOCUMENTS = (
 
 
 class Endorsed:
-    """What people agreed to as far as the desk's signature shows it; each word is opened once."""
+    """Reads stored endorsements and verifies their signatures, each document once."""
 
     def __init__(self, keys: HeldKeys) -> None:
-        """Nothing is opened yet; without a public key nothing ever is."""
+        """Start with nothing loaded; without a public key no endorsement ever counts."""
         self._keys = keys
         self._opened: dict[int, Endorsement] = {}
         self._digests: dict[int, str] = {}
@@ -187,17 +187,17 @@ class Endorsed:
         self._newest_link = 0
 
     def statements(self, connection: Connection) -> list[Endorsement]:
-        """Every word whose signature holds, oldest first."""
+        """Return all endorsements with a valid signature, oldest first."""
         self._look(connection)
         return list(self._opened.values())
 
     def about(self, connection: Connection, instruction_id: str) -> Sequence[Endorsement]:
-        """The words about one instruction."""
+        """Return the valid endorsements about one instruction."""
         self._look(connection)
         return self._of_item.get(instruction_id, ())
 
     def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
-        """The words about some instructions, as they are handed on."""
+        """Return the signed documents about some instructions, to be passed on to the signer."""
         statements = {
             statement.sequence for it in instruction_ids for statement in self.about(connection, it)
         }
@@ -205,7 +205,7 @@ class Endorsed:
         return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
     def broken(self, connection: Connection) -> Iterator[str]:
-        """Rows that are no endorsements of the desk, or are missing, in words."""
+        """Yield a problem for each row that is not a valid endorsement, and for missing rows."""
         self._look(connection)
         for sequence, why in self._unopened.items():
             yield f"endorsement {sequence}: {why}"
@@ -213,9 +213,9 @@ class Endorsed:
             yield f"endorsement {gone} is missing, or is not what the history has"
 
     def taken_away(self, connection: Connection) -> str:
-        """Why a rejection may be missing among the words that count, in words; "" when none is.
+        """Return why a rejection may be missing among the endorsements; "" when none is missing.
 
-        Words from before the first that holds are another key's: nothing rests on them.
+        Rows before the first valid one were signed with another key, and nothing relies on them.
         """
         self._look(connection)
         first = min(self._opened, default=LATEST)
@@ -230,9 +230,10 @@ class Endorsed:
     def _missing(
         self, connection: Connection, *, there: Container[int], first: int
     ) -> Iterator[int]:
-        """Numbers from the first on that are not there, and words of this key not as the links say.
+        """Yield numbers from `first` on without a row, then those that differ from the history.
 
-        Signed numbers have no gap, also where a link went with its word; the newest has its link.
+        Numbers are assigned without gaps, so a gap shows a deletion even if the link was deleted
+        too. The newest number is checked by its link.
         """
         for link in links_of(connection, [WORDS], entity=ENTITY, after=self._newest_link):
             self._links.append(link.data)
@@ -287,7 +288,7 @@ class Endorsed:
         subject: str,
         says: Mapping[str, str] | None = None,
     ) -> str:
-        """Why two people did not agree to one thing; "" when the desk endorsed that they did."""
+        """Return why two people's agreement to a subject is not proven; "" when it is."""
         if self._keys.public is None:
             return NO_KEY
         wanted = (says or {}).items()
@@ -300,7 +301,7 @@ class Endorsed:
         statements = [statement for statement in about if wanted <= statement.says.items()]
         ended_by = taken_back(every, kind=kind, subject=subject)
         if kind is Kind.DECISION:
-            # Who says the opposite ends their own earlier word.
+            # A later opposite decision of the same person replaces the earlier one.
             ended_by += [statement for statement in about if statement not in statements]
         return endorsements_problem(
             statements, must_be_proven=self._keys.must_be_proven, ended_by=ended_by
@@ -309,7 +310,7 @@ class Endorsed:
     def is_signed(
         self, connection: Connection, run_id: str, *, by: str, says: Mapping[str, str]
     ) -> bool:
-        """Whether somebody put their name under a workbook."""
+        """Return whether a person has signed off a run's workbook and not withdrawn it since."""
         every = self.statements(connection)
         gone = taken_back(every, kind=Kind.SIGN_OFF, subject=run_id)
         back = max((statement.sequence for statement in gone if statement.name == by), default=0)
@@ -325,7 +326,7 @@ class Endorsed:
     def is_endorsed_already(
         self, connection: Connection, kind: Kind, *, subject: str, says: Mapping[str, str]
     ) -> bool:
-        """Whether one person said exactly this at the desk."""
+        """Return whether one person endorsed exactly this at the approvals service."""
         return any(
             statement.kind is kind
             and statement.subject == subject
@@ -337,20 +338,20 @@ class Endorsed:
     def write_off_problem(
         self, connection: Connection, break_id: str, *, money: tuple[str, int]
     ) -> str:
-        """Why two people did not agree to write this much of a break off; "" when they did."""
+        """Return why two people did not agree to write off this amount of a break, or ""."""
         says = money_stated(money)
         return self.problem(connection, Kind.WRITE_OFF, subject=break_id, says=says)
 
     def release_problem(self, connection: Connection, run_id: str) -> str:
-        """Why two people did not release a run; "" when they did."""
+        """Return why two people did not release a run; "" when they did."""
         subject = override(RELEASE, subject=run_id)
         return self.problem(connection, Kind.OVERRIDE, subject=subject)
 
     def refuse_rows(self, connection: Connection, instruction_ids: Sequence[str]) -> None:
-        """The last look before a claim.
+        """Check the endorsements of some instructions right before their claim.
 
         Raises:
-            GateClosedError: two people's endorsement does not cover one of them.
+            GateClosedError: An instruction is not covered by the endorsement of two people.
         """
         problems = self.row_problems(connection, only=instruction_ids)
         for problem in filter(None, chain(problems, [self.taken_away(connection)])):
@@ -365,13 +366,13 @@ class Endorsed:
         at: datetime | None = None,
         states: Iterable[str] = (InstructionState.APPROVED,),
     ) -> Iterator[str]:
-        """Instructions that people are said to have approved and that the desk did not endorse.
+        """Yield instructions stored as approved by people without a valid endorsement.
 
         Args:
-            connection: of the database.
-            only: these instructions; None looks at all.
-            at: the instant at which the approvals must still hold; None: at none.
-            states: only those in these states.
+            connection: Of the database.
+            only: Ids of the instructions to check; None checks all.
+            at: The instant at which the approvals must still be valid; None skips that check.
+            states: Check only instructions in these states.
         """
         yield from self._by_rule(connection, only=only)
         approved = self._approved(connection, only=only, states=states)
@@ -389,7 +390,7 @@ class Endorsed:
     def passed_on(
         self, connection: Connection, instruction_ids: Sequence[str]
     ) -> tuple[dict[str, dict[str, str | int]], list[Signed]]:
-        """For whoever checks some rows by itself: the terms that people saw, and their words."""
+        """Return the terms people approved by instruction id, and the signed endorsements."""
         events = events_of(connection, instruction_ids)
         seen = {
             wanted: dict(yeses[-1][ROW])
@@ -399,7 +400,7 @@ class Endorsed:
         return seen, self.signed(connection, instruction_ids)
 
     def start_problem(self, connection: Connection) -> str:
-        """Why money that was stopped may not be sent again, although the switch says so."""
+        """Return why sending may not resume although the switch allows it; "" when it may."""
         newest = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(2)
         turns = connection.execute(newest).all()
         if not turns or turns[0].stopped or turns[0].turn == 1:
@@ -420,7 +421,7 @@ class Endorsed:
     ) -> str:
         if self._keys.public is None:
             return NO_KEY
-        # The table is compared with what the history binds; here is what people saw of it.
+        # Row against history is compared elsewhere; this checks the terms that people approved.
         yeses = _yeses(item_events)
         if not yeses:
             return "the history has no approval of it"
@@ -447,7 +448,7 @@ class Endorsed:
         return [
             row.instruction_id
             for row in connection.execute(query)
-            # Towards money that is real nobody moves anything by hand alone.
+            # Movements by hand without an endorsement are accepted only in the sandbox.
             if self._keys.must_be_proven or not row.approved_by.startswith(BY_HAND)
         ]
 
@@ -475,7 +476,7 @@ NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE
 
 
 def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Events of one instruction that say who approved it and what they saw."""
+    """Return the events of one instruction that record an approval and the approved terms."""
     return [
         item_event
         for item_event in item_events
@@ -484,17 +485,17 @@ def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def override(what: str, *, subject: str) -> str:
-    """The subject of a word about an override."""
+    """Return the subject under which an override is endorsed."""
     return f"{what}: {subject}"
 
 
 def money_stated(money: tuple[str, int]) -> dict[str, str]:
-    """Money as a word about a write-off says it."""
+    """Return a currency and its minor units as an endorsed write-off states them."""
     return {"currency": money[0], "minor_units": str(money[1])}
 
 
 def save(connection: Connection, signed: Signed, *, statement: Endorsement, at: datetime) -> None:
-    """Add one; the columns beside the document only help to find it."""
+    """Store an endorsement and its link of the history; only the signed document is evidence."""
     connection.execute(
         insert(endorsement).values(
             sequence=statement.sequence,
@@ -519,21 +520,21 @@ def save(connection: Connection, signed: Signed, *, statement: Endorsement, at: 
 
 
 def digest_of(signature: str) -> str:
-    """By which a link names a word."""
+    """Return the SHA-256 of a signature, by which a link identifies an endorsement."""
     return hashlib.sha256(signature.encode()).hexdigest()
 
 
 def named_database(connection: Connection, *, chance: str, at: datetime) -> str:
-    """What tells this database from every other; an empty chain begins by chance."""
+    """Return the hash that identifies this database; an empty chain starts with `chance`."""
     if not first_hash(connection):
         append(connection, [Event("desk", "desk", "opened", {"chance": chance})], at=at)
     return first_hash(connection)
 
 
 def next_sequence(connection: Connection) -> int:
-    """The number of the next one, within the caller's turn to write.
+    """Return the number for the next endorsement, within the caller's write transaction.
 
-    One that was given is never given again, also where its word was taken away.
+    A number is never reused, even if the row of its endorsement was deleted.
     """
     newest = connection.scalar(select(func.max(endorsement.c.sequence))) or 0
     links = links_of(connection, [WORDS], entity=ENTITY)
@@ -541,7 +542,7 @@ def next_sequence(connection: Connection) -> int:
 
 
 def signature_of(connection: Connection, sequence: int) -> str:
-    """The signature under one word; "" where the database has none of that number."""
+    """Return the signature of one endorsement; "" if there is none with that number."""
     signature = connection.execute(
         select(endorsement.c.signature).where(endorsement.c.sequence == sequence)
     ).scalar_one_or_none()

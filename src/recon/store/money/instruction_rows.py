@@ -1,4 +1,4 @@
-"""Instructions as steps need them: what to plan, what waits, what is in doubt, what to show."""
+"""Queries and state changes of instructions: planning, sending, doubts, replies and reports."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -47,23 +47,23 @@ from recon.store.schema.columns import (
 )
 
 origin = order_file.alias("origin")
-"""The file that an instruction came with."""
+"""The order file with which an instruction arrived."""
 
 INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
     instruction.c.planned_at, instruction.c.file_id, instruction.c.line
 )
-"""Every instruction, oldest first. What a query adds stands behind its own columns."""
+"""Selects all instructions, oldest first. Columns that a query adds follow its own."""
 
 
 def find(
     connection: Connection, owner: Owner | None = None, **wanted: Iterable[str]
 ) -> list[Instruction]:
-    """Instructions whose columns have one of the values that are wanted of each, oldest first.
+    """Return the instructions that match all given columns, oldest first.
 
     Args:
         connection: Of the database.
-        owner: Only those of this account; None: of every one.
-        wanted: Column -> any number of values.
+        owner: Only instructions of this account; None for all accounts.
+        wanted: Column name -> accepted values.
     """
     query = INSTRUCTIONS if owner is None else INSTRUCTIONS.where(*in_account(instruction, owner))
     for name, values in wanted.items():
@@ -74,7 +74,7 @@ def find(
 def find_by(
     connection: Connection, owner: Owner | None, *, column: str, values: Iterable[str]
 ) -> dict[str, list[Instruction]]:
-    """Instructions by what one column says; a blank value finds none."""
+    """Return instructions grouped by the value of one column; blank values are ignored."""
     found: dict[str, list[Instruction]] = {}
     for item in find(connection, owner, **{column: {*values} - {""}}):
         found.setdefault(getattr(item, column), []).append(item)
@@ -82,17 +82,17 @@ def find_by(
 
 
 def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
-    """One instruction of any account."""
+    """Return one instruction by id, of any account; None if it does not exist."""
     return next(iter(find(connection, instruction_id=[instruction_id])), None)
 
 
 def read_instructions(connection: Connection, query: Select[Any]) -> list[Instruction]:
-    """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
+    """Return the instructions of a query that was built from `INSTRUCTIONS`."""
     return [instruction_of(row) for row in connection.execute(query)]
 
 
 def instruction_of(row: Row[Any]) -> Instruction:
-    """One journal row, by its first columns, as a domain value."""
+    """Convert one row of `INSTRUCTIONS` to an instruction; further columns are ignored."""
     cells: dict[str, Any] = dict(zip(Instruction.__dataclass_fields__, row, strict=False))
     cells["kind"] = InstructionKind(cells["kind"])
     cells["state"] = InstructionState(cells["state"])
@@ -107,17 +107,17 @@ def move(
     values: Mapping[str, Any],
     details: Mapping[str, Any] | None = None,
 ) -> Event:
-    """Change the state of one instruction by compare-and-set; the caller appends the event.
+    """Change an instruction's state by compare-and-set and return the event, not yet appended.
 
     Args:
-        connection: of the transaction.
-        wanted: as it was looked at.
-        to: the new state.
-        values: the new cells beside it.
-        details: what the event tells beside the terms; None: the new cells.
+        connection: Of the transaction.
+        wanted: The instruction as it was read.
+        to: The new state.
+        values: The other columns to change.
+        details: What the event records besides the terms; None records the changed columns.
 
     Raises:
-        Defect: no such step is allowed, or it is in another state by now.
+        Defect: The transition is not allowed, or the state has changed since it was read.
     """
     if to not in FOLLOWS[wanted.state]:
         msg = f"instruction {wanted.instruction_id}: {wanted.state} cannot become {to}"
@@ -128,7 +128,7 @@ def move(
             instruction.c.instruction_id == wanted.instruction_id,
             instruction.c.state == wanted.state,
         )
-        # A final payout needs its payee's details no more.
+        # A final payout no longer needs the encrypted details of its payee.
         .values(state=to, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
     )
     if changed.rowcount != 1:
@@ -152,7 +152,7 @@ UNFINISHED = (
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """A batch that was claimed and not closed, with the reply where one was kept."""
+    """A batch that was claimed and not closed, with its reply if one was stored."""
 
     batch_id: str
     body_sha256: str
@@ -166,7 +166,7 @@ _NEWEST_FILE = (
         order_file.c.account_id == origin.c.account_id,
         order_file.c.name == origin.c.name,
     )
-    # Said, since it is not seen two levels deep: there it would be the newest file of any name.
+    # Explicit, because automatic correlation does not reach two levels of subqueries.
     .correlate(origin)
     .scalar_subquery()
 )
@@ -184,7 +184,7 @@ _STILL_ASKED = (
 
 
 def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> None:
-    """Store new instructions and link every action to its instruction."""
+    """Store a plan's new instructions and link each action to its instruction."""
     if not plan.new and not plan.links:
         return
     rows = [
@@ -198,7 +198,7 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
     ]
     add_rows(connection, instruction, rows)
     if plan.links:
-        # What was sealed moves to the instruction; one copy is one to erase.
+        # Encrypted payee details move to the instruction, so that only one copy must be erased.
         link = (
             update(order_action)
             .where(order_action.c.action_id == bindparam("wanted"))
@@ -224,14 +224,14 @@ def replaced(
     *,
     states: Iterable[InstructionState] = (InstructionState.APPROVED,),
 ) -> set[str]:
-    """Instructions in `states` that the newest version of their file no longer asks for."""
+    """Return instructions in `states` that the newest version of their file no longer requests."""
     wanted = instruction.c.state.in_(states)
     superseded = origin.c.file_id != _NEWEST_FILE
     return _ids_by_file(connection, run, wanted, superseded, ~_STILL_ASKED)
 
 
 def of_order_files(connection: Connection, run: Run) -> set[str]:
-    """Approved instructions that came as actions of order rows."""
+    """Return the approved instructions that came as actions in order files."""
     approved = instruction.c.state == InstructionState.APPROVED
     return _ids_by_file(connection, run, approved, origin.c.kind == SourceKind.ORDERS)
 
@@ -246,7 +246,7 @@ def _ids_by_file(connection: Connection, run: Run, *which: ColumnElement[bool]) 
 
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
-    """Keep in words why an approved instruction was not sent tonight."""
+    """Store why an approved instruction was not sent tonight."""
     own = (
         instruction.c.instruction_id == instruction_id,
         instruction.c.state == InstructionState.APPROVED,
@@ -255,7 +255,7 @@ def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None
 
 
 def give_to_people(connection: Connection, refused: Refused, *, at: datetime) -> None:
-    """An approval that counts no more: two people look at it, and at what it repeats."""
+    """Move an approved instruction back to PLANNED: two people review it and what it repeats."""
     item = refused.instruction
     seen = dict.fromkeys((*item.repeats.split(), *refused.repeats))
     values = {
@@ -269,13 +269,13 @@ def give_to_people(connection: Connection, refused: Refused, *, at: datetime) ->
 
 
 def open_batches(connection: Connection, run: Run) -> list[OpenBatch]:
-    """Batches of the account that were claimed but not closed: their sender is gone."""
+    """Return claimed batches of the account that are not closed: their sender has ended."""
     mine = *in_account(batch, run), batch.c.state != "closed"
     return [
         OpenBatch(
             row.batch_id,
             row.body_sha256,
-            # With its head: some of its lines say whether anything was processed.
+            # Headers are included: some of them show whether the request was processed.
             RawReply(row.http_status, json.loads(row.reply_headers), row.reply, row.replied_at)
             if row.reply is not None
             else None,
@@ -285,14 +285,14 @@ def open_batches(connection: Connection, run: Run) -> list[OpenBatch]:
 
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
-    """The instructions of a batch in its order."""
+    """Return the instructions of a batch in the order in which they were sent."""
     query = INSTRUCTIONS.join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
     of_batch = query.where(attempt.c.batch_id == batch_id)
     return read_instructions(connection, of_batch.order_by(None).order_by(attempt.c.position))
 
 
 def touched(connection: Connection, run: Run) -> list[str]:
-    """Orders of the account whose instructions this run sent, resolved or left in doubt."""
+    """Return the account's orders with instructions that this run sent or that are in doubt."""
     order_nos = connection.execute(
         select(instruction.c.order_no)
         .join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
@@ -312,11 +312,11 @@ _AS_IT_IS = (
     *("review_flag", "recurring_id", "contract_name"),
     *("payee", "payee_digest", "content_digest", "sealed"),
 )
-"""Fields of an action that its row has under the same name."""
+"""Fields of `Action` that have the same name as a column of `order_action`."""
 
 
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
-    """Actions of the account's order files that have no instruction yet, oldest first."""
+    """Return the account's actions that have no instruction yet, oldest first."""
     rows = connection.execute(
         select(
             order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind")
@@ -346,7 +346,7 @@ def _order_row(row: Mapping[Any, Any]) -> OrderRow | None:
 
 
 def unplanned_orders(connection: Connection, run: Run) -> set[str]:
-    """Order numbers that the account's files name in actions without an instruction yet."""
+    """Return the order numbers of the account's actions that have no instruction yet."""
     unplanned = order_action.c.instruction_id == ""
     return _order_nos(connection, order_action, run, unplanned)
 
@@ -361,9 +361,9 @@ def _order_nos(
 def ended_orders(
     connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
 ) -> set[str]:
-    """Orders of instructions that ended within these spans (after, up to).
+    """Return orders whose instructions ended within one of the spans (after, up to].
 
-    No order file need name them, and what the gateway shows of them later may deny their end.
+    They may be in no order file, and what the gateway shows later may contradict the outcome.
     """
     ended_at = instruction.c.outcome_at
     inside = (and_(ended_at > after, ended_at <= up_to) for after, up_to in spans)
@@ -371,9 +371,9 @@ def ended_orders(
 
 
 def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:
-    """What the journal already has of the account, for planning.
+    """Return the account's existing instructions, for planning.
 
-    `shown` is the one transaction that the gateway shows for an order.
+    `shown` maps an order to the one transaction that the gateway shows for it.
     """
     rows = connection.execute(
         INSTRUCTIONS.add_columns(order_file.c.name.label("file_name"))
@@ -384,7 +384,7 @@ def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Know
 
 
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:
-    """Orders of the account for which something is asked whose payment is not named yet."""
+    """Return orders with a requested or unsent instruction that names no transaction yet."""
     unplanned = order_action.c.instruction_id == "", order_action.c.transaction_id == ""
     waits = [InstructionState.PLANNED, InstructionState.APPROVED]
     unsent = instruction.c.transaction_id == "", instruction.c.state.in_(waits)
@@ -405,9 +405,9 @@ _IN_A_CASE = (
 
 
 def old_replies(connection: Connection, *, before: datetime) -> tuple[int, int, datetime | None]:
-    """Replies of batches that were closed before an instant, and of which nothing is open.
+    """Return count, total bytes and oldest closing time of the replies that may be deleted.
 
-    How many there are, their bytes, and when the oldest batch of them was closed.
+    These are replies of batches closed before an instant, without undecided rows or open cases.
     """
     size = func.coalesce(func.sum(func.length(batch.c.reply)), 0)
     query = select(func.count(), size, func.min(batch.c.closed_at)).where(_spared(before))
@@ -416,12 +416,12 @@ def old_replies(connection: Connection, *, before: datetime) -> tuple[int, int, 
 
 
 def forget_replies(connection: Connection, *, before: datetime) -> None:
-    """Take the bytes of those replies away; their hash, status and outcome stay."""
+    """Delete the bytes of those replies; hash, status and outcome remain."""
     connection.execute(update(batch).where(_spared(before)).values(reply=None))
 
 
 def open_money(connection: Connection, owner: Owner, *, before: datetime) -> bool:
-    """Whether an instruction or a case of an account that began before an instant is not ended."""
+    """Return whether the account has an open case or an unfinished instruction planned before."""
     unfinished = select(instruction.c.instruction_id).where(
         *in_account(instruction, owner),
         instruction.c.state.in_(UNFINISHED),

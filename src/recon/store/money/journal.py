@@ -1,20 +1,19 @@
-"""The journal of money: instructions and batches, every change with its event in the history.
+"""The journal of money movements: instructions and batches, each change with its history event.
 
-Each method is one transaction, on the disk when it returns; a claim is a compare-and-set on the
+Each method is one transaction and durable when it returns. A claim is a compare-and-set on the
 state of every row, so that no instruction is ever in two batches on the wire.
 
-All rows of a batch change or none does: the bytes of a request are made before its rows are
-claimed, so a row that somebody else changed meanwhile ends the transaction and is named.
+Either all rows of a batch change or none: the request is built before its rows are claimed, so a
+row that changed in between aborts the transaction and is named in the error.
 
-The last look at a batch's rows, in the transaction that claims them: may each still leave?
-Between the judgement of a night and its claim people may have taken a row back, and another night
-may have carried out what a row means. Nothing leaves on the word of an earlier look.
+The transaction that claims the rows checks once more that each may still be sent: after the
+eligibility check people may have withdrawn a row, or another night may have done the same movement.
 
-A database may go away at any moment, also in the middle of a commit: that happened or not. So of a
-batch that is claimed here nothing is concluded from the error: it is read again by its id. A claim
-that is not there, or not ours, sends nothing. An answer that cannot be written is kept in a file
-first and written when the database is back; where it does not come back in time the night stops,
-and the next one reads the file.
+A database may fail at any moment, also during a commit, whose outcome is then unknown. So an error
+proves nothing about a batch claimed here: it is read again by its id. If the claim is missing or
+belongs to another run, nothing is sent. An answer that cannot be written to the database is first
+saved in a file and written once the database is back; if that takes too long, the night stops and
+the next one reads the file.
 """
 
 import hashlib
@@ -56,7 +55,7 @@ STATE_OF: Mapping[ReplyOutcome, InstructionState] = {
     ReplyOutcome.PENDING: InstructionState.IN_DOUBT,
     ReplyOutcome.UNKNOWN: InstructionState.IN_DOUBT,
 }
-"""Row outcome -> state; what is not known is in doubt, never failed."""
+"""Outcome of a row -> new state; an unknown outcome means in doubt, never failed."""
 
 CLOSED = "closed"
 CODE_CHARACTERS = 40
@@ -75,7 +74,7 @@ _SETTLE_ATTEMPT = (
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """Where a batch stands in the database."""
+    """The state of a batch in the database."""
 
     state: str
     run_id: str
@@ -85,12 +84,12 @@ class BatchStatus:
 
     @classmethod
     def of(cls, connection: Connection, batch_id: str) -> "BatchStatus | None":
-        """Of one batch; None when the database does not have it."""
+        """Return the status of one batch; None if the database does not have it."""
         return next(iter(read(connection, cls, batch, batch.c.batch_id == batch_id)), None)
 
 
 class StoredJournal:
-    """The journal of one account's run."""
+    """The journal of one account for one run."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class StoredJournal:
         ids_unique: bool = False,
         desk: HeldKeys = NO_KEYS,
     ) -> None:
-        """The journal of a run.
+        """Open the journal of a run.
 
         Args:
             store: the database.
@@ -127,21 +126,21 @@ class StoredJournal:
         self._spill = spill
         self._pause = pause
         self._requests: dict[str, PreparedRequest] = {}
-        """Batches that were claimed here and are not closed yet."""
+        """Requests of batches that were claimed here and are not closed yet, by batch id."""
 
     @property
     def keys(self) -> dict[str, str]:
-        """Run, merchant and account that this journal writes for."""
+        """Columns that identify the run, merchant and account of this journal."""
         merchant_id, account_id = self._account
         return {"run_id": self._run_id, "merchant_id": merchant_id, "account_id": account_id}
 
     def status(self, batch_id: str) -> BatchStatus | None:
-        """Where a batch stands now; None when the database does not have it."""
+        """Return the current status of a batch; None if the database does not have it."""
         with self._store.reading() as connection:
             return BatchStatus.of(connection, batch_id)
 
     def halted(self) -> str:
-        """Why nothing more may be sent; "" when money may move and this run still has its place."""
+        """Return why nothing more may be sent; "" if sending is allowed and the run is current."""
         with self._store.reading() as connection:
             return (
                 str(sending_rows.stopped(connection) or "")
@@ -150,7 +149,7 @@ class StoredJournal:
             )
 
     def _lost_place(self, connection: Connection) -> str:
-        """A run that was taken over, or whose lock the server dropped, must not send."""
+        """Return why this run may not send: it was taken over or lost its lock; "" otherwise."""
         if runs.is_closed(connection, self._run_id):
             return f"run {self._run_id} was closed: another run took the account over"
         if not lock_is_held(connection, self._account):
@@ -160,17 +159,17 @@ class StoredJournal:
     def claim(
         self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
-        """T1: approved -> in flight for every row, or nothing at all.
+        """Claim all rows for a batch (T1: approved -> in flight), or none.
 
-        It returns only when the claim is in the database and this run's own, or was refused.
+        It returns only once the claim is known to be committed by this run, or was refused.
 
         Returns:
-            Why rows may not leave after all, by instruction id; then nothing was claimed.
+            Why rows may not be sent after all, by instruction id; if any, nothing was claimed.
 
         Raises:
-            NightHeldError: this run lost its place since it last looked; nothing was claimed.
-            GateClosedError: a row is not what the history bound, or not what people agreed to as
-                far as the desk's signature shows; nothing was claimed.
+            NightHeldError: This run was taken over or lost its lock; nothing was claimed.
+            GateClosedError: A row differs from what the history attests, or no valid endorsement
+                covers it; nothing was claimed.
         """
         self._requests[batch_id] = request
         try:
@@ -179,7 +178,7 @@ class StoredJournal:
             own = BatchStatus("claimed", self._run_id, request.body_sha256, "", claimed_at=at)
             if self._is_claimed(batch_id, own=own):
                 return {}
-            # The commit may still arrive: whoever finds the claim then must know.
+            # The commit may still arrive later; the file tells the next night nothing was sent.
             reason = "the database ended the claim with an error, so nothing was sent"
             self._save(batch_id, {"kind": NOT_SENT, "at": at, "reason": reason})
             raise
@@ -188,7 +187,7 @@ class StoredJournal:
         self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
         with self._store.writing() as connection:
-            # Whoever takes over closes this run in a transaction before or after this one.
+            # A run that takes over closes this one in a transaction before or after this one.
             if lost := self._lost_place(connection):
                 raise NightHeldError(lost)
             if refused := left_out(connection, rows, ids_unique=self._ids_unique):
@@ -215,24 +214,24 @@ class StoredJournal:
         return {}
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
-        """The request surely did not leave: in flight -> approved."""
+        """Close a batch whose request was certainly not sent: in flight -> approved."""
         spilled = {"kind": NOT_SENT, "at": at, "reason": reason}
         outcome = ReplyOutcome.NOT_SENT
         self._close_all(batch_id, outcome, reason=reason, event="not sent", at=at, spilled=spilled)
 
     def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
-        """Nothing usable came back: in flight -> in doubt.
+        """Close a batch without a usable reply: in flight -> in doubt.
 
-        What is found in flight the next night doubts by itself.
+        Rows that are still in flight when the next night starts become in doubt by themselves.
         """
         self._close_all(batch_id, ReplyOutcome.UNKNOWN, reason=reason, event="in doubt", at=at)
 
     def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
-        """T2a: what of the reply may be `saved` (card numbers masked), and the hash of all of it.
+        """Store a reply (T2a): `saved`, its bytes with card numbers masked, and the full hash.
 
         Raises:
-            NightHeldError: another run took the account over and closed the batch; the reply is
-                kept with it, and changes nothing.
+            NightHeldError: Another run took the account over and closed the batch; the reply is
+                stored with the batch, but changes nothing.
         """
         own, digest = batch.c.batch_id == batch_id, hashlib.sha256(reply.body).hexdigest()
 
@@ -261,9 +260,9 @@ class StoredJournal:
         )
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
-        """T2b: the outcome of every row; closes the batch.
+        """Record the outcome of every row and close the batch (T2b).
 
-        The reply is in the database by then, where the next night can judge it as well.
+        The reply is stored by then, so the next night can evaluate it too.
         """
 
         def write() -> None:
@@ -303,7 +302,7 @@ class StoredJournal:
             with self._store.writing() as connection:
                 status = BatchStatus.of(connection, batch_id)
                 if status is not None and _is_closed(status):
-                    # Another run took the account over and decided these rows; they stay so.
+                    # Another run took over and decided these rows; its outcomes remain.
                     raise NightHeldError(_taken_over(batch_id))
                 items = self._rows_in_flight(connection, batch_id)
                 results = [
@@ -318,14 +317,14 @@ class StoredJournal:
         self._commit(batch_id, write, is_done=_is_closed, spilled=spilled)
 
     def _rows_in_flight(self, connection: Connection, batch_id: str) -> list[Instruction]:
-        """The instructions of a batch in its order, for who may bring it to an end.
+        """Return the instructions of a batch in its order, if this run may close it.
 
-        A run that lost its place may end its own batch, and nobody else's: it slept before its
-        sweep, and what it finds open then may be on the wire for another.
+        A run that lost its place may close its own batches only: another run may be sending those
+        that it finds open.
 
         Raises:
-            NightHeldError: it is not this run's, and this run lost its place.
-            Defect: one of them is not in flight in this batch.
+            NightHeldError: The batch is another run's, and this run lost its place.
+            Defect: A row of the batch is not in flight in it.
         """
         status = BatchStatus.of(connection, batch_id)
         is_own = status is not None and status.run_id == self._run_id
@@ -343,7 +342,7 @@ class StoredJournal:
         return items
 
     def _is_claimed(self, batch_id: str, *, own: BatchStatus) -> bool:
-        """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
+        """Return whether the database has the claim after an uncertain commit; retries a while."""
         for wait in BACK_AFTER:
             self._pause(wait)
             try:
@@ -362,9 +361,9 @@ class StoredJournal:
         is_done: Callable[[BatchStatus], bool],
         spilled: Mapping[str, Any] | None = None,
     ) -> None:
-        """One transaction; of a batch that was claimed here until it is known to be committed.
+        """Run one transaction; for a batch claimed here, retry until it is known to be committed.
 
-        `spilled` is what of an answer is stored in a file meanwhile.
+        `spilled` holds the fields of the answer to save in a file meanwhile.
         """
         saved: Path | None = None
         try:
@@ -435,10 +434,10 @@ def _close(
 def _claim_rows(
     connection: Connection, batch_id: str, *, rows: Sequence[Eligible], at: datetime
 ) -> list[Event]:
-    """Approved -> in flight for every row, with its attempt; the caller appends the events.
+    """Move every row approved -> in flight with its attempt; the caller appends the events.
 
     Raises:
-        Defect: a row is no longer approved; the caller's transaction must end.
+        Defect: A row is no longer approved; the caller's transaction must end.
     """
     ids = [eligible.instruction.instruction_id for eligible in rows]
     tried = {item.instruction_id: item.attempts for item in find(connection, instruction_id=ids)}
@@ -446,7 +445,7 @@ def _claim_rows(
     for position, eligible in enumerate(rows):
         wanted, payment = eligible.instruction, eligible.payment
         number = tried.get(wanted.instruction_id, 0) + 1
-        # What a claim adds to the terms that were bound: the payment that is meant.
+        # A claim adds to the attested terms which payment is meant.
         values = {
             "batch_id": batch_id,
             "transaction_id": payment.transaction_id,
@@ -472,15 +471,15 @@ def _settle_rows(
     results: Sequence[RowOutcome],
     at: datetime,
 ) -> list[Event]:
-    """In flight -> what its outcome means, for every row; the caller appends the events.
+    """Move every row from in flight to the state of its outcome; the caller appends the events.
 
     Raises:
-        Defect: a row is no longer in flight; the caller's transaction must end.
+        Defect: A row is no longer in flight; the caller's transaction must end.
     """
     events, attempts = [], []
     for position, (item, result) in enumerate(zip(items, results, strict=True)):
-        # What an outcome adds to the terms: since when it is in doubt, the gateway's id of a
-        # payout. That what was sealed is erased with the end needs no telling.
+        # An outcome adds to the terms the start of a doubt and the gateway's id of a payout. That
+        # encrypted payee details are erased at the end needs no event of its own.
         values, state = _values(result, at=at), STATE_OF[result.outcome]
         details = {"batch": batch_id, "outcome": result.outcome, "code": result.code}
         events.append(move(connection, item, to=state, values=values, details=details))
@@ -519,18 +518,18 @@ _BY: Mapping[InstructionKind, str] = {
     InstructionKind.PAYOUT: "payee_digest",
     InstructionKind.CANCEL_SUBSCRIPTION: "recurring_id",
 }
-"""What others of the same intention have in common; the payment for all other kinds."""
+"""Column in which instructions of the same intention agree; the payment for all other kinds."""
 
 
 def left_out(
     connection: Connection, rows: Sequence[Eligible], *, ids_unique: bool
 ) -> dict[str, str]:
-    """Instruction id -> why it may not leave after all; empty when every row may.
+    """Return why instructions may not be sent after all, by id; empty if every row may be sent.
 
     Args:
         connection: Of the transaction that would claim them.
         rows: Of one account and one kind.
-        ids_unique: What the merchant declares of request ids.
+        ids_unique: Whether the merchant declares request ids as unique.
     """
     reasons = _not_approved(connection, rows)
     for row, others in _related(connection, rows):
@@ -562,7 +561,7 @@ def _not_approved(connection: Connection, rows: Sequence[Eligible]) -> dict[str,
 def _related(
     connection: Connection, rows: Sequence[Eligible]
 ) -> list[tuple[Eligible, list[Instruction]]]:
-    """Each row with what may have moved for its payment, payee or subscription."""
+    """Pair each row with instructions that may have moved money for the same subject."""
     if not rows:
         return []
     first = rows[0].instruction

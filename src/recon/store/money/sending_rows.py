@@ -1,7 +1,7 @@
-"""Whether money may be sent, what was sent so far, what a dry run would send, and the sheet of it.
+"""Sending switch, sums of instructions by state and limit, and the instruction and batch sheets.
 
-Here, too, is what the control totals before money ask of the database: what is stored of the
-night's files, and what our journal says of payments.
+Also queries for the control totals that are checked before money moves: what is stored of the
+night's files, and the journal's movements by payment.
 """
 
 import json
@@ -65,21 +65,21 @@ MAY_HAVE_MOVED = (
 
 @dataclass(frozen=True, slots=True)
 class OpenMoney:
-    """Some instructions of an account, added up."""
+    """Instructions of an account, counted and summed."""
 
     kinds: Counter[InstructionKind] = field(default_factory=Counter)
-    """How many of each kind."""
+    """Number of instructions by kind."""
     sums: Counter[str] = field(default_factory=Counter)
-    """Minor units by currency; what moves no money has none."""
+    """Minor units by currency; kinds that move no money have none."""
 
     @property
     def count(self) -> int:
-        """Instructions of every kind."""
+        """Number of instructions of all kinds."""
         return self.kinds.total()
 
     @property
     def as_text(self) -> str:
-        """`50 captures, 1 refund (1204.50 EUR)`; "" for none."""
+        """Counts and sums, such as `50 captures, 1 refund (1204.50 EUR)`; "" for none."""
         kinds = ", ".join(
             f"{count} {kind.replace('_', ' ')}{'s' * (count != 1)}"
             for kind in InstructionKind
@@ -89,7 +89,7 @@ class OpenMoney:
 
 
 def doubtful(connection: Connection, run: Run) -> OpenMoney:
-    """What may have moved and nobody can say: in flight, in doubt, undecided, contradicted."""
+    """Sum what may have moved: instructions in flight, in doubt, undecided or with a case."""
     cases = (
         (each.item.kind, each.item.currency, 1, each.item.amount)
         for each in open_cases(connection, run)
@@ -98,12 +98,12 @@ def doubtful(connection: Connection, run: Run) -> OpenMoney:
 
 
 def unsent(connection: Connection, run: Run) -> OpenMoney:
-    """What is approved and was not sent."""
+    """Sum what is approved and was not sent."""
     return _added(_in_states(connection, run, states={InstructionState.APPROVED}))
 
 
 def unapproved(connection: Connection, run: Run) -> OpenMoney:
-    """What waits for people's approval."""
+    """Sum what waits for people's approval."""
     return _added(_in_states(connection, run, states={InstructionState.PLANNED}))
 
 
@@ -131,11 +131,11 @@ def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:
 
 
 WOULD_SEND = "would send"
-"""The event of a dry run that came to its batches."""
+"""Event of a dry run that planned batches."""
 FOREIGN_ROW = "foreign row"
-"""The event of a row in a batch's reply that belongs to no request of ours."""
+"""Event for a row in a batch's reply that belongs to no request of ours."""
 NAME_CHARACTERS = 100
-"""Of the name beside the switch; the history has all of it."""
+"""Maximum length of the name stored with the switch; the history has the full name."""
 _UNSENT = (
     InstructionState.PLANNED,
     InstructionState.APPROVED,
@@ -147,13 +147,13 @@ _BY_RULE = instruction.c.approved_by == RULE_APPROVER
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Nobody sends money until somebody allows it again."""
+    """Who stopped all sending, when and why; it applies until two people release it."""
 
     by: str
     reason: str
     at: datetime
     turn: int = 0
-    """Which turn of the switch it was."""
+    """Sequence number of this change of the switch."""
 
     def __str__(self) -> str:
         return (
@@ -163,7 +163,7 @@ class Stopped:
 
 
 def stopped(connection: Connection) -> Stopped | None:
-    """Who stopped all sending and why; None while money may be sent."""
+    """Return who stopped all sending and why; None while sending is allowed."""
     turns = select(sending_switch).order_by(sending_switch.c.turn.desc())
     newest = connection.execute(turns.limit(1)).one_or_none()
     if newest is None or not newest.stopped:
@@ -172,7 +172,7 @@ def stopped(connection: Connection) -> Stopped | None:
 
 
 def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at: datetime) -> None:
-    """Stop all sending, or allow it again; the turn stands in the history for ever."""
+    """Stop all sending or allow it again; the history records the change permanently."""
     newest = connection.execute(select(func.max(sending_switch.c.turn))).scalar_one() or 0
     turn = {"turn": newest + 1, "turned_by": by[:NAME_CHARACTERS], "reason": reason, "at": at}
     event = "stopped" if stop else "allowed"
@@ -180,14 +180,14 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
 
 
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
-    """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
+    """Return minor units by currency that a rule approved on this night, less withdrawn ones."""
     withdrawn = instruction.c.state == InstructionState.WITHDRAWN
     planned = instruction.c.run_id.in_(runs_of_night(run, run.business_date))
     return _moving(connection, run, _BY_RULE, ~withdrawn, planned)
 
 
 def nights_planned(connection: Connection, run: Run) -> dict[str, date]:
-    """Approved instruction -> the business date of the night that planned it."""
+    """Map each approved instruction to the business date of the night that planned it."""
     approved = instruction.c.state == InstructionState.APPROVED
     query = (
         select(instruction.c.instruction_id, runs.c.business_date)
@@ -200,7 +200,7 @@ def nights_planned(connection: Connection, run: Run) -> dict[str, date]:
 def used_by_rule(
     connection: Connection, run: Run, *, nights: Iterable[date]
 ) -> dict[date, dict[str, int]]:
-    """Business date -> currency -> minor units that a rule approved then and that left since."""
+    """Return minor units by business date and currency, approved by a rule then and since sent."""
     return {
         night: _moving(
             connection,
@@ -214,7 +214,7 @@ def used_by_rule(
 
 
 def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:
-    """Currency -> minor units of what may have moved in this night's batches."""
+    """Return minor units by currency of what may have moved in this night's batches."""
     sent = (
         select(attempt.c.instruction_id)
         .join(batch, batch.c.batch_id == attempt.c.batch_id)
@@ -226,13 +226,13 @@ def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:
 def sent_between(
     connection: Connection, run: Run, *, start: datetime, end: datetime
 ) -> dict[str, int]:
-    """Currency -> minor units of what may have moved, by when it was last sent."""
+    """Return minor units by currency of what may have moved, by time of last sending."""
     sent_at = instruction.c.sent_at
     return _moving(connection, run, _MAY_HAVE_MOVED, sent_at >= start, sent_at < end)
 
 
 def sent_outside(connection: Connection, run: Run) -> str:
-    """A batch of the account claimed after a run began, and not by it; "" without one."""
+    """Return a batch of the account claimed since the run began by another run; "" if none."""
     rows = connection.execute(
         select(batch.c.batch_id)
         .where(*in_account(batch, run))
@@ -243,7 +243,7 @@ def sent_outside(connection: Connection, run: Run) -> str:
 
 
 def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
-    """Digests of the payees to whom a payout of the merchant took effect."""
+    """Return digests of the payees to whom a payout of the merchant took effect."""
     paid = (
         instruction.c.merchant_id == run.merchant_id,
         instruction.c.kind == InstructionKind.PAYOUT,
@@ -256,18 +256,18 @@ def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
 def note_dry_batches(
     connection: Connection, run_id: str, *, plans: Iterable[BatchPlan], at: datetime
 ) -> None:
-    """Keep what a dry run would have sent; a repeated step says it anew."""
+    """Record what a dry run would have sent; a repeated step records it again."""
     reported = {"batches": [asdict(plan) for plan in plans]}
     append(connection, [Event("run", run_id, WOULD_SEND, reported)], at=at)
 
 
 def runs_of_night(run: Run, night: date) -> Select[tuple[str]]:
-    """Ids of every run of an account and business date, so that a resumed night is whole."""
+    """Select the ids of all runs of an account and business date, including resumed ones."""
     return select(runs.c.run_id).where(*in_account(runs, run), runs.c.business_date == night)
 
 
 def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) -> dict[str, int]:
-    """Currency -> minor units of an account's instructions of the kinds that limits count."""
+    """Return minor units by currency of an account's instructions of kinds that limits count."""
     query = (
         select(instruction.c.currency, func.sum(instruction.c.amount))
         .where(
@@ -284,12 +284,12 @@ def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) 
 def stored_of_files(
     connection: Connection, run: Run, *, in_facts: Mapping[int, int]
 ) -> dict[str, LoadCounts]:
-    """File of the night's date -> what was accepted of it, and what of that is stored or repeats.
+    """Return how many rows of each file of the night were accepted, stored and repeated.
 
     Args:
-        connection: the store.
-        run: of the night.
-        in_facts: file -> how many rows its files of facts have.
+        connection: Of the database.
+        run: The run of the night.
+        in_facts: File id -> number of rows in its archived facts files.
     """
     file = order_file.c
     mine = *in_account(order_file, run), file.business_date == run.business_date
@@ -325,9 +325,9 @@ JOURNAL_COLUMNS = {
 
 
 def moved_of_payments(connection: Connection, run: Run) -> pd.DataFrame:
-    """JOURNAL_COLUMNS of the account's captures and refunds that may have moved, of every night.
+    """Return JOURNAL_COLUMNS of all the account's captures and refunds that may have moved.
 
-    What waits for people after a restore was never held against a payment: it is of many.
+    Movements without a payment (those that wait for people after a restore) are left out.
     """
     query = select(*(instruction.c[name] for name in JOURNAL_COLUMNS)).where(
         *in_account(instruction, run),
@@ -344,13 +344,13 @@ _SUBJECT = case(
     (instruction.c.payee != "", literal("payee ") + instruction.c.payee),
     else_="",
 ).label("order_no")
-"""What it is done to, where no order names it, in the column in which people look for it."""
+"""The payee or subscription where no order number exists, shown in the order column."""
 
 
 def sheet_frame(connection: Connection, run: Run, *, for_people: bool = False) -> pd.DataFrame:
-    """INSTRUCTION_SHEET_COLUMNS of what this run planned, sent, left unfinished or ended.
+    """Return INSTRUCTION_SHEET_COLUMNS of what this run planned, sent, left unfinished or ended.
 
-    `for_people`: what no order names stands by its payee or subscription.
+    With `for_people`, rows without an order show their payee or subscription instead.
     """
     in_run = (
         select(attempt.c.instruction_id)
@@ -390,9 +390,9 @@ def sheet_frame(connection: Connection, run: Run, *, for_people: bool = False) -
 
 
 def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
-    """BATCH_COLUMNS: one row per batch and currency of this business date's runs.
+    """Return BATCH_COLUMNS: one row per batch and currency of this business date's runs.
 
-    What went by hand since the night before stands among them, by its time.
+    Batches sent by hand since the previous night are included, in order of time.
     """
     outcome = attempt.c.outcome
     query = (
@@ -422,7 +422,7 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
 
 
 def foreign_rows(connection: Connection, run: Run) -> list[str]:
-    """Rows of replies to the batches of `batch_frame` that belong to no request of ours."""
+    """Return reply rows that belong to no request of ours, for the batches of `batch_frame`."""
     query = (
         select(history.c.data)
         .join(batch, batch.c.batch_id == history.c.entity_id)
@@ -434,7 +434,7 @@ def foreign_rows(connection: Connection, run: Run) -> list[str]:
 
 
 def _sent_since_yesterday(connection: Connection, run: Run) -> ColumnElement[bool]:
-    """Batches of this night, and of none that were claimed between the day before and this one."""
+    """Match batches of this night, and those sent by hand since the previous night."""
     earlier = *in_account(runs, run), runs.c.as_of < run.as_of
     before = connection.scalar(select(func.max(runs.c.as_of)).where(*earlier))
     by_hand = and_(
@@ -447,7 +447,7 @@ def _sent_since_yesterday(connection: Connection, run: Run) -> ColumnElement[boo
 
 
 def _dry_frame(plans: Sequence[Mapping[str, Any]], *, columns: Mapping[str, str]) -> pd.DataFrame:
-    """What a dry run would have sent, in the words of the batches that were."""
+    """Return what a dry run would have sent, in the columns of real batches."""
     rows = [
         {
             "batch_id": f"(dry run: would be batch {plan['position']})",
@@ -477,7 +477,7 @@ _KINDS = {
     **dict.fromkeys(("rows", *_TALLIES, "attempt", "line"), MINOR_UNITS),
     **dict.fromkeys(("sent_at", "outcome_at", "in_doubt_since"), INSTANT),
 }
-"""Columns of the sheets that are no texts."""
+"""Types of sheet columns that are not text."""
 
 
 def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[int]:
@@ -485,7 +485,7 @@ def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[i
 
 
 def _ended_in(run: Run) -> ColumnElement[bool]:
-    """Doubts that ended while the run was under way, whoever sent them when."""
+    """Match doubts that were resolved while the run was active, whenever they were sent."""
     ended = (InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED)
     end = select(runs.c.finished_at).where(runs.c.run_id == run.run_id).scalar_subquery()
     return and_(

@@ -1,4 +1,4 @@
-"""Answers that the database did not take, each in a file: written back by the next night."""
+"""Files for gateway answers that the database did not accept; the next night writes them back."""
 
 import base64
 import hashlib
@@ -24,47 +24,47 @@ REPLY, NOT_SENT = "reply", "not sent"
 SUFFIX = ".answer.json"
 ASIDE = ".set-aside"
 RESERVE = ".room-for-one-answer"
-"""How the names of such files begin; each account has its own, also where folders are shared."""
+"""Prefix of the reserved file; each account has its own, even in a shared folder."""
 SPILL_BYTES_MAX = 4 * 1024 * 1024
-"""Room for the largest reply that is read, in base64, and what stands around it."""
+"""Room for the largest accepted reply in base64, with its envelope."""
 FILES_MAX = 1_000
-"""More than that is not what a night leaves behind."""
+"""Maximum number of files read per folder; a night never leaves as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """What became of one batch, as the process that sent it knows it."""
+    """The answer to one batch, or that it was not sent, as known to the sending process."""
 
     kind: str
-    """`reply`, or `not sent`: the request surely did not leave."""
+    """`reply`, or `not sent` if the request was certainly not sent."""
     batch_id: str
     run_id: str
     merchant_id: str
     account_id: str
     body_sha256: str
-    """Of the request."""
+    """Hash of the request."""
     at: datetime
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     reply: bytes = field(default=b"", repr=False)
-    """Masked, as the database would hold it."""
+    """Masked, as the database would store it."""
     reply_sha256: str = ""
-    """Of the bytes as received."""
+    """Hash of the bytes as received."""
     reason: str = ""
 
 
 class Spill:
-    """The files of one account; `places` are tried in order, other accounts may use them too."""
+    """Spill files of one account; the folders `places` are tried in order and may be shared."""
 
     def __init__(self, places: Sequence[Path], *, account: str = "") -> None:
         self.places = tuple(places)
         self._room = f"{RESERVE}.{hashlib.sha256(account.encode()).hexdigest()[:16]}"
 
     def reserve(self) -> None:
-        """Take the room for one answer before anything is sent.
+        """Reserve disk space for one answer before anything is sent.
 
         Raises:
-            OutputError: there is no room, or the folder cannot be written.
+            OutputError: There is no space, or the folder cannot be written.
         """
         folder = self.places[0]
         try:
@@ -84,21 +84,21 @@ class Spill:
             raise OutputError(msg) from error
 
     def free(self) -> None:
-        """Give the room back; what is kept stays."""
+        """Release the reserved space; saved answers remain."""
         (self.places[0] / self._room).unlink(missing_ok=True)
 
     def save(self, spilled: Spilled) -> Path:
-        """Write one answer; on the disk when this returns.
+        """Write one answer durably and return its path.
 
         Raises:
-            OutputError: none of the places can be written: the answer is lost with this process.
+            OutputError: No folder can be written: the answer is lost with this process.
         """
         document = _document(spilled)
         problems = []
         for folder in self.places:
             try:
                 _write(folder / self._room, document=document)
-                # Under its final name, which half a file never has.
+                # The final name is set only when the file is complete.
                 saved = (folder / self._room).replace(folder / f"{spilled.batch_id}{SUFFIX}")
                 flush_folder(folder)
             except OSError as error:
@@ -113,10 +113,10 @@ class Spill:
         raise OutputError(msg)
 
     def stored_files(self) -> Iterator[tuple[Path, Spilled]]:
-        """Every answer that waits here, oldest name first.
+        """Yield each saved answer with its path, folder by folder, sorted by name.
 
         Raises:
-            SpillError: a file is not whole, or cannot be read.
+            SpillError: A file is incomplete, or cannot be read.
         """
         for folder in self.places:
             for path in sorted(folder.glob(f"*{SUFFIX}"))[:FILES_MAX]:
@@ -124,10 +124,10 @@ class Spill:
 
 
 def read(path: Path) -> Spilled:
-    """One file, whole or not at all.
+    """Read one file and verify its hash.
 
     Raises:
-        SpillError: it is not what was written, or cannot be read.
+        SpillError: The file was altered, or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -143,13 +143,13 @@ def read(path: Path) -> Spilled:
 
 
 def remove(path: Path) -> None:
-    """Take away a file whose answer is in the database."""
+    """Delete a file whose answer is in the database."""
     path.unlink(missing_ok=True)
     flush_folder(path.parent)
 
 
 def set_aside(path: Path) -> Path:
-    """Keep a file under a name that no night reads; where it is now."""
+    """Rename a file so that no night reads it, and return its new path."""
     saved = path.with_name(f"{path.name}{ASIDE}")
     path.replace(saved)
     flush_folder(path.parent)
@@ -164,7 +164,7 @@ def _document(spilled: Spilled) -> bytes:
 
 
 def _spilled(document: dict[str, Any]) -> Spilled:
-    """Raises ValueError when the hash inside does not hold."""
+    """Decode a document; raises ValueError if its hash does not match."""
     digest = document.pop("sha256")
     if digest != _digest(document):
         raise ValueError(digest)
@@ -177,7 +177,7 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def _write(room: Path, *, document: bytes) -> None:
-    """Into the room that was taken, where there is one; on the disk when this returns."""
+    """Write durably into the reserved file, or a new one."""
     make_folder(room.parent, mode=0o700)
     descriptor = os.open(room, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -192,7 +192,7 @@ def _write(room: Path, *, document: bytes) -> None:
 
 
 def replied(reply: RawReply, *, sha256: str) -> dict[str, Any]:
-    """Columns of a batch that was answered, but for what of the answer may be kept."""
+    """Return the columns of a batch that was answered, without the body of the reply."""
     return {
         "replied_at": reply.received_at,
         "http_status": reply.status,
@@ -202,10 +202,10 @@ def replied(reply: RawReply, *, sha256: str) -> dict[str, Any]:
 
 
 def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None:
-    """Write the reply of a batch that is still claimed; a reply that is there stays as it is.
+    """Write the reply of a batch that is still claimed; a stored reply is not replaced.
 
     Raises:
-        SpillError: the database has no such batch, or what it has speaks against the file.
+        SpillError: The database has no such batch, or its row contradicts the file.
     """
     if _is_stored(connection, spilled):
         return
@@ -220,29 +220,29 @@ def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None
 
 
 def is_to_release(connection: Connection, spilled: Spilled) -> bool:
-    """Whether a batch that surely did not leave still stands as claimed.
+    """Return whether a batch that was certainly not sent is still claimed.
 
     Raises:
-        SpillError: the database has a reply to it, or another batch of that id.
+        SpillError: The database has a reply to it, or another batch with that id.
     """
     row = _batch_of(connection, spilled)
     if row is not None and row.reply_sha256:
         raise SpillError(_unfit(spilled, state="answered"))
-    # A claim that never arrived, or was closed since, asks for nothing.
+    # A claim that was never committed, or was closed since, needs no release.
     return row is not None and row.state == "claimed"
 
 
 def refuse_unfit(connection: Connection, spilled: Spilled) -> None:
-    """Only look whether the file fits.
+    """Check without writing that a file fits the database.
 
     Raises:
-        SpillError: the database has no such batch, or what it has speaks against the file.
+        SpillError: The database has no such batch, or its row contradicts the file.
     """
     (is_to_release if spilled.kind == NOT_SENT else _is_stored)(connection, spilled)
 
 
 def _is_stored(connection: Connection, spilled: Spilled) -> bool:
-    """Whether this very reply is there; raises SpillError where it can neither be nor come."""
+    """Return whether this reply is stored; raises SpillError if it can no longer be written."""
     row = _batch_of(connection, spilled)
     if row is not None and row.reply_sha256 == spilled.reply_sha256:
         return True
