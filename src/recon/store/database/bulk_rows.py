@@ -1,4 +1,4 @@
-"""Rows of tables as dataclasses, mappings and frames, and back: without a float."""
+"""Conversion between database rows and dataclasses, mappings and frames, without any float."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -18,7 +18,7 @@ Saved = TypeVar("Saved", bound="DataclassInstance")
 def replace_rows(
     connection: Connection, table: Table, run_id: str, rows: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Keep rows of a run in place of those of an earlier attempt."""
+    """Replace a run's rows of a table, which an earlier attempt may have written."""
     connection.execute(delete(table).where(table.c.run_id == run_id))
     add_rows(connection, table, [{"run_id": run_id, **row} for row in rows])
 
@@ -30,20 +30,20 @@ def read(
     *which: ColumnElement[bool],
     order: Iterable[ColumnElement[Any]] = (),
 ) -> list[Saved]:
-    """Rows of a table as values of a dataclass, each field of which is a column."""
+    """Return rows of a table as instances of a dataclass whose fields are columns."""
     columns = (table.c[each.name] for each in fields(kind))
     rows = connection.execute(select(*columns).where(*which).order_by(*order))
     return [kind(*row) for row in rows]
 
 
 def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add rows with the same columns each; none is right, too."""
+    """Insert rows that all have the same columns; an empty sequence is allowed."""
     if rows:
         connection.execute(insert(table), rows)
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One mapping per row, blanks as None, instants as datetimes, integers as int."""
+    """Return one mapping per row: blanks as None, instants as datetime, integers as int."""
     columns = {name: _values(frame[name]) for name in frame.columns}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
@@ -51,7 +51,7 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def frame_of_select(
     connection: Connection, query: Select[Any], *, columns: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The rows of a query as a typed frame of exactly these columns."""
+    """Return the rows of a query as a typed frame of exactly these columns."""
     rows = connection.execute(query).mappings()
     return frame_of((dict(row) for row in rows), columns=columns)
 

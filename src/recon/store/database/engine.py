@@ -1,13 +1,13 @@
-"""Opening the database: settings that money needs, set and then checked to have taken effect.
+"""Opening the database with the settings that money needs, which are checked to be in effect.
 
 SQLite: WAL, synchronous FULL, foreign keys, `BEGIN IMMEDIATE` for writers (the driver's default
 loses updates without an error). PostgreSQL: refused while `fsync` or `synchronous_commit` is off,
-for acknowledged commits would then be lost. Both databases run the same statements, and on both
-writers come one after the other: SQLite has one writer anyway, on PostgreSQL each waits for its
-turn before it looks at anything, so that what it reads is what its predecessor left.
+because acknowledged commits could be lost. Both databases run the same statements, and on both
+writers are serialised: SQLite allows one writer anyway; on PostgreSQL each takes an advisory lock
+before its first read, so that it sees everything its predecessor committed.
 
-SQLAlchemy keeps compiled statements by engine and finds them by the identity of a dialect. A
-process that serves people opens one store after another: one compiled statement is right for all.
+SQLAlchemy caches compiled statements per engine and dialect instance. A server process opens many
+stores one after another, so all SQLite engines here share one cache (see `OwnSqlite`).
 """
 
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ from recon.store.database import history
 from recon.store.database.outside_heads import OutsideHeads
 
 BUSY_TIMEOUT_MS = 10_000
-"""How long a SQLite writer waits for another before it says so."""
+"""How long a SQLite writer waits for another one before it fails."""
 CONNECT_TIMEOUT_SECONDS = 10
 TURN_TIMEOUT_SECONDS = 60
-"""How long a PostgreSQL writer waits for its turn before it says so."""
+"""How long a PostgreSQL writer waits for the advisory lock before it fails."""
 MAY_NOT = "42501"
-"""PostgreSQL's state for a statement that the login has no right to."""
+"""PostgreSQL's SQLSTATE for insufficient privilege."""
 SQLITE_PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a commit is on the disk when it returns
@@ -44,27 +44,27 @@ SQLITE_PRAGMAS = {
 
 
 class Turn(IntEnum):
-    """What a writer of PostgreSQL waits for; the number is the key of an advisory lock."""
+    """What a PostgreSQL writer waits for; the value is the key of an advisory lock."""
 
     JOURNAL = 7_260_003
     ORDERS = 7_260_004
-    """For whole order files: they take long and touch no other table, so that nobody's money waits
-    for them; what they ask for they bind in the history at their end, in both turns."""
+    """For whole order files: they take long and write no other tables, so movements of money need
+    not wait for them. At their end they take both locks to record their events in the history."""
 
 
 def join_turn(connection: Connection, turn: Turn) -> None:
-    """Wait for another turn too, until the transaction ends; first files', then the journal's."""
+    """Take another lock until the transaction ends; always ORDERS first, then JOURNAL."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({turn.value})")
 
 
 class Store:
-    """An open database: `writing()` and `reading()` give connections."""
+    """An open database; `writing()` and `reading()` yield connections."""
 
     def __init__(self, url: URL, *, outside: OutsideHeads | None = None) -> None:
         self.url = url
         self.outside = outside or OutsideHeads({})
-        """Where what restricts money is noted, too."""
+        """Head files in which events that restrict money are noted too."""
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self.engine = _sqlite_engine(url) if self.is_sqlite else _postgresql_engine(url)
         self._reader = (
@@ -75,20 +75,20 @@ class Store:
 
     @property
     def path(self) -> Path | None:
-        """The file of a SQLite database."""
+        """The file of a SQLite database; None for PostgreSQL."""
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     @contextmanager
     def writing(self, *, turn: Turn = Turn.JOURNAL) -> Iterator[Connection]:
-        """One transaction that may write; committed at the end, rolled back on any error.
+        """Yield a connection in a write transaction, committed at the end, rolled back on errors.
 
-        No other writer of the same turn is at work meanwhile, and a commit is on the disk when it
-        returns. What restricts money is noted outside as well.
+        No other writer with the same lock runs meanwhile, and the commit is durable. Events that
+        restrict money are noted in the head files too.
 
         Raises:
-            OutputError: it is committed, but could not be noted outside.
+            OutputError: It is committed, but could not be noted in a head file.
         """
-        # PostgreSQL's lock is given back with the transaction, however it ends.
+        # PostgreSQL releases the lock with the transaction, however it ends.
         begin = (
             "BEGIN IMMEDIATE"
             if self.is_sqlite
@@ -104,22 +104,22 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent snapshot."""
+        """Yield a connection with one consistent snapshot."""
         with _translated(self.path), self._reader.begin() as connection:
             if self.is_sqlite:
                 connection.exec_driver_sql("BEGIN")
             yield connection
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all pooled connections."""
         self.engine.dispose()
 
 
 def parse_url(database_url: str) -> URL:
-    """The URL of a supported database, with our driver.
+    """Return the URL of a supported database with the driver that we use.
 
     Raises:
-        ConfigurationError: not SQLite or PostgreSQL, or a SQLite URL without a file.
+        ConfigurationError: It is neither SQLite nor PostgreSQL, or names no SQLite file.
     """
     try:
         url = make_url(database_url)
@@ -139,10 +139,11 @@ def parse_url(database_url: str) -> URL:
 
 
 def open_store(database_url: str, *, outside: OutsideHeads | None = None) -> Store:
-    """Open and check a database that already has its tables.
+    """Open and check a database whose tables exist already.
 
     Raises:
-        StoreError: it cannot be reached, is not at the expected migration, or is unsafe for money.
+        ConfigurationError: The URL is not supported, or the SQLite file does not exist.
+        StoreError: It cannot be reached, or its settings are unsafe for money.
     """
     store = Store(parse_url(database_url), outside=outside)
     try:
@@ -154,7 +155,7 @@ def open_store(database_url: str, *, outside: OutsideHeads | None = None) -> Sto
 
 
 def check_settings(store: Store) -> None:
-    """Refuse a database whose acknowledged commits can be lost."""
+    """Refuse a database whose acknowledged commits can be lost, or that is read-only."""
     if store.path is not None and not store.path.parent.is_dir():
         whole = "" if store.path.is_absolute() else "; a whole path has four slashes: sqlite:////…"
         msg = f"the folder of the database {store.path} does not exist{whole}"
@@ -195,13 +196,13 @@ def _sqlite_engine(url: URL) -> Engine:
         url.set(drivername=DRIVER),
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
         execution_options={"compiled_cache": COMPILED},
-        # `writing` and `reading` end every transaction themselves: there is nothing to reset.
+        # `writing` and `reading` end every transaction themselves, so no reset is needed.
         pool_reset_on_return=None,
     )
 
     @event.listens_for(engine, "connect")
     def _set_pragmas(dbapi_connection: Any, _record: object) -> None:
-        # The driver's own implicit BEGIN runs SELECTs outside any transaction; we begin ourselves.
+        # The driver runs SELECTs outside any transaction by default; we issue BEGIN ourselves.
         dbapi_connection.isolation_level = None
         for pragma, value in SQLITE_PRAGMAS.items():
             dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
@@ -220,7 +221,7 @@ def _postgresql_engine(url: URL) -> Engine:
 
 @contextmanager
 def _translated(path: Path | None) -> Iterator[None]:
-    """Errors of the driver as ours, with what a person can do; `path` is the file, if it is one."""
+    """Translate driver errors to StoreError with advice; `path` is a SQLite database's file."""
     try:
         yield
     except OperationalError as error:
@@ -265,13 +266,13 @@ def _translated(path: Path | None) -> Iterator[None]:
 DRIVER = "sqlite+recon"
 """The name of the dialect in a URL."""
 STATEMENTS_MAX = 2_000
-"""Compiled statements that are kept; a night has some hundred."""
+"""Maximum number of cached compiled statements; a night uses some hundred."""
 COMPILED: LRUCache[Any, Any] = LRUCache(STATEMENTS_MAX)
-"""For `create_engine`'s execution option `compiled_cache`."""
+"""Shared value of `create_engine`'s execution option `compiled_cache`."""
 
 
 class OwnSqlite(SQLiteDialect_pysqlite):
-    """The driver's dialect, of which all are alike: what one compiled is right for the other."""
+    """The driver's dialect with all instances equal, so that they share compiled statements."""
 
     supports_statement_cache = True
 

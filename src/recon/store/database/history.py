@@ -1,7 +1,7 @@
-"""The history: append-only events, each hash over the one before.
+"""The history: an append-only chain of events, each hashed together with its predecessor's hash.
 
-`append` must run inside the transaction whose change it records, so that an event exists exactly
-when its change does. Triggers refuse UPDATE and DELETE; `verify` finds what got past them.
+`append` must run in the transaction whose change it records, so that an event exists exactly when
+its change does. Triggers refuse UPDATE and DELETE; `verify` detects changes that bypass them.
 """
 
 import hashlib
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 Value = TypeVar("Value", bound="DataclassInstance")
 GENESIS = "0" * 64
 CLAIMED = "claimed"
-"""Event of a batch that was about to leave."""
+"""Event of a batch that is about to be sent."""
 REPORTED = "reported"
 """Event of a run whose workbook was written."""
 LINKS_AT_ONCE = 5_000
-"""Links that are held in memory while the chain is walked."""
+"""Number of links held in memory while the chain is walked."""
 
 _NEWEST = select(history.c.sequence, history.c.hash).order_by(history.c.sequence.desc()).limit(1)
 _GROWN = "the chain has grown"
-"""Where a connection keeps what its transaction added."""
+"""Key in `Connection.info` under which `append` notes what the transaction added."""
 FREE = {
     "instruction": frozenset(
         {"planned", "approved", "in_flight", "in_doubt", "confirmed", "rejected"}
@@ -50,14 +50,14 @@ FREE = {
     "run": frozenset({"started", "resumed", "would send"}),
     "rules": None,
 }
-"""Events by entity (None: all of it) that restrict nothing, or that the sender notes by itself:
-a database that forgot them plans, asks or sweeps again. Every other event restricts."""
+"""Events by entity (None: all of them) that restrict no money, or that the sender notes by itself:
+a database that lost them only plans, queries or sweeps again. All other events restrict."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to an instruction, a batch, a run or a file's actions."""
+    """Something that happened to an instruction, a batch, a run or another entity."""
 
     entity: str
     entity_id: str
@@ -67,7 +67,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest link: its number and hash. Printed in each report and kept beside it."""
+    """Number and hash of the newest link, printed in each report and stored next to it."""
 
     sequence: int
     hash: str
@@ -75,7 +75,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One event as the chain has it."""
+    """One event as stored in the chain."""
 
     sequence: int
     at: datetime
@@ -83,14 +83,14 @@ class ChainLink:
     entity_id: str
     event: str
     text: str
-    """What it tells, as JSON."""
+    """The event's data as JSON."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """What it tells.
+        """The event's data.
 
         Raises:
-            HistoryBrokenError: the link is malformed, so it was not written by this program.
+            HistoryBrokenError: The link is malformed, so it was not written by this program.
         """
         try:
             document = json.loads(self.text)
@@ -101,10 +101,10 @@ class ChainLink:
         return document
 
     def value(self, kind: type[Value], **more: object) -> Value:
-        """What it tells, and when, as a value of a dataclass; `more` are additional fields.
+        """Return the event's data and time as a dataclass; `more` are additional fields.
 
         Raises:
-            HistoryBrokenError: as `data`, or fields are missing or of another type.
+            HistoryBrokenError: As `data`, or fields are missing or have another type.
         """
         try:
             return value_of(kind, {"at": self.at, **self.data, **more})
@@ -124,7 +124,7 @@ def _shape(kind: type[Value]) -> TypeAdapter[Value]:
 
 
 def document_of(value: Value, *left_out: str, kind: type[Value] | None = None) -> dict[str, Any]:
-    """A value of a dataclass as JSON has it; of its base where that is the `kind`."""
+    """Return a dataclass instance as JSON data without some fields; `kind` may be its base."""
     document: dict[str, Any] = _shape(kind or type(value)).dump_python(
         value, mode="json", exclude={*left_out}
     )
@@ -132,25 +132,25 @@ def document_of(value: Value, *left_out: str, kind: type[Value] | None = None) -
 
 
 def value_of(kind: type[Value], document: Mapping[str, Any]) -> Value:
-    """The value of a dataclass that was made a document; fields that it lacks are left out."""
+    """Return the dataclass instance of a `document_of`; unknown keys are ignored."""
     value: Value = _shape(kind).validate_python(document)
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What one transaction added to the chain so far."""
+    """What the current transaction has added to the chain so far."""
 
     head: Head
     what: str
-    """The newest event that restricts, in words; "" for none."""
+    """The first restricting event of the newest append that had one, as text; "" for none."""
     at: datetime
 
 
 def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> Head:
-    """Add events to the chain within the caller's transaction; returns the new head.
+    """Append events to the chain within the caller's transaction and return the new head.
 
-    The caller's turn (`Store.writing`) makes the chain grow by one writer at a time.
+    The caller must hold the write lock (`Store.writing`): only one writer extends the chain.
     """
     last = head(connection)
     rows = []
@@ -167,7 +167,7 @@ def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> 
 
 
 def restricts(event: Event) -> bool:
-    """Whether a database that forgot this event might let money move that must not."""
+    """Return whether losing this event could let a database send money that must not move."""
     if event.entity not in FREE:
         return True
     free = FREE[event.entity]
@@ -175,48 +175,48 @@ def restricts(event: Event) -> bool:
 
 
 def grown(connection: Connection) -> Grown | None:
-    """What the transaction of this connection added; None when nothing."""
+    """Return what the transaction of this connection has added; None if nothing."""
     notes = connection.info.get(_GROWN)
     return notes if isinstance(notes, Grown) else None
 
 
 def begin(connection: Connection) -> None:
-    """A new transaction of a connection that served others before."""
+    """Forget what earlier transactions of a pooled connection added."""
     connection.info.pop(_GROWN, None)
 
 
 def head(connection: Connection) -> Head:
-    """The newest link, or the genesis of an empty chain."""
+    """Return the newest link, or the genesis of an empty chain."""
     row = connection.execute(_NEWEST).one_or_none()
     return Head(0, GENESIS) if row is None else Head(row.sequence, row.hash)
 
 
 def first_hash(connection: Connection) -> str:
-    """The hash of the first link, which no two databases share; "" of an empty chain."""
+    """Return the hash of the first link, which identifies the database; "" for an empty chain."""
     return hashes_of(connection, [1]).get(1, "")
 
 
 def hashes_of(connection: Connection, sequences: Sequence[int]) -> dict[int, str]:
-    """The hashes of some links by their number; what the chain does not have is not among them."""
+    """Return the hashes of links by number, with the genesis; missing links are left out."""
     wanted = history.c.sequence.in_(sorted(set(sequences)))
     rows = connection.execute(select(history.c.sequence, history.c.hash).where(wanted)).tuples()
     return {0: GENESIS, **dict(rows.all())}
 
 
 def has_link(connection: Connection, claimed: Head) -> bool:
-    """Whether the chain has this very link; what has no hash is none."""
+    """Return whether the chain contains this link; one without a hash never counts."""
     hashes = hashes_of(connection, [claimed.sequence]).get(claimed.sequence, "")
     return claimed.hash != "" and hashes == claimed.hash
 
 
 def last_noted(connection: Connection, account: Account) -> tuple[str, datetime] | None:
-    """Since when a merchant's account must have a head file: its newest claim or reported night.
+    """Return since when an account must have a head file: its newest claim or reported night.
 
-    Returns the entity (batch or run) and the instant; None when neither ever was.
+    Returns the entity (batch or run) and the instant; None if neither ever happened.
     """
     own_batch = select(batch.c.batch_id).where(*in_account(batch, account))
     own_run = select(run.c.run_id).where(*in_account(run, account))
-    # One that was removed past the journal may have been this account's.
+    # A batch deleted by bypassing the code may have been this account's.
     known = history.c.entity_id.in_(select(batch.c.batch_id))
     claimed = and_(history.c.entity == "batch", history.c.event == CLAIMED)
     reported = and_(history.c.entity == "run", history.c.event == REPORTED)
@@ -235,16 +235,16 @@ def last_noted(connection: Connection, account: Account) -> tuple[str, datetime]
 
 
 def verify(connection: Connection, *, after: Head | None = None) -> tuple[Head, str]:
-    """Walk the chain: the head that closes, and the first problem in words ("" when none).
+    """Verify the chain; return the last valid link and the first problem as text ("" for none).
 
-    `after` is a link up to which it was found closed before; None walks the whole chain.
+    `after` is a link up to which it was verified before; None walks the whole chain.
     """
     last = after or Head(0, GENESIS)
     query = select(history).where(history.c.sequence > last.sequence).order_by(history.c.sequence)
     with connection.execute(query.execution_options(yield_per=LINKS_AT_ONCE)) as links:
         for row in links:
             event = Event(row.entity, row.entity_id, row.event, {})
-            # As it would have been appended, from its own stored text.
+            # Recomputed from the stored text, as `append` would have written it.
             expected = _linked(event, data=row.data, at=row.at, last=last)
             if row.sequence != last.sequence + 1:
                 return last, f"history {last.sequence + 1} is missing (next is {row.sequence})"
@@ -266,14 +266,14 @@ def links_of(
     event: str = "",
     after: int = 0,
 ) -> list[ChainLink]:
-    """The links of one kind of entity, oldest first.
+    """Return the links of one kind of entity, oldest first.
 
     Args:
-        connection: of the database.
-        entity_ids: only of these, any number; None: of all.
-        entity: the kind, by which the index finds them.
-        event: only of this event.
-        after: only behind the link of this number.
+        connection: Of the database.
+        entity_ids: Only links of these entities, any number; None for all.
+        entity: The kind of entity, by which the index finds them.
+        event: Only links with this event; "" for all.
+        after: Only links with a larger number.
     """
     names = ("sequence", "at", "entity", "entity_id", "event", "data")
     which = [history.c.entity == entity, history.c.sequence > after]
@@ -286,7 +286,7 @@ def links_of(
 
 
 def found(problems: Iterable[str]) -> Iterator[str]:
-    """Problems as they are found; a malformed link ends the search and is the last of them."""
+    """Yield problems; a malformed link ends the search and is yielded as the last problem."""
     try:
         yield from problems
     except HistoryBrokenError as error:
@@ -294,7 +294,7 @@ def found(problems: Iterable[str]) -> Iterator[str]:
 
 
 def links_between(connection: Connection, first: int, *, last: int) -> Iterable[dict[str, object]]:
-    """Neighbouring links by number, from one to another, each with its instant as hashed."""
+    """Yield the links from number `first` to `last`, their instants as text as hashed."""
     query = select(history).where(history.c.sequence.between(first, last))
     rows = connection.execute(
         query.order_by(history.c.sequence).execution_options(yield_per=LINKS_AT_ONCE)
@@ -304,7 +304,7 @@ def links_between(connection: Connection, first: int, *, last: int) -> Iterable[
 
 
 def instant_text(at: datetime) -> str:
-    """An instant as a link hashes it: the same text for the same instant in any zone.
+    """Return an instant as text as links hash it, the same for the same instant in any zone.
 
     >>> instant_text(datetime.fromisoformat("2026-11-20T09:30:00+01:00"))
     '2026-11-20T08:30:00.000000+00:00'
@@ -336,7 +336,7 @@ NOTHING = Head(0, GENESIS)
 
 
 def verified(folder: Path) -> Head:
-    """The newest link up to which the chain was found closed; the genesis when none is known."""
+    """Return the link up to which the chain was last verified; the genesis if unknown."""
     try:
         document = json.loads((folder / FILE_NAME).read_bytes()[:FILE_BYTES_MAX])
         return Head(int(document["sequence"]), str(document["hash"]))
@@ -345,7 +345,7 @@ def verified(folder: Path) -> Head:
 
 
 def save_verified(folder: Path, head: Head) -> None:
-    """Note that the chain closes up to here; where that fails, the next night walks more."""
+    """Save the link up to which the chain is verified; on failure the next night walks more."""
     document = json.dumps({"sequence": head.sequence, "hash": head.hash})
     with suppress(OSError):
         replace_result(folder / FILE_NAME, document)

@@ -1,4 +1,4 @@
-"""Migrations: `upgrade` brings a database to the newest tables; work on others is refused."""
+"""Migrations: `upgrade` brings tables to the newest revision; other revisions are refused."""
 
 import os
 from contextlib import suppress
@@ -21,12 +21,13 @@ NEWER = (
 
 
 def upgrade(database_url: str) -> str:
-    """Create the tables, or bring them to the newest revision, which is returned.
+    """Create the tables or bring them to the newest revision, which is returned.
 
     Raises:
-        StoreError: the database cannot be migrated; it stays at the revision that it had.
+        ConfigurationError: The folder of a SQLite database does not exist.
+        StoreError: The database cannot be migrated; it remains at its revision.
     """
-    # Only here: it takes as long to import as SQLAlchemy, and every command checks the version.
+    # Imported here: it is as slow as SQLAlchemy, and every command imports this module.
     from alembic import command
     from alembic.config import Config
 
@@ -36,7 +37,7 @@ def upgrade(database_url: str) -> str:
         if not folder.is_dir():
             msg = f"the folder {folder} for the database does not exist; create it first"
             raise ConfigurationError(msg)
-        # Its owner's alone; SQLite gives its neighbours the same mode.
+        # Readable by its owner only; SQLite gives its companion files the same mode.
         with suppress(FileExistsError):
             os.close(os.open(url.database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, DATABASE_MODE))
     store = Store(url)
@@ -62,7 +63,7 @@ def upgrade(database_url: str) -> str:
 
 
 def _refuse_foreign(connection: Connection) -> None:
-    """A database that has tables but none of ours belongs to somebody else."""
+    """Refuse a database that has tables, but none of ours: it belongs to another program."""
     tables = set(inspect(connection).get_table_names())
     if tables and VERSION_TABLE not in tables:
         msg = (
@@ -73,7 +74,7 @@ def _refuse_foreign(connection: Connection) -> None:
 
 
 def _refuse_unknown(connection: Connection) -> None:
-    """A database of an unknown or a newer version is left as it is."""
+    """Refuse a database of an unknown or a newer revision, unchanged."""
     known = _known_revisions()
     revision = _revision(connection)
     if _is_newer(revision, than=known[-1]):
@@ -87,10 +88,10 @@ def _refuse_unknown(connection: Connection) -> None:
 
 
 def check_revision(store: Store) -> None:
-    """Refuse to work on tables of another version.
+    """Refuse to work on tables of another revision.
 
     Raises:
-        StoreError: with the command that puts it right.
+        StoreError: It names the command that corrects this.
     """
     with store.reading() as connection:
         revision = _revision(connection)
@@ -106,7 +107,7 @@ def check_revision(store: Store) -> None:
 
 
 def _is_newer(revision: str, *, than: str) -> bool:
-    """Whether a later program made these tables; revisions are numbered since the first release."""
+    """Return whether a later program made these tables; revisions are increasing numbers."""
     return revision.isdigit() and int(revision) > int(than)
 
 
@@ -117,11 +118,11 @@ def _revision(connection: Connection) -> str:
 
 
 def newest_revision() -> str:
-    """The revision this program was written for."""
+    """Return the revision that this program was written for."""
     return _known_revisions()[-1]
 
 
 def _known_revisions() -> tuple[str, ...]:
-    """The revisions this program knows, oldest first: a migration's file begins with its own."""
+    """Return the known revisions, oldest first; a migration's file name begins with its own."""
     files = (MIGRATIONS / "versions").glob("[0-9]*.py")
     return tuple(sorted(file.name.partition("_")[0] for file in files))

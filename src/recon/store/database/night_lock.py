@@ -1,8 +1,8 @@
-"""One run per account at a time, and one desk: locks of ours that die with their holder.
+"""Locks for one run per account and one approvals service, released when their process ends.
 
-SQLite: a file lock beside the database. PostgreSQL: a session advisory lock on a connection of its
-own. Neither is a fence against a paused process; that is why a takeover never leads to a resend
-(the rows in flight go to doubt, see `settlement`).
+SQLite: a file lock next to the database. PostgreSQL: a session advisory lock on a dedicated
+connection. Neither stops a paused process that continues later; therefore a takeover never leads to
+a resend (rows in flight become in doubt, see `settlement`).
 """
 
 import hashlib
@@ -24,15 +24,15 @@ from recon.store.schema.columns import Owner, account_of
 
 PROC = Path("/proc")
 START_FIELD = 19
-"""Of /proc/<pid>/stat, counted from the field behind the name: the start in ticks since boot."""
+"""Index of the start time (ticks since boot) in /proc/<pid>/stat, counted after the name."""
 ENDED = "ZX"
-"""States in that file of a process that is none any more."""
+"""States in that file of a process that has ended."""
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process, for ever."""
+    """A process, identified uniquely across reboots and namespaces."""
 
     boot_id: str
     namespace: str
@@ -41,7 +41,7 @@ class Process:
 
     @classmethod
     def this(cls, *, proc: Path = PROC) -> Self:
-        """The process that asks, as far as the system says."""
+        """Return the current process, with what the system does not report marked as unknown."""
         pid, boot_id, namespace, started_ticks = os.getpid(), "", "", -1
         with suppress(OSError):
             boot_id = (proc / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
@@ -53,7 +53,7 @@ class Process:
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
-        """As it was written; None when it was not known."""
+        """Parse the text of `str()`; None if it is not one."""
         try:
             boot_id, namespace, pid, ticks = text.split(" ")
             return cls(boot_id, namespace, int(pid), int(ticks))
@@ -64,10 +64,10 @@ class Process:
         return f"{self.boot_id} {self.namespace} {self.pid} {self.started_ticks}"
 
     def is_alive_here(self, *, proc: Path = PROC) -> bool:
-        """Whether this very process lives on this machine, also when it is stopped.
+        """Return whether this process is alive on this machine, even if it is suspended.
 
-        False for the process that asks, and for every process of another machine or namespace.
-        Where the system does not say, it lives: a wrong "gone" would let two send.
+        False for the current process, and for one of another or an unknown machine or namespace.
+        True if its state cannot be read: a wrong "ended" would let two processes send.
         """
         here = type(self).this(proc=proc)
         machine = {self.boot_id, self.namespace}
@@ -79,38 +79,38 @@ class Process:
             return False
         except OSError:
             return True
-        # A process that ended and was not waited for yet counts as ended.
+        # A zombie (ended, but not waited for yet) counts as ended.
         return started_ticks == self.started_ticks and state not in ENDED
 
 
 def _status_of(pid: int, *, proc: Path) -> tuple[str, int]:
-    """What a process does, and its start in ticks since boot: read at once, so of one process."""
+    """Return a process's state and its start in ticks since boot, from a single read."""
     fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
     return fields[0], int(fields[START_FIELD])
 
 
 LOCK_SPACE = 7_260_002
-"""First half of the PostgreSQL advisory lock's key; the second is of the account."""
+"""First half of the key of a PostgreSQL advisory lock; the second half identifies the account."""
 
 DESK_SPACE = 7_260_003
-"""As LOCK_SPACE, of the one desk of a database."""
+"""As LOCK_SPACE, for the one approvals service of a database."""
 
 CLOSING_SPACE = 7_260_004
-"""As LOCK_SPACE, of whoever writes the folder of a month that is closed."""
+"""As LOCK_SPACE, for the process that writes the folder of a closed month."""
 
 _FILES = {LOCK_SPACE: "", DESK_SPACE: "desk", CLOSING_SPACE: "close-"}
-"""How the names of such files begin beside a SQLite database."""
+"""Prefix of the lock files next to a SQLite database."""
 
 HOLDER_GONE_MS = 2_000
-"""How long PostgreSQL may take to drop the lock of a process that was killed."""
+"""How long PostgreSQL may take to release the lock of a killed process."""
 
 
 @contextmanager
 def account_lock(store: Store, owner: Owner) -> Iterator[None]:
-    """Hold the account while the block runs.
+    """Hold the lock of an account.
 
     Raises:
-        NightHeldError: another process holds it.
+        NightHeldError: Another process holds it.
     """
     with _lock(store, LOCK_SPACE, of=owner):
         yield
@@ -118,10 +118,10 @@ def account_lock(store: Store, owner: Owner) -> Iterator[None]:
 
 @contextmanager
 def closing_lock(store: Store, owner: Owner) -> Iterator[None]:
-    """Be the only one who closes a month of the account while the block runs; nights go on.
+    """Hold the lock for closing a month of an account; nightly runs may continue.
 
     Raises:
-        NightHeldError: another process does.
+        NightHeldError: Another process holds it.
     """
     with _lock(store, CLOSING_SPACE, of=owner):
         yield
@@ -129,10 +129,10 @@ def closing_lock(store: Store, owner: Owner) -> Iterator[None]:
 
 @contextmanager
 def desk_lock(store: Store) -> Iterator[Callable[[], bool]]:
-    """Be the one desk of the database while the block runs; gives whether it still is.
+    """Hold the lock of the database's approvals service; yields a check that it is still held.
 
     Raises:
-        NightHeldError: another process is.
+        NightHeldError: Another process holds it.
     """
     with _lock(store, DESK_SPACE) as connection:
         yield lambda: connection is None or _is_open(connection)
@@ -140,7 +140,7 @@ def desk_lock(store: Store) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _lock(store: Store, space: int, *, of: Owner | None = None) -> Iterator[Connection | None]:
-    """Hold it; gives the connection that does, where a server has it."""
+    """Hold a lock; yields the connection that holds it on PostgreSQL, None on SQLite."""
     digest = b"" if of is None else _digest_of(of)
     if store.is_sqlite:
         name = f"{_FILES[space]}{digest.hex()[:16]}"
@@ -152,15 +152,15 @@ def _lock(store: Store, space: int, *, of: Owner | None = None) -> Iterator[Conn
 
 
 def lock_is_held(connection: Connection, owner: Owner) -> bool:
-    """Whether the account is still held by somebody; a file lock cannot be lost.
+    """Return whether some process still holds the account's lock; a file lock cannot be lost.
 
-    The server drops an advisory lock with the connection that holds it, and its holder learns of
-    that only when it asks. Whose lock it is tells the run row: a taker closes the run before it.
+    The server releases an advisory lock with its connection, which the holder notices only by
+    asking. The run row tells who holds it: a process that takes over closes the old run first.
     """
     if connection.dialect.name != "postgresql":
         return True
     number = _number_of(_digest_of(owner))
-    # The server shows both halves of the key as unsigned numbers.
+    # pg_locks shows both halves of the key as unsigned numbers.
     locks = connection.execute(
         text(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
@@ -198,10 +198,10 @@ def _file_lock(store: Store, *, name: str) -> Iterator[None]:
 
 @contextmanager
 def _advisory_lock(store: Store, *, space: int, key: int) -> Iterator[Connection]:
-    # Its own connection, never pooled: a pooler in between would hand the session to others.
+    # A dedicated connection: a transaction pooler in between would give the session to others.
     connection = store.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
-        # The server needs a moment to notice that a killed holder's connection is gone.
+        # The server needs a moment to notice that the connection of a killed process is gone.
         connection.execute(text(f"SET lock_timeout = '{HOLDER_GONE_MS}ms'"))
         connection.execute(
             text("SELECT pg_advisory_lock(:space, :key)"), {"space": space, "key": key}
@@ -216,7 +216,7 @@ def _advisory_lock(store: Store, *, space: int, key: int) -> Iterator[Connection
 
 
 def _is_open(connection: Connection) -> bool:
-    """Whether the session that took a lock still lives: the server dropped it with that."""
+    """Return whether the session that took a lock is open; with it the server drops the lock."""
     try:
         connection.execute(text("SELECT 1"))
     except SQLAlchemyError:

@@ -1,9 +1,9 @@
-"""What restricts money is noted outside the database as well, whoever does it and wherever.
+"""Head files: events that restrict money are noted outside the database as well, in any process.
 
-`Store.writing` asks here: a transaction whose events restrict anything (a withdrawal, a rejection,
-sending that was stopped, a verdict, a night that is NOT PROVEN) notes its newest link beside the
-reports of every account, as pending before the commit and for good after it. The sender's own
-events are not among them: it notes its claims itself, before a byte leaves (`steps.money.gate`).
+`Store.writing` calls this: a transaction with a restricting event (a withdrawal, a rejection, a
+stop of sending, a verdict, a NOT PROVEN night) notes its newest link in the reports folder of every
+account, as pending before the commit and as final after it. The sender's own events are excluded:
+it notes its claims itself before it sends anything (`steps.money.gate`).
 """
 
 import errno
@@ -29,39 +29,39 @@ from recon.store.database.history import Head
 
 FILE_NAME = "history-head.jsonl"
 ACCEPTED_RESTORE = "restore accepted"
-"""Of a note that two people made: what was noted before it binds no longer."""
+"""Label of the note by which two people accept a restored backup; earlier notes then expire."""
 SHARED = 0o660
-"""Of the file: desk and nights, of one group, both note in it."""
+"""Mode of the file: the approvals service and nights, in one group, both write it."""
 TAIL_BYTES = 65_536
-"""How much of the file's end is looked at: some hundreds of notes."""
+"""How much of the end of the file is read: some hundreds of notes."""
 LINE_BYTES_MAX = 1_000
 LOCK_WAIT_SECONDS = 5.0
-"""How long a writer waits for another, who only needs the time of one note."""
+"""How long a writer waits for another, which needs the lock only for one note."""
 LOCK_LOOK_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class NotedHead:
-    """One note: a link that stood in the database at that moment."""
+    """One note: a link that was in the database at that moment."""
 
     head: Head
     of: str
-    """The run that noted it, or what was done."""
+    """The run that noted it, or the event."""
     at: str
     pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HeadNotes:
-    """The notes that a database must have, oldest first."""
+    """The notes whose links a database must contain, oldest first."""
 
     notes: tuple[NotedHead, ...]
     unresolved: bool = False
-    """The newest note is pending: whether its commit happened is for a start to find out."""
+    """The newest note is pending, so it is unknown whether its commit happened."""
 
 
 class HeadFile:
-    """The side file of one account, in its reports folder."""
+    """The head file of an account, in its reports folder."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
@@ -74,14 +74,14 @@ class HeadFile:
         at: datetime,
         pending: bool = False,
     ) -> str:
-        """Add a link; on the disk when this returns.
+        """Append a link durably.
 
-        `head` is asked while nobody else notes anything, so that of two databases with one file
-        only one can come first; where it answers with a sentence nothing is noted, and that
-        sentence comes back ("" when the link was noted).
+        `head` is called while the file is locked, so that of two databases with one file only one
+        can be first. If it returns text instead of a link, nothing is noted and that text is
+        returned; otherwise "".
 
         Raises:
-            OutputError: the file cannot be written.
+            OutputError: The file cannot be written.
         """
         try:
             with self._locked() as descriptor:
@@ -98,10 +98,10 @@ class HeadFile:
         return ""
 
     def current(self) -> HeadNotes:
-        """The notes that bind: those since people last accepted a restore, without pending ones.
+        """Return the notes in force: those since the last accepted restore, not pending ones.
 
         Raises:
-            OutputError: the file is there but cannot be read, or a line of it is no note.
+            OutputError: The file exists but cannot be read, or a line of it is not a note.
         """
         notes = self._notes()
         accepted = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
@@ -110,10 +110,10 @@ class HeadFile:
         return HeadNotes(tuple(note for note in binding if not note.pending), unresolved)
 
     def accepted(self) -> tuple[NotedHead, NotedHead | None] | None:
-        """The note with which people last accepted a restore, and the one that it ended.
+        """Return the note of the last accepted restore and the note before it, or None.
 
         Raises:
-            OutputError: the file is there but cannot be read, or a line of it is no note.
+            OutputError: The file exists but cannot be read, or a line of it is not a note.
         """
         notes = [note for note in self._notes() if not note.pending]
         places = [index for index, note in enumerate(notes) if note.of == ACCEPTED_RESTORE]
@@ -143,7 +143,7 @@ class HeadFile:
         line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
         is_new = _drop_half_note(descriptor) == 0
         if os.write(descriptor, line) != len(line):
-            # A disk that is nearly full takes a part, and calls that no error.
+            # A nearly full disk writes a part without raising an error.
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
         if is_new:
@@ -160,7 +160,7 @@ class HeadFile:
         except OSError as error:
             msg = f"{self.path} cannot be read ({error.strerror}): make it readable"
             raise OutputError(msg) from error
-        # A note that was cut off by a crash has no end of line, and the tail may begin within one.
+        # A note cut off by a crash has no end of line; the tail may begin in the middle of one.
         return [self._read(line) for line in lines[bool(begin) : -1] if line]
 
     def _read(self, line: bytes) -> NotedHead:
@@ -178,7 +178,7 @@ class HeadFile:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for whoever writes; a writer that was stopped in the middle is not waited for long."""
+    """Wait for the lock, up to LOCK_WAIT_SECONDS in case its holder is suspended."""
     until = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
         try:
@@ -192,9 +192,9 @@ def _lock(descriptor: int) -> None:
 
 
 def _drop_half_note(descriptor: int) -> int:
-    """Cut off what a crash left behind the last whole line; returns the bytes that stay.
+    """Remove an incomplete last line left by a crash; return the number of bytes that remain.
 
-    A note written behind half a one would make a line that is none, and stop every later night.
+    A note appended to an incomplete line would be unreadable and stop every later night.
     """
     size = os.fstat(descriptor).st_size
     begin = max(0, size - TAIL_BYTES)
@@ -206,11 +206,11 @@ def _drop_half_note(descriptor: int) -> int:
 
 
 Reading = Callable[[], AbstractContextManager[Connection]]
-"""Opens one snapshot of the database."""
+"""Opens a snapshot of the database."""
 
 
 class OutsideHeads:
-    """The head files of every account that one database serves."""
+    """The head files of all accounts of one database."""
 
     def __init__(self, files: Mapping[Account, HeadFile]) -> None:
         self._accounts: dict[HeadFile, list[Account]] = {}
@@ -219,9 +219,9 @@ class OutsideHeads:
             self._accounts.setdefault(by_path[file.path], []).append(account)
 
     def pending(self, connection: Connection) -> Callable[[], None]:
-        """Note what this transaction is about to commit; call what comes back after the commit.
+        """Note the pending commit of this transaction; return a function to call after the commit.
 
-        That raises OutputError when what was done stands, but a file does not have it.
+        That function raises OutputError if the change is committed but missing from a file.
         """
         grown = history.grown(connection)
         noted: list[HeadFile] = []
@@ -234,11 +234,11 @@ class OutsideHeads:
                 continue
             own_head = partial(_own_head, connection, file, accounts)
             try:
-                # A database that is not the newest vouches for nothing.
+                # Nothing is noted in a file with a link that this database lacks.
                 if not file.note(own_head, of=what, at=grown.at, pending=True):
                     noted.append(file)
             except OutputError as error:
-                # To forbid is never refused for want of a file.
+                # A restriction is never refused because a head file cannot be written.
                 problems.append(str(error))
 
         def confirm() -> None:
@@ -263,12 +263,12 @@ def _own_head(connection: Connection, file: HeadFile, accounts: Sequence[Account
 
 
 def problem_of(file: HeadFile, *, accounts: Iterable[Account], reading: Reading) -> str:
-    """What the head file knows and the database does not, in words; "" for nothing.
+    """Return what the head file has and the database lacks, as text; "" for nothing.
 
-    The file is read first: whatever it has by then the snapshot taken afterwards must have.
+    The file is read before the snapshot is taken, which therefore must contain all its links.
 
     Raises:
-        OutputError: the file cannot be read.
+        OutputError: The file cannot be read.
     """
     current = file.current()
     with reading() as connection:
@@ -278,7 +278,7 @@ def problem_of(file: HeadFile, *, accounts: Iterable[Account], reading: Reading)
 def missing(
     connection: Connection, file: HeadFile, *, current: HeadNotes, accounts: Iterable[Account]
 ) -> str:
-    """What the notes of a head file say against this database; "" for nothing."""
+    """Return how the notes of a head file contradict this database, as text; "" if they do not."""
     if not current.notes:
         return _without_notes(connection, file, accounts=accounts)
     foreign = first_foreign(connection, current.notes)
@@ -295,7 +295,7 @@ def missing(
 
 
 def first_foreign(connection: Connection, notes: Sequence[NotedHead]) -> NotedHead | None:
-    """The oldest note whose link this database does not have."""
+    """Return the oldest note whose link this database lacks; None if it has all."""
     hashes = history.hashes_of(connection, [note.head.sequence for note in notes])
     for note in notes:
         if not note.head.hash or hashes.get(note.head.sequence) != note.head.hash:

@@ -1,8 +1,8 @@
-"""Rows and the events that bind them: written by one function, compared by one verifier.
+"""Rows bound to the history: written together with their events, and compared with them later.
 
-An event has the cells that its change wrote. What a row must say are the cells of all its events,
-a later one in place of an earlier one. Whoever changes, adds or takes away a row past the code
-leaves the events as they were, and these cannot be changed without breaking the chain.
+An event holds the cells that its change wrote; a row must equal the cells of all its events, later
+ones replacing earlier ones. A change of a row that bypasses this code leaves the events as they
+were, and these cannot be changed without breaking the chain.
 """
 
 import json
@@ -46,39 +46,39 @@ from recon.store.schema import (
 from recon.store.schema.columns import IsoDate
 
 ROW = "row"
-"""Where an event has the cells that it binds."""
+"""Key in the event's data under which the bound cells are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """How one table is bound."""
+    """How the rows of one table are bound to the history."""
 
     table: Table
     entity: str
-    """Of its events."""
+    """Entity of its events."""
     key: str
-    """The column with the entity's id."""
+    """Column with the id of the entity."""
     within: str = ""
-    """The column that tells several rows of one entity apart."""
+    """Column that distinguishes several rows of one entity."""
     under: str = ROW
-    """Where the events have its cells."""
+    """Key in the event's data under which its cells are stored."""
     free: Mapping[str, str] = field(default_factory=dict)
-    """Columns that no event binds, and why that moves no money."""
+    """Columns that no event binds -> why this cannot move money."""
     only_where: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Columns that are bound only where another column has some value."""
+    """Columns bound only where another column has a certain value."""
     as_digest: frozenset[str] = frozenset()
-    """Texts of which the audit log, which cannot be erased, has only a digest."""
+    """Text columns of which the history, which cannot be erased, holds only a digest."""
     state: str = ""
-    """The column that has the name of the newest event."""
+    """Column with the name of the newest event."""
     erased: frozenset[str] = frozenset()
-    """Columns that are emptied with the end."""
+    """Columns that are emptied in a final state."""
     ended: frozenset[str] = frozenset()
-    """States that are an end."""
+    """The final states."""
     columns: tuple[str, ...] = field(init=False)
-    """What is compared: all columns but the key and the free ones."""
+    """Compared columns: all but the key and the free ones."""
 
     def __post_init__(self) -> None:
-        """Name the columns once."""
+        """Set `columns`."""
         names = (column.name for column in self.table.columns)
         left = tuple(name for name in names if name != self.key and name not in self.free)
         object.__setattr__(self, "columns", left)
@@ -135,15 +135,15 @@ ANSWER = Bound(
     free={"answer_id": "a number that says only which row came first"},
 )
 BEFORE_MONEY = (SWITCH, CASE, AGREEMENT, VERDICT, RUN)
-"""Compared whole before money moves; of instructions only the state and what may still leave."""
+"""Compared completely before money moves; of instructions only the state and sendable rows."""
 BOUND_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, SIGN_OFF, ANSWER)
 
 
 Cells = Mapping[str, Any]
 PROBLEMS_MAX = 20
-"""Rows that are named of each table; one is reason enough to stop."""
+"""Maximum number of problems reported per table; one is enough to stop."""
 SHOWN_CHARACTERS = 40
-"""Of a text in a sentence; a longer one is called another one."""
+"""Maximum length of a value in a message; longer ones are only said to differ."""
 PAST = "it was changed past the journal"
 
 
@@ -157,20 +157,20 @@ def record(
     of: Cells | None = None,
     details: Cells | None = None,
 ) -> bool:
-    """Write one row and the event that binds what is written.
+    """Write one row and the event that binds it, in the caller's transaction.
 
     Args:
-        connection: of the transaction; both are in it, or neither is.
-        bound: the table.
-        values: the new cells.
-        event: what happened.
-        at: when.
-        of: the row that is changed, by some of its columns, the entity's id among them; None adds
-            a row.
-        details: what the event tells beside the cells.
+        connection: Of the transaction; it has both or neither.
+        bound: The table.
+        values: The new cells.
+        event: What happened.
+        at: When.
+        of: Columns that identify the row to change, among them the entity's id; None adds a
+            row.
+        details: What the event records besides the cells.
 
     Returns:
-        Whether there was such a row; without one nothing is written.
+        Whether the row existed; otherwise nothing is written.
     """
     written = {**(of or {}), **values}
     if of is None:
@@ -186,13 +186,13 @@ def record(
 
 
 def event_of(bound: Bound, values: Cells, *, event: str, details: Cells | None = None) -> Event:
-    """The event of a row that was written, for who appends many at once."""
+    """Return the event of a written row, for callers that append many at once."""
     data = {**(details or {}), bound.under: cells_of(bound, values)}
     return Event(bound.entity, str(values[bound.key]), event, data)
 
 
 def cells_of(bound: Bound, values: Mapping[Any, Any]) -> dict[str, Any]:
-    """The bound cells among some values, as an event has them; a blank one is None."""
+    """Return the bound cells among some values, in the form stored in events; blanks are None."""
     return {
         name: _cell(values[name], is_digest=name in bound.as_digest)
         for name in bound.columns
@@ -201,7 +201,7 @@ def cells_of(bound: Bound, values: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def folded(written: Iterable[Cells]) -> dict[str, Any]:
-    """What a row must say after some events, oldest first; cells that are blank or 0 are left out.
+    """Return a row's expected cells after its events, oldest first, without blank or 0 cells.
 
     An instruction without money (the end of a subscription) has 0 in its row and none in its terms.
     """
@@ -218,13 +218,13 @@ def changed(
     where: ColumnElement[bool] | None = None,
     of: str = "",
 ) -> Iterator[str]:
-    """Each row that does not say what its events say, that no event tells of or that is gone.
+    """Yield a problem for each row that differs from its events, has none, or was deleted.
 
     Args:
-        connection: the database.
-        bound: the table.
-        where: looks at some rows only, and not for those that are gone.
-        of: looks at one entity only.
+        connection: Of the database.
+        bound: The table.
+        where: Checks only these rows, and not for deleted ones.
+        of: Checks only this entity.
     """
     names = {bound.key, *bound.columns, *(column.name for column in bound.table.primary_key)}
     key = bound.table.c[bound.key]
@@ -249,15 +249,15 @@ def changed(
 
 
 def changed_in(connection: Connection, tables: Iterable[Bound]) -> Iterator[str]:
-    """As `changed`, of several tables; of each so many as people can look at."""
+    """Yield the problems of `changed` for several tables, up to PROBLEMS_MAX for each."""
     for bound in tables:
         yield from islice(changed(connection, bound), PROBLEMS_MAX)
 
 
 def tampered(connection: Connection, bound: Bound) -> Iterator[str]:
-    """The first row that is not in the state that its newest event names, or that is gone.
+    """Yield the first row whose state is not its newest event, and every deleted row.
 
-    Any row may have been changed, however old: all are looked at, a second for each 400,000 or so.
+    All rows are checked, since any may have been changed: about one second per 400,000 rows.
     """
     newest = (
         select(history.c.entity_id, func.max(history.c.sequence).label("sequence"))
@@ -282,7 +282,7 @@ def tampered(connection: Connection, bound: Bound) -> Iterator[str]:
 
 
 def gone(connection: Connection, bound: Bound, *, of: str = "") -> Iterator[str]:
-    """Entities whose events bind rows, and that have none."""
+    """Yield a problem for each entity whose events bind rows, but that has no row."""
     query = (
         select(history.c.entity_id, history.c.data)
         .outerjoin(bound.table, _link(bound))
@@ -297,7 +297,7 @@ def gone(connection: Connection, bound: Bound, *, of: str = "") -> Iterator[str]
 
 
 def difference(bound: Bound, now: Cells, *, then: Cells) -> str:
-    """What a row says otherwise than its events, in words; "" when they agree."""
+    """Return how a row differs from its events, as text; "" if they agree."""
     if not then:
         return _UNKNOWN
     spared = bound.erased if now.get(bound.state) in bound.ended else frozenset()
@@ -310,12 +310,12 @@ def difference(bound: Bound, now: Cells, *, then: Cells) -> str:
 
 
 def named(bound: Bound, entity_id: str, *, problem: str) -> str:
-    """A problem of a row as people read it: table, key, what is the matter."""
+    """Return the problem of a row as a message with table and key."""
     return f"{bound.table.name.replace('_', ' ')} {entity_id}: {problem}"
 
 
 def data_of(text: str | None) -> Mapping[str, Any]:
-    """What an event tells; of a link that was spoilt nothing, for the chain itself says so."""
+    """Return the data of an event; empty if malformed, which chain verification reports itself."""
     try:
         document = json.loads(text or "{}")
     except ValueError:
@@ -328,13 +328,13 @@ _GONE = "the history knows it, its table does not: it was removed past the journ
 
 
 def _problems(bound: Bound, joined: Sequence[Mapping[Any, Any]]) -> Iterator[str]:
-    """The problems of one entity, of which each row stands once beside each event."""
+    """Yield the problems of one entity; `joined` has each of its rows once per event."""
     own = [column.name for column in bound.table.primary_key]
     rows = {tuple(row[name] for name in own): row for row in joined}
     events = {row["link"]: row for row in joined if row["link"] is not None}
     wanted = _wanted(bound, events.values())
     for row in rows.values():
-        # Of two rows that say to be the same one only the first is it.
+        # Of two rows with the same key only the first is the expected one.
         then = wanted.pop(row[bound.within] if bound.within else "", {})
         now = folded([cells_of(bound, row)])
         if bound.state:
@@ -345,7 +345,7 @@ def _problems(bound: Bound, joined: Sequence[Mapping[Any, Any]]) -> Iterator[str
 
 
 def _wanted(bound: Bound, events: Iterable[Mapping[Any, Any]]) -> dict[Any, dict[str, Any]]:
-    """What each row of an entity must say, by what tells it from the others."""
+    """Return the expected cells of each row of an entity, by the column `within`."""
     written: dict[Any, list[Cells]] = {}
     for event in events:
         cells = data_of(event["link_data"]).get(bound.under)
@@ -363,7 +363,7 @@ def _link(bound: Bound) -> ColumnElement[bool]:
 
 
 def _raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """As it stands in the row: a text that was put there past the code may be no date."""
+    """Select a date column as text: a value written bypassing the code may be no valid date."""
     if isinstance(column.type, IsoDate):
         return type_coerce(column, String).label(column.name)
     return column

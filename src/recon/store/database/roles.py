@@ -1,8 +1,8 @@
-"""Least rights on PostgreSQL: four roles, as SQL that the owner of the database reads and runs.
+"""Least privilege on PostgreSQL: SQL for four roles, to be read and run by the database's owner.
 
-The night may add rows where no person speaks, change only what it must (states, counts, outcomes)
-and remove only what it can compute again. What people say is written by the desk's role alone. Only
-the owner of the tables could change the history.
+The night may insert rows except into tables of people's decisions, update only what it must
+(states, counts, outcomes) and delete only what it can compute again. People's decisions are written
+by the role of the approvals service alone. Only the owner of the tables could change the history.
 """
 
 import re
@@ -31,7 +31,7 @@ CHANGING: Mapping[str, str] = {
     "run": "status step owner owner_process finished_at problem verdict rules_digest result_digest "
     "workbook workbook_sha256 history_head",
 }
-"""Table -> columns of it that a night changes; no other column ever is."""
+"""Table -> columns that a night updates; it updates no others."""
 
 STATED: Mapping[str, str] = {
     "agreement": "state second_by second_authenticated second_at why",
@@ -43,7 +43,7 @@ STATED: Mapping[str, str] = {
     "verdict": "state",
     "wrong_code": "",
 }
-"""Tables of what people said -> columns of them that a later word changes. The desk's alone."""
+"""Tables of people's decisions -> columns that a later decision updates. Approvals service only."""
 
 FOLLOWING: Mapping[str, str] = {
     "contradiction": "verdict closed_at",
@@ -53,10 +53,10 @@ FOLLOWING: Mapping[str, str] = {
     "reject_end": "",
     "sending_switch": "",
 }
-"""Tables beside them that the desk adds to, and columns of them that people's words change."""
+"""Further tables to which the approvals service adds rows -> columns it updates by decisions."""
 
 DECIDED = frozenset({"instruction", "contradiction"})
-"""Of these a night makes the rows; people only decide about them."""
+"""Tables whose rows a night inserts; people's decisions only update them."""
 
 COMPUTED = frozenset(
     {
@@ -67,12 +67,12 @@ COMPUTED = frozenset(
 """Tables whose rows a repeated step of the same run replaces."""
 
 PRIVATE: Mapping[str, str] = {"instruction": "sealed", "order_action": "sealed"}
-"""Table -> what readers have no business with, though it rests encrypted."""
+"""Table -> column hidden from the read role, although it is encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Names of the four roles; people and programs log in as members of one."""
+    """Names of the four roles, of which logins of people and programs become members."""
 
     migrate: str = "recon_migrate"
     app: str = "recon_app"
@@ -81,7 +81,7 @@ class Roles:
 
     @property
     def names(self) -> tuple[str, str, str, str]:
-        """All of them."""
+        """All four names."""
         return self.migrate, self.app, self.people, self.read
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Roles:
 
 
 def script(roles: Roles) -> Iterator[str]:
-    """The statements as psql runs them: all or none, and it ends with 3 where one is refused."""
+    """Yield a psql script that runs all statements or none; psql exits with 3 on an error."""
     yield "-- For psql, as the owner of the database and of its tables. One who is no superuser"
     yield f"-- needs CREATEROLE the first time, and becomes a member of {roles.migrate}."
     yield "-- Where one statement is refused, psql ends with 3 and nothing is changed."
@@ -103,13 +103,13 @@ def script(roles: Roles) -> Iterator[str]:
 
 
 def statements(roles: Roles) -> Iterator[str]:
-    """SQL that makes the roles and gives each exactly its rights; safe to run again."""
+    """Yield SQL that creates the roles with exactly their rights; it is safe to run again."""
     for name in roles.names:
         yield (
             f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') "
             f"THEN CREATE ROLE {name} NOLOGIN; END IF; END $$;"
         )
-    # Tables are handed over only to a role whose rights one has; a superuser has those of all.
+    # Ownership can be given only to a role whose rights one has; a superuser has those of all.
     yield (
         f"DO $$ BEGIN IF NOT pg_has_role(CURRENT_USER, '{roles.migrate}', 'USAGE') "
         f"THEN GRANT {roles.migrate} TO CURRENT_USER; END IF; END $$;"

@@ -1,4 +1,4 @@
-"""Alembic's entry: migrations run on the connection that `store.database.migrate` hands over."""
+"""Alembic environment: runs migrations on the connection from `store.database.migrate`."""
 
 from alembic import context
 

@@ -1,8 +1,8 @@
-"""The tables as the schema has them, and the triggers that keep the history append-only.
+"""Creates the tables of the schema and the triggers that keep the history append-only.
 
-Nothing was released yet, so no database of an earlier day is carried over: a change of the schema
-needs no migration. `.ci/release.py` refuses a tag while this module asks the schema; the commit
-before the first tag writes the tables out here, and each later change brings its own migration.
+Before the first release no database needs to be preserved, so a change of the schema needs no
+migration. `.ci/release.py` refuses a tag while this module uses the schema; the commit before the
+first tag writes the tables out here, and each later change brings its own migration.
 """
 
 from alembic import op
@@ -16,7 +16,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Every table, then the triggers."""
+    """Create every table, then the triggers."""
     schema.run.metadata.create_all(op.get_bind(), checkfirst=False)
     _guard_history()
 
