@@ -1,7 +1,7 @@
-"""Which files of the archive hold what a run asked the gateway and what it was told.
+"""Which archive files hold a run's queries to the gateway and the answers to them.
 
-A file counts once its row is here. A phase is `baseline` or `after` money, or the baseline of
-another account of the merchant.
+A file counts once its row is stored here. Its phase is `baseline` or `after` (before or after the
+money steps), or the baseline of another account of the merchant.
 """
 
 import json
@@ -25,17 +25,17 @@ FIELDS = ("payment_status", "query_result")
 
 @dataclass(frozen=True, slots=True)
 class SeenCode:
-    """One code of one field."""
+    """One gateway code of one field, with its frequency."""
 
     field: str
     code: str
     count: int
     order_no: str
-    """One of the orders that showed it."""
+    """One of the orders whose answer had it."""
 
 
 def codes_seen(connection: Connection, owner: Owner) -> list[SeenCode]:
-    """Every code of an account's kept answers, the most frequent first."""
+    """Return the codes in an account's stored answers by field, the most frequent first."""
     mine = *in_account(answer_part, owner), answer_part.c.answered > 0
     documents = connection.execute(select(answer_part.c.codes).where(*mine)).scalars()
     seen: dict[tuple[str, str], tuple[int, str]] = {}
@@ -61,46 +61,46 @@ OF_ACCOUNT = f"{BASELINE} of "
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart:
-    """One file of keys or answers."""
+    """One archive file of query keys or of answers."""
 
     run_id: str
     phase: str
     merchant_id: str
     account_id: str
     path: str
-    """Below the archive."""
+    """Relative to the archive."""
     schema_label: str
     sha256: str
     size_bytes: int
     row_count: int
     asked: int = 0
-    """Keys that are to be asked for; 0 in a file of answers."""
+    """Number of keys to query; 0 in a file of answers."""
     answered: int = 0
-    """Keys with a final answer."""
+    """Number of keys with a final answer."""
     last_at: datetime | None = None
-    """Of its newest answer."""
+    """Time of its newest answer."""
     asked_after: int = 0
-    """The newest link of the history when the last of its answers was asked."""
+    """The newest link of the history when the last of its answers was queried."""
     codes: str = "{}"
-    """JSON: field -> code -> how often, and an order that shows it."""
+    """JSON: field -> code -> count, and one order that has it."""
     chargeback_codes: str = ""
-    """Those that the rules took for chargebacks then, `;` between them."""
+    """Codes that the rules mapped to chargeback at that time, separated by `;`."""
     part_id: int = 0
-    """In the order of coming; given by the database."""
+    """Set by the database, in order of arrival."""
 
     @property
     def folder(self) -> str:
-        """Of its step, below the archive."""
+        """Folder of its step, relative to the archive."""
         return self.path.rpartition("/")[0]
 
     @property
     def is_of_run(self) -> bool:
-        """Whether a night wrote it, or a part of one; not a person by hand."""
+        """Whether a night or a part of one wrote it, not a person by hand."""
         return not self.run_id.startswith(BY_HAND)
 
     @property
     def entry(self) -> FileEntry:
-        """As its manifest lists it."""
+        """Its entry in the folder's manifest."""
         return FileEntry(
             name=self.path.rpartition("/")[2],
             rows=self.row_count,
@@ -114,14 +114,14 @@ _NAMES = tuple(each.name for each in fields(AnswerPart))
 
 
 def sibling_phase(account_id: str) -> str:
-    """The phase under which a run asks for another account of the merchant."""
+    """Return the phase under which a run queries another account of the merchant."""
     return f"{OF_ACCOUNT}{account_id}"
 
 
 def save(
     connection: Connection, part: AnswerPart, *, charged_back: Iterable[tuple[str, str]] = ()
 ) -> None:
-    """Keep a file's row, and the orders (with their codes) that it shows as charged back."""
+    """Store a file's row, and the orders (with their codes) that it shows as charged back."""
     values = {name: getattr(part, name) for name in _NAMES if name != "part_id"}
     part_id = connection.execute(
         insert(answer_part).values(values).returning(answer_part.c.part_id)
@@ -146,12 +146,12 @@ def save(
 
 
 def of_run(connection: Connection, run_id: str) -> list[AnswerPart]:
-    """All files of a run, in the order of coming."""
+    """Return all files of a run in order of arrival."""
     return _parts(connection, answer_part.c.run_id == run_id)
 
 
 def of_account(connection: Connection, owner: Owner, *, after: int = 0) -> list[AnswerPart]:
-    """Files with answers about an account, asked after a link, in the order of coming."""
+    """Return files with answers about an account, queried at or after link `after`, in order."""
     later = answer_part.c.asked_after >= after
     return _parts(connection, *in_account(answer_part, owner), answer_part.c.answered > 0, later)
 
@@ -161,7 +161,7 @@ def _parts(connection: Connection, *which: ColumnElement[bool]) -> list[AnswerPa
 
 
 def counted(connection: Connection, run_id: str, *, phase: str) -> tuple[int, int]:
-    """How many keys of a phase were to be asked for, and how many have a final answer."""
+    """Return how many keys of a phase had to be queried, and how many have a final answer."""
     sums = (func.coalesce(func.sum(answer_part.c[name]), 0) for name in ("asked", "answered"))
     own = answer_part.c.run_id == run_id, answer_part.c.phase == phase
     asked, answered = connection.execute(select(*sums).where(*own)).one()
@@ -169,14 +169,14 @@ def counted(connection: Connection, run_id: str, *, phase: str) -> tuple[int, in
 
 
 def newest(connection: Connection) -> int:
-    """The number of the newest file."""
+    """Return the number of the newest file; 0 if there is none."""
     return connection.execute(select(func.max(answer_part.c.part_id))).scalar() or 0
 
 
 def charged_back_keys(
     connection: Connection, run: Run, *, codes: Collection[str], until: int
 ) -> pd.DataFrame:
-    """KEY_COLUMNS of orders that earlier runs' answers showed with one of these codes."""
+    """Return KEY_COLUMNS of orders that answers of earlier runs showed with one of these codes."""
     table = charged_back_order
     rows = connection.execute(
         select(table.c.merchant_id, table.c.account_id, table.c.order_no)
@@ -195,7 +195,7 @@ def charged_back_keys(
 def read_otherwise(
     connection: Connection, run: Run, *, codes: Collection[str], until: int
 ) -> list[AnswerPart]:
-    """Files of earlier runs that show codes of which the rules took another view then."""
+    """Return files of earlier runs with some of `codes`, not mapped to chargeback at that time."""
     parts = _parts(
         connection,
         *in_account(answer_part, run),
@@ -208,7 +208,7 @@ def read_otherwise(
 
 
 def joined_codes(codes: Collection[str]) -> str:
-    """Codes as a row keeps them."""
+    """Return codes in the form in which a row stores them."""
     return ";".join(sorted(codes))
 
 

@@ -1,7 +1,6 @@
-"""Statements of banks in the database: read once, whichever of the accounts they serve came first.
+"""Bank statements in the database, each file read only once for all accounts that it serves.
 
-Of a file that was read again, because more is known since of what is ours, the newest version
-counts.
+A file is read again when more of its entries may be in scope; then its newest reading counts.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +37,7 @@ from recon.store.schema import (
 from recon.store.schema.columns import among, in_account, in_accounts
 
 NAME_PREFIX = "bank/"
-"""Before bank and name of a file: no file of an inbox has a slash in its name."""
+"""Prefix of stored file names; names of files in an inbox contain no slash."""
 
 _FIELDS = tuple(field.name for field in fields(BankStatement))
 _OF_BANKS = order_file.c.kind == SourceKind.BANK
@@ -46,7 +45,7 @@ _OF_ENTRY = tuple(name for name in BANK_ENTRY_COLUMNS if name != "statement")
 
 
 def name_of(bank: str, shown: str, /) -> str:
-    """Under which name a file of a bank stands among the files."""
+    """Return the name under which a file of a bank is stored."""
     return f"{NAME_PREFIX}{bank}/{shown}"
 
 
@@ -59,7 +58,7 @@ def save_file(
     bank: str,
     at: datetime,
 ) -> None:
-    """Store one file whole: its statements, and the entries that `read` still has."""
+    """Store a file's statements, and the entries that `read` contains."""
     known = last_settlement(connection)
     new = source.rows_accepted
     file_id = order_rows.insert_file(connection, run, source=source, new=new, at=at)
@@ -78,18 +77,18 @@ def save_file(
 
 
 def note_known(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> None:
-    """Put a file that the night of another account read among the files of this one."""
+    """Add a file that the night of another account read to this account's files."""
     repeat = source.rows_accepted
     order_rows.insert_file(connection, run, source=source, repeat=repeat, at=at)
 
 
 def newest_of(connection: Connection, run: Run, *, name: str) -> SourceFile | None:
-    """What the account last noted under a name."""
+    """Return the newest file that the account stored under a name; None if there is none."""
     return _newest_source(connection, *in_account(order_file, run), order_file.c.name == name)
 
 
 def read_before(connection: Connection, *, name: str, sha256: str) -> SourceFile | None:
-    """A file that any account's night read whole, by its content."""
+    """Return the newest file with this name and hash of which any account stored statements."""
     return _newest_source(
         connection,
         _OF_BANKS,
@@ -106,7 +105,7 @@ def _newest_source(connection: Connection, *which: ColumnElement[bool]) -> Sourc
 
 
 def last_settlement(connection: Connection) -> int:
-    """The newest settlement file or notification: what it names may put an entry into scope."""
+    """Return the newest settlement or notification file, which may put bank entries in scope."""
     files = select(func.max(order_file.c.file_id)).where(order_file.c.kind == SourceKind.SETTLEMENT)
     notified = select(func.max(bank_statement.c.file_id)).where(bank_statement.c.form == DETAILS)
     return max(connection.execute(query).scalar() or 0 for query in (files, notified))
@@ -115,7 +114,7 @@ def last_settlement(connection: Connection) -> int:
 def reported_since(
     connection: Connection, *, bank: str, sha256: str, accounts: Collection[Account]
 ) -> bool:
-    """Whether a batch or a notification came since a file was read that may name its entries."""
+    """Return whether later settlement or notification files may put entries of a file in scope."""
     mine = select(func.max(bank_statement.c.known_file), func.max(bank_statement.c.to_date)).where(
         bank_statement.c.bank == bank, bank_statement.c.sha256 == sha256
     )
@@ -139,10 +138,10 @@ def reported_since(
 def batch_ids(
     connection: Connection, *, accounts: Collection[Account], storages: StorageOf
 ) -> set[str]:
-    """Every batch that any settlement file of these accounts named.
+    """Return the ids of all batches in the settlement files of these accounts.
 
     Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        ArchiveError: A file cannot be read, or its hash differs from the stored one.
     """
     named = set[str]()
     for account in accounts:
@@ -154,7 +153,7 @@ def batch_ids(
 
 
 def _settling(accounts: Collection[Account]) -> Select[tuple[int]]:
-    """Settlement files of whichever inbox with lines of some accounts."""
+    """Select the settlement files, of any inbox, with lines of some accounts."""
     return (
         select(order_facts_account.c.file_id)
         .join(order_file, order_file.c.file_id == order_facts_account.c.file_id)
@@ -173,10 +172,10 @@ def payouts_of(
     storages: StorageOf,
     until: int | None,
 ) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS of the payout rows of these accounts, in the newest of their files.
+    """Return SETTLEMENT_COLUMNS of these accounts' payout rows in the newest settlement files.
 
     Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        ArchiveError: A file cannot be read, or its hash differs from the stored one.
     """
     every = [settlement_rows.NOTHING.paid_out]
     for merchant_id, account_id in accounts:
@@ -190,7 +189,7 @@ def payouts_of(
 def settled_to(
     connection: Connection, *, accounts: Collection[Account], until: int | None
 ) -> dict[Account, str]:
-    """Account -> the business date of its newest settlement file, of those that ever had one."""
+    """Return the business date of each account's newest settlement file that was read whole."""
     file = order_file
     query = (
         select(file.c.merchant_id, file.c.account_id, func.max(file.c.business_date).label("day"))
@@ -214,7 +213,7 @@ def source_of(
     banks: Collection[str],
     until: int | None,
 ) -> BankSource | None:
-    """What these banks said up to a file; None where none of them ever said a word."""
+    """Return what these banks reported up to file `until`; None if they reported nothing."""
     files = _files(banks, until=until)
     every = connection.execute(
         select(bank_statement)
@@ -238,7 +237,7 @@ def source_of(
 
 
 def not_right(connection: Connection, run: Run) -> set[str]:
-    """Names of what the account's nights missed, or could not read, and that never came right."""
+    """Return names of the account's bank files whose newest version is missing or was refused."""
     newest = order_rows.newest_files(run, _OF_BANKS)
     rows = connection.execute(
         select(order_file.c.name).where(
@@ -263,7 +262,7 @@ def _refused(
 
 
 def _files(banks: Collection[str], *, until: int | None) -> Select[Any]:
-    """The newest reading of each content."""
+    """Select the newest reading of each content."""
     read = () if until is None else (bank_statement.c.file_id <= until,)
     return (
         select(func.max(bank_statement.c.file_id))
@@ -273,7 +272,7 @@ def _files(banks: Collection[str], *, until: int | None) -> Select[Any]:
 
 
 def _arrivals(connection: Connection, *, until: int | None) -> dict[tuple[str, str], int]:
-    """Name and content -> when it came last, in the night of whichever account."""
+    """Return the last arrival of each name and content, in any account's night."""
     file = order_file
     query = (
         select(file.c.name, file.c.sha256, func.max(file.c.file_id).label("last"))
@@ -289,10 +288,10 @@ def _arrivals(connection: Connection, *, until: int | None) -> dict[tuple[str, s
 def _not_superseded(
     rows: Sequence[Mapping[Any, Any]], *, arrived: Mapping[tuple[str, str], int]
 ) -> Iterator[Mapping[Any, Any]]:
-    """Statements without those of whose days a newer content of the same file tells.
+    """Yield the statements whose days no newer content of the same file covers.
 
-    A bank corrects a file under its own name, and it may give each day's file one name: only days
-    that the newer content has are told anew.
+    A bank may correct a file under its own name, or give every day's file the same name; so only
+    statements of days that the newer content covers are replaced.
     """
     versions = [
         arrived.get((name_of(row["bank"], row["source"]), row["sha256"]), row["file_id"])
@@ -308,7 +307,7 @@ def _not_superseded(
 
 
 def _supersedes(newer: Mapping[Any, Any], *, of: Mapping[Any, Any]) -> bool:
-    """Whether a statement has days of another one, and does not just go on where that closed."""
+    """Return whether a statement covers days of another, and is not merely its continuation."""
     goes_on = of["closing"] == newer["opening"] and of["to_date"] <= newer["from_date"]
     overlaps = newer["from_date"] <= of["to_date"] and of["from_date"] <= newer["to_date"]
     return bool(overlaps and not goes_on)

@@ -1,4 +1,4 @@
-"""Which files of facts there are, as the database knows them and as the history binds them."""
+"""Rows of the archived facts files (orders, settlement lines), attested by the history."""
 
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -44,49 +44,49 @@ SAVED = "kept"
 
 @dataclass(frozen=True, slots=True)
 class OfAccountRows:
-    """What a file has of one account."""
+    """The rows that a facts file has of one account."""
 
     merchant_id: str
     account_id: str
     row_count: int
     ordered_from: datetime
-    """Of settlement lines the first day on which they were settled, of its midnight in UTC."""
+    """Earliest order; for settlement lines the first settlement day, at midnight in UTC."""
     ordered_to: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """The file of facts of one order file, or of one settlement file."""
+    """The facts file of one order file or settlement file."""
 
     folder: str
     rows_sha256: str
     size_bytes: int
     row_count: int
     sender: str = ""
-    """Of orders: inbox and name, or the names of all that speak as one. What a newer file of a
-    sender says of an order takes the place of what its older ones say."""
+    """Of orders: inbox and name, or all names that are one source. A newer file of a sender
+    replaces what its older files contain of the same order."""
     file_id: int = 0
-    """Given when its file is noted."""
+    """Set when its file is stored."""
     name: str = ""
-    """Of the file that arrived."""
+    """Name of the file that arrived."""
     inbox: Account = ("", "")
-    """Whose file it is: its archive has them."""
+    """The account whose inbox it came to, and whose archive holds its facts file."""
     kind: SourceKind = SourceKind.ORDERS
     source_sha256: str = ""
-    """Of the file that arrived."""
+    """Hash of the file that arrived."""
     run_id: str = ""
     """The run that read it."""
 
     @property
     def rows(self) -> FactsFile:
-        """Its rows."""
+        """Reference to its archived rows."""
         return FactsFile(self.folder, self.rows_sha256, 0)
 
 
 _OWN_COLUMNS = ("folder", "rows_sha256", "size_bytes", "row_count", "sender")
 _OF_ACCOUNT = tuple(OfAccountRows.__dataclass_fields__)
 Span = tuple[datetime, datetime | None]
-"""From an instant on, and before another; None: without an end."""
+"""From an instant (inclusive) until another (exclusive); None: without an end."""
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 EVER: Sequence[Span] = ((BEFORE_ALL, None),)
 _FACTS: Select[Any] = (
@@ -107,13 +107,13 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 class Written(NamedTuple):
-    """A file of facts that is written; it counts once the database has its hash."""
+    """A facts file on disk; it counts once the database has its hash."""
 
     facts: StoredFacts
     accounts: Sequence[OfAccountRows]
 
     def by(self, sender: str) -> "Written":
-        """The same, of a sender (see StoredFacts)."""
+        """Return a copy with the sender set (see StoredFacts)."""
         return self._replace(facts=replace(self.facts, sender=sender))
 
 
@@ -121,7 +121,7 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
     ORDER_FACTS.name: ("orders", "ordered_at", "the rows of an order file"),
     SETTLED_FACTS.name: ("settlement", "settled_on", "the lines of a settlement file"),
 }
-"""Schema -> folder of the files, the column with the instant or day of a row, and what they are."""
+"""Schema -> folder of the files, column with a row's instant or day, and a text for messages."""
 
 
 def written(
@@ -131,17 +131,17 @@ def written(
     schema: FileSchema,
     storage: Storage,
 ) -> Written | None:
-    """Write rows as one file of facts, and count what they have of each account; None: no rows.
+    """Write rows as one facts file and count them by account; returns None without rows.
 
     Args:
-        run: that reads the file.
-        parts: the rows, one frame after another; of orders each is sorted by key.
-        schema: of orders, or of settlement lines.
-        storage: the archive.
+        run: The run that reads the file.
+        parts: The rows, as frames; those of orders are sorted by key within each frame.
+        schema: Of orders, or of settlement lines.
+        storage: The archive.
 
     Raises:
-        ArchiveError: the archive cannot be written.
-        OutputError: there is no room to lay the rows aside.
+        ArchiveError: The archive cannot be written.
+        OutputError: There is no space for temporary files.
     """
     kind, when, what = _KINDS[schema.name]
     names = [*schema.columns.names]
@@ -189,12 +189,12 @@ def written(
 
 
 def save(connection: Connection, written: Written, *, file_id: int, at: datetime) -> None:
-    """Keep the files of a file that was noted, and bind them in the history."""
+    """Store the facts file of a stored file, and record it in the history."""
     values = {name: getattr(written.facts, name) for name in _OWN_COLUMNS}
     connection.execute(insert(order_facts).values(file_id=file_id, **values))
     rows = [{name: getattr(each, name) for name in _OF_ACCOUNT} for each in written.accounts]
     connection.execute(insert(order_facts_account), [{"file_id": file_id, **row} for row in rows])
-    # Files have a turn of their own, so that nobody's money waits for them; this is its end.
+    # Files have a lock of their own, so movements of money do not wait; this needs the other too.
     join_turn(connection, Turn.JOURNAL)
     bound = {**values, "accounts": _digest(rows)}
     append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", SAVED, bound)], at=at)
@@ -203,7 +203,7 @@ def save(connection: Connection, written: Written, *, file_id: int, at: datetime
 def save_again(
     connection: Connection, known: int, *, file_id: int, sender: str, at: datetime
 ) -> None:
-    """Keep that the rows of a file arrived once more, as those of another."""
+    """Store that the rows of file `known` arrived again, as the rows of another file."""
     of_file = order_facts_account.c.file_id == known
     accounts = read(connection, OfAccountRows, order_facts_account, of_file)
     for facts in of_files(connection, [known]):
@@ -213,7 +213,7 @@ def save_again(
 def newest_of_sender(
     connection: Connection, run: Run, *, sender: str
 ) -> tuple[str, datetime, date] | None:
-    """Of the last file of a sender its name, the time of its newest order, and its night."""
+    """Return the name, newest order time and business date of a sender's last file, or None."""
     query = (
         select(
             order_file.c.name,
@@ -232,7 +232,7 @@ def newest_of_sender(
 
 
 def every(connection: Connection) -> list[StoredFacts]:
-    """Those of all files, oldest first."""
+    """Return the facts of all files, oldest first."""
     return _read(connection, _FACTS)
 
 
@@ -245,15 +245,15 @@ def of_account(
     until: int | None = None,
     behind: int = 0,
 ) -> list[StoredFacts]:
-    """Those with orders of the accounts that may be ordered in a span, oldest first.
+    """Return files with orders of the accounts that may fall within a span, oldest first.
 
     Args:
-        connection: the store.
-        run: for whom they count (see `runs.counting`).
-        accounts: merchant and account.
-        spans: of instants.
-        until: the last order file that counts.
-        behind: only of later order files than this.
+        connection: Of the database.
+        run: The run for which they must count (see `runs.counting`).
+        accounts: Merchant and account ids.
+        spans: Of order times.
+        until: The last order file that counts; None for all.
+        behind: Only order files with a larger number.
     """
     if not spans:
         return []
@@ -274,19 +274,19 @@ def of_account(
 
 
 def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFacts]:
-    """Those of some files, oldest first."""
+    """Return the facts of some files, oldest first."""
     return _read(connection, _FACTS.where(order_facts.c.file_id.in_([*file_ids])))
 
 
 def of_night(connection: Connection, run: Run) -> list[StoredFacts]:
-    """Those of every version of the night's files, each content once."""
-    # Known under another name, it lies there.
+    """Return the facts of all versions of the night's files, each content once."""
+    # A file already known under another name has no accepted rows; its facts are there.
     own = order_file.c.business_date == run.business_date, order_file.c.rows_accepted > 0
     return _read(connection, _FACTS.where(*in_account(order_file, run), *own))
 
 
 def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Account]:
-    """Accounts that rows of some order files name."""
+    """Return the accounts in the rows of some order files."""
     table = order_facts_account.c
     rows = connection.execute(
         select(table.merchant_id, table.account_id).where(table.file_id.in_([*file_ids])).distinct()
@@ -295,7 +295,7 @@ def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Accoun
 
 
 def changed(connection: Connection) -> Iterator[str]:
-    """Files whose files of facts are not those that the history bound, in words."""
+    """Yield a problem for each file whose facts differ from what the history attests."""
     bound: dict[str, list[Mapping[str, Any]]] = {}
     for link in links_of(connection, entity=ENTITY):
         bound.setdefault(link.entity_id, []).append(data_of(link.text))
@@ -321,10 +321,10 @@ def _not_bound(file_id: int) -> str:
 
 
 def refuse_changed(connection: Connection) -> None:
-    """Let nobody compare what files say that the history did not bind.
+    """Refuse to compare facts that the history does not attest.
 
     Raises:
-        HistoryBrokenError: naming the first file of which it is so.
+        HistoryBrokenError: It names the first file concerned.
     """
     if problem := next(changed(connection), ""):
         msg = f"the history does not hold: {problem}, so the night is not compared"
@@ -332,7 +332,7 @@ def refuse_changed(connection: Connection) -> None:
 
 
 def _digest(accounts: Iterable[Mapping[Any, Any]]) -> str:
-    """A hash of what a file has of each account."""
+    """Return a hash of a file's rows by account."""
     rows = sorted("\x1f".join(str(row[name]) for name in _OF_ACCOUNT) for row in accounts)
     return hashlib.sha256("\x1e".join(rows).encode()).hexdigest()
 
@@ -353,24 +353,24 @@ def _read(connection: Connection, query: Select[Any]) -> list[StoredFacts]:
 
 
 StorageOf = Callable[[Account], Storage]
-"""The archive of an account's files."""
+"""Returns the archive of an account's files."""
 Bools = npt.NDArray[np.bool_]
 UNREAD = "the rows of files could not be read, so the night goes no further"
 WHAT_IS_STORED = "what was done before is kept: start the night again"
 FEW_ROWS = 50_000
-"""For so few in all no better plan of a statement is looked for."""
+"""Below this total number of rows all files are read at once, without a narrower query."""
 LOST = "rows of an order file are not as they were kept"
 
 
 ANSWERS_STORED = 6
-"""A night asks the same several times."""
+"""Cache size; a night asks the same questions several times."""
 _ANSWERED: dict[Hashable, Any] = {}
-"""The newest of them, and no archive beside them."""
+"""The newest answers; they hold no reference to an archive."""
 Answer = TypeVar("Answer")
 
 
 def answered(question: Hashable, *, ask: Callable[[], Answer]) -> Answer:
-    """What is known of facts, looked up once: files never change, their hashes name them."""
+    """Return a cached answer about facts; files never change and are identified by their hashes."""
     if question not in _ANSWERED:
         found = ask()
         if len(_ANSWERED) >= ANSWERS_STORED:
@@ -384,13 +384,13 @@ def answered(question: Hashable, *, ask: Callable[[], Answer]) -> Answer:
 def in_sql(
     files: Sequence[StoredFacts], *, storages: StorageOf
 ) -> Iterator[tuple[SqlSession, list[str]]]:
-    """DuckDB that reads these files and nothing else, and where each lies.
+    """Open a DuckDB session that can read these files only; yields it with the files' paths.
 
-    Its table `arrivals` has number, path, name and sender of each, its variable `paths` every path.
+    Table `arrivals` has number, path, name and sender of each; variable `paths` has all paths.
 
     Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has; or a
-            bound of memory or time was reached.
+        ArchiveError: A file cannot be read, its hash differs from the stored one, or a limit of
+            memory or time was reached.
     """
     places = ((storages(file.inbox), file.rows) for file in files)
     with facts_at(places, doing=UNREAD) as found:
@@ -413,10 +413,10 @@ def in_sql(
 
 
 def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> dict[int, int]:
-    """How many rows each file has, counted by itself.
+    """Return the number of rows that each file really contains.
 
     Raises:
-        ArchiveError: as `in_sql`.
+        ArchiveError: As `in_sql`.
     """
     if not files:
         return {}
@@ -429,13 +429,13 @@ def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> dict[in
 
 
 def facts_problems(files: Sequence[StoredFacts], *, storages: StorageOf) -> Iterator[str]:
-    """What of these files is not as it was written, each as a sentence."""
+    """Yield a message for each of these files that is not as it was written."""
     for inbox, rows in dict.fromkeys((file.inbox, file.rows) for file in files):
         yield from problems_of(rows, inbox=inbox, storages=storages)
 
 
 def problems_of(file: FactsFile, *, inbox: Account, storages: StorageOf) -> Iterator[str]:
-    """What is the matter with one file of facts of an inbox."""
+    """Yield a message if a facts file of an inbox is not as it was written."""
     try:
         whole_facts(storages(inbox), file, doing=LOST)
     except (ArchiveError, ConfigurationError) as error:

@@ -1,7 +1,7 @@
-"""What a run compared: how far it read the tables, so that later rows do not change its night.
+"""The inputs of a run: how far it read the tables, so that later rows do not change its result.
 
-Order rows, answers and ledger entries are never changed, so a number says how far a run read them.
-Instructions move on: the night's folder has them as they were compared.
+Order rows, answers and ledger entries never change, so a number suffices to say how far a run read.
+Instructions do change; the night's folder holds them as they were compared.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ _SUBJECT = case(
     (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION, instruction.c.recurring_id),
     else_=instruction.c.transaction_id,
 ).label("transaction_id")
-"""What an instruction is about at the gateway: a later end of the same subscription answers."""
+"""Subject of an instruction at the gateway; an end of a subscription is known by its id."""
 _STATE = case(
     (
         (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION)
@@ -55,48 +55,48 @@ _STATE = case(
     ),
     else_=instruction.c.state,
 ).label("state")
-"""The state, but for a refused end of a subscription that two people saw ended elsewhere."""
+"""State; RESOLVED_APPLIED for an end of a subscription that two people found ended elsewhere."""
 _ARRIVED = func.coalesce(instruction.c.approved_at, instruction.c.planned_at).label("approved_at")
-"""What waits for people has its grace from when it arrived: it is no break at once."""
+"""Approval time; until approval the planning time, so that grace applies to what waits."""
 _AS_COMPARED = {"transaction_id": _SUBJECT, "state": _STATE, "approved_at": _ARRIVED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredInputs:
-    """How far a run read, as it is kept."""
+    """How far a run read, as stored in the history."""
 
     rules_digest: str
     previous_run_id: str
-    """Whose open breaks it carried forward; "" for none."""
+    """The run whose open breaks it carried forward; "" for none."""
     last_file: int
     product_version: str
     siblings: tuple[str, ...] = ()
-    """The merchant's other accounts, as they were declared."""
+    """The merchant's other declared accounts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(StoredInputs):
-    """And what it was told beside the tables, which the night's folder has as it was compared."""
+    """Stored inputs, plus those that are not in tables and are saved in the night's folder."""
 
     settlement: bool = False
-    """Whether settlement files were a source of the account."""
+    """Whether the account has settlement files as a source."""
     exported: tuple[Exported, ...] = ()
     agreed_write_offs: AgreedWriteOffs = field(default_factory=AgreedWriteOffs)
     last_reject_end: int | None = None
-    """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
+    """Newest delivery of, or decision on, a rejected order row; None if none counted yet."""
 
 
 def last_file(connection: Connection) -> int:
-    """The newest order file; 0: none came yet."""
+    """Return the number of the newest order file; 0 if none has arrived."""
     return connection.execute(select(func.max(order_file.c.file_id))).scalar() or 0
 
 
 def instruction_frame(
     connection: Connection, run: Run, *, shown: Mapping[str, datetime]
 ) -> pd.DataFrame:
-    """INSTRUCTION_COLUMNS of every instruction of the account that was not withdrawn.
+    """Return INSTRUCTION_COLUMNS of all the account's instructions that were not withdrawn.
 
-    `shown`: doubtful instruction -> when answers first showed it as done.
+    `shown` maps instructions in doubt to the time when answers first showed them as done.
     """
     own = (name for name in INSTRUCTION_COLUMNS if name != "source")
     columns = (_AS_COMPARED.get(name, instruction.c[name]) for name in own)
@@ -112,7 +112,7 @@ def instruction_frame(
     for each in instructions:
         row = dict(each)
         if row["state"] in WAITING_STATES:
-            # A night may run long after its date: what arrives then is no wrong date.
+            # A night may run long after its date; a later arrival is not a wrong date.
             row["approved_at"] = min(row["approved_at"], run.as_of + AHEAD_MAX)
         if row["state"] in DOUBTFUL_STATES:
             row["outcome_at"] = shown.get(row["instruction_id"])
@@ -121,23 +121,23 @@ def instruction_frame(
 
 
 READ = "read"
-"""Key of a document of StoredInputs in the event that binds the inputs of a run."""
+"""Key of StoredInputs in the event that attests the inputs of a run."""
 
 
 def document(inputs: StoredInputs) -> dict[str, Any]:
-    """How far a run read, for the event that binds its inputs."""
+    """Return the stored inputs as data for the event that attests them."""
     return document_of(inputs, kind=StoredInputs)
 
 
 def load(connection: Connection, run_id: str) -> StoredInputs | None:
-    """How far a run read, as of its newest attempt; None when none got that far."""
+    """Return the stored inputs of a run's newest attempt; None if it did not get that far."""
     bound = [link.data for link in links_of(connection, [run_id], entity="run", event=runs.SEALED)]
     read = [data[READ] for data in bound if READ in data]
     return value_of(StoredInputs, read[-1]) if read else None
 
 
 def nights_before(connection: Connection, last: Run) -> Iterator[str]:
-    """A run, the one it carried forward, and so on, the newest first."""
+    """Yield a run's id, that of the run it carried forward, and so on, newest first."""
     run_id = last.run_id
     while run_id:
         yield run_id
@@ -146,11 +146,11 @@ def nights_before(connection: Connection, last: Run) -> Iterator[str]:
 
 
 WRITE_OFFS, TAKEN_OVER = "write-offs", "taken over"
-"""Entity and event of the history."""
+"""Entity and event in the history."""
 
 
 def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] | None:
-    """What the books of an account had written off before anybody could agree to it here.
+    """Return write-offs that an account's ledger had before any could be agreed here.
 
     Entry id -> currency and minor units, as the first finished live night that compared its books
     found them; None when there was no such night yet.
@@ -164,9 +164,9 @@ def taken_over(connection: Connection, run: Run) -> dict[str, tuple[str, int]] |
 def found_written_off(
     connection: Connection, run: Run, *, agreed: AgreedWriteOffs | None
 ) -> dict[str, dict[str, tuple[str, int]]]:
-    """What a live night found, for `take_over`, as data of the event of its result.
+    """Return the write-offs that a live night found, as event data for `take_over`.
 
-    Empty where a night of the account has taken write-offs over already.
+    Empty if a night of the account has recorded existing write-offs already.
     """
     if run.mode is not Mode.LIVE or agreed is None or agreed.entries is None:
         return {}
@@ -175,9 +175,9 @@ def found_written_off(
 
 
 def take_over(connection: Connection, run_id: str, *, at: datetime) -> None:
-    """Bind what a finished night found written off, unless an earlier one of the account did.
+    """Record the write-offs found by a finished night, unless an earlier night has done so.
 
-    A run that ends before that takes nothing over: the next comparison looks again.
+    A run that ends before this step records none; the next comparison looks again.
     """
     run, found = runs.get(connection, run_id), runs.result_told(connection, run_id)
     if WRITE_OFFS in found and taken_over(connection, run) is None:

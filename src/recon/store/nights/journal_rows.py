@@ -1,4 +1,4 @@
-"""Journals in the database: which were handed out, and which the books show."""
+"""Correction journals in the database: which were exported, and which the ledger shows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,14 +22,14 @@ _NAMES = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind
 
 
 def save(connection: Connection, run_id: str, *, source: SourceFile) -> None:
-    """Note what a run read its books from, in place of an earlier attempt's."""
+    """Store from what a run read its ledger, replacing an earlier attempt."""
     of_kind = reject.c.kind == source.kind
     connection.execute(delete(reject).where(reject.c.run_id == run_id, of_kind))
     replace_rows(connection, run_source, run_id, [asdict(source)])
 
 
 def source_of(connection: Connection, run_id: str) -> SourceFile | None:
-    """What a run read its books from; None when it read none."""
+    """Return from what a run read its ledger; None if it read none."""
     columns = (run_source.c[name] for name in _NAMES)
     own = select(*columns).where(run_source.c.run_id == run_id, _BOOKS)
     row = connection.execute(own).mappings().one_or_none()
@@ -37,9 +37,9 @@ def source_of(connection: Connection, run_id: str) -> SourceFile | None:
 
 
 def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
-    """Why a run has no books to compare: they could not be read, or no row was accepted; "" else.
+    """Return why a run has no ledger to compare (unreadable, or no row accepted); "" if it has.
 
-    `whole_file` is the column of the reject that stands for books that could not be read.
+    `whole_file` is the reject column that marks a ledger that could not be read.
     """
     refused = _refused(connection, run_id)
     whole = next((each for each in refused if each.column == whole_file), None)
@@ -60,14 +60,14 @@ def _refused(connection: Connection, run_id: str) -> list[Reject]:
 
 
 def is_read_whole(connection: Connection, run_id: str) -> bool:
-    """Whether a run read books of which no row was refused."""
+    """Return whether a run read a ledger without any rejected row."""
     return not _refused(connection, run_id) and source_of(connection, run_id) is not None
 
 
 def rejected_sums(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
-    """(entry type, currency) -> minor units of refused entries, added up by the database.
+    """Return minor units of rejected entries by entry type and currency, summed in SQL.
 
-    Those count of which all of that could be read.
+    Only entries are included of which all of that could be read.
     """
     by = (reject.c.entry_type, reject.c.currency)
     own = (reject.c.run_id == run_id, *_REFUSED, reject.c.currency != "")
@@ -76,7 +76,7 @@ def rejected_sums(connection: Connection, run_id: str) -> dict[tuple[str, str], 
 
 
 def newest_reader(connection: Connection, owner: Owner) -> str | None:
-    """The newest run of an account that read its books."""
+    """Return the newest run of an account that read its ledger; None if there is none."""
     return connection.scalar(
         select(run.c.run_id)
         .join(run_source, run_source.c.run_id == run.c.run_id)
@@ -87,11 +87,11 @@ def newest_reader(connection: Connection, owner: Owner) -> str | None:
 
 
 OWN_FORMAT = "csv"
-"""As what a night hands its journals out."""
+"""Format in which a night exports its journals."""
 
 
 def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
-    """Every journal of the account that was handed out, as other runs than this one know it."""
+    """Return all exported journals of the account, with whether another run's ledger has them."""
     table = exported_journal
     columns = (table.c[name] for name in ("break_id", "currency", "version", "booked_in"))
     own = select(*columns).where(*in_account(table, run)).order_by(table.c.journal_id)
@@ -102,7 +102,7 @@ def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
 
 
 def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) -> None:
-    """The run's ledger shows these; what an earlier pass of the run noted is judged anew."""
+    """Mark journals as booked in the run's ledger, replacing the marks of its earlier pass."""
     table = exported_journal
     connection.execute(update(table).where(table.c.booked_in == run.run_id).values(booked_in=""))
     for journal in shown:
@@ -119,7 +119,7 @@ def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) 
 
 
 def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]:
-    """Id -> `exported` or `booked` of those that were handed out."""
+    """Map the ids of exported journals to `exported` or, once a ledger shows them, `booked`."""
     out = {each.journal_id for each in not_seen_in_the_books(connection)}
     known = handed_out(connection, journal_ids)
     return {each: "exported" if each in out else "booked" for each in known}
@@ -127,7 +127,7 @@ def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """A journal that was handed out."""
+    """An exported journal."""
 
     journal_id: str
     merchant_id: str
@@ -135,17 +135,17 @@ class Out:
     break_id: str
     currency: str
     run_id: str
-    """Whose proposal it was."""
+    """The run that proposed it."""
     exported_at: datetime
 
 
 def not_seen_in_the_books(connection: Connection) -> list[Out]:
-    """Journals of all accounts that were handed out and that no night's ledger shows yet."""
+    """Return exported journals of all accounts that no night's ledger shows yet."""
     return _out(connection, exported_journal.c.booked_in == "")
 
 
 def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Out]:
-    """Those of these journals that were handed out, by id."""
+    """Return those of the given journals that were exported, by id."""
     wanted = {*journal_ids}
     return {each.journal_id: each for each in _out(connection) if each.journal_id in wanted}
 
@@ -157,15 +157,15 @@ def _out(connection: Connection, *which: ColumnElement[bool]) -> list[Out]:
 
 @dataclass(frozen=True, slots=True)
 class LeftAs:
-    """As what a journal was handed out last."""
+    """How a journal was last exported."""
 
     format: str = OWN_FORMAT
     days: tuple[str, ...] = ()
-    """On which its file books it."""
+    """Days on which its file books it."""
 
 
 def left_as(connection: Connection, journal_ids: Iterable[str]) -> dict[str, LeftAs]:
-    """Id -> as what it was handed out last."""
+    """Return how each exported journal was last exported, by id."""
     links = links_of(connection, [*journal_ids], entity="journal")
     known = ((link.entity_id, link.data) for link in links)
     return {name: LeftAs(data["format"], tuple(data["days"])) for name, data in known}
@@ -181,18 +181,18 @@ def note_exported(
     written_as: str = OWN_FORMAT,
     is_again: bool = False,
 ) -> None:
-    """Keep that these (journal_id, break_id, currency) were handed out, with their event.
+    """Store that journals (journal_id, break_id, currency) were exported, with their events.
 
-    The caller has looked in the same transaction that none of them was, or that each was once.
+    The caller has checked in the same transaction that none was exported, or each exactly once.
 
     Args:
-        connection: of the transaction.
-        run: whose proposals they were.
-        journals: each once.
-        days: id -> days on which its file books it.
-        at: when.
-        written_as: the format.
-        is_again: whether they were handed out once more.
+        connection: Of the transaction.
+        run: The run that proposed them.
+        journals: Each once.
+        days: Journal id -> days on which its file books it.
+        at: When.
+        written_as: The format.
+        is_again: Whether they were exported once more.
     """
     rows: list[dict[str, Any]] = [
         {

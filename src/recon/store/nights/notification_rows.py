@@ -1,4 +1,4 @@
-"""What the gateway told by itself: kept once, read as evidence; refused messages as cases."""
+"""Gateway notifications: each stored once and read as evidence; refused messages as cases."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -13,22 +13,22 @@ from recon.store.schema import notification, notification_case
 from recon.store.schema.columns import REASON_CHARACTERS, Owner, account_of, among, in_account
 
 CASES_PER_ACCOUNT_MAX = 10_000
-"""So many refused messages are kept; a flood beyond that only shows in the count of its kind."""
+"""Maximum number of refused messages stored per account; a flood beyond it is not stored."""
 
 VARIANTS_MAX = 16
-"""Messages about one thing in one state that say different things of it; more are cases only."""
+"""Maximum number of different messages about the same state; further ones are stored as cases."""
 
 SIGNED_FIELDS = ("order_no", "transaction_id", "currency", "amount", "order_status")
-"""What the signature must cover before a message is evidence of a payment's state."""
+"""Fields that the signature must cover for a message to be evidence of a payment's state."""
 
 DONE_STATUSES = frozenset({"1", "COMPLETED"})
 DONE_BY_KIND = frozenset({"refund received", "refund accepted"})
-"""These kinds say by themselves that a refund was taken on, where they name no status."""
+"""Kinds that confirm a refund even without a status."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayMessage:
-    """A verified message in the form that is kept; its signature covers a part of it."""
+    """A verified message as it is stored; its signature covers only part of it."""
 
     kind: str
     """payment, refund received, refund accepted, refund result, dispute result, payout …"""
@@ -38,15 +38,15 @@ class GatewayMessage:
     transaction_id: str
     currency: str
     amount: int | None
-    """Minor units; of the refund or payout where it tells of one."""
+    """Minor units; of the refund or payout if the message is about one."""
     status: str
     fields: Mapping[str, str]
-    """Of allow-listed names."""
+    """Allow-listed fields only."""
     received_at: datetime
 
 
 class Saved(Enum):
-    """What became of a verified message."""
+    """The result of storing a verified message."""
 
     ALONE = "nothing else was told of this"
     CONTRADICTS_OTHERS = "kept, and another message says something else of the same"
@@ -54,13 +54,13 @@ class Saved(Enum):
 
 
 def save(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Saved:
-    """Keep a message once, also where a kept one says something else of the same.
+    """Store a message once, even if it differs from a stored one about the same state.
 
-    A signature covers little: whoever holds one message can write another that is signed as well.
-    The first to come is therefore not truer than the next, and none keeps another away.
+    A signature covers little: whoever has one message can forge another with a valid signature. So
+    the first message is no truer than the next, and none prevents another from being stored.
 
-    The caller's transaction must be the only writer (SQLite), or may fail on the unique identity
-    and be tried again (PostgreSQL).
+    The caller's transaction must be the only writer (SQLite), or retry when it fails on the unique
+    identity (PostgreSQL).
     """
     identity = notification.c.identity_sha256 == message.identity_sha256
     mine = (*in_account(notification, owner), identity)
@@ -81,7 +81,7 @@ def save(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Sa
 def save_case(
     connection: Connection, owner: Owner, *, case: Mapping[str, Any], at: datetime
 ) -> None:
-    """Keep a refused message (`problem`, `reason`, `body_sha256`, `fields`) once, bounded."""
+    """Store a refused message (`problem`, `reason`, `body_sha256`, `fields`) once, to a limit."""
     table = notification_case
     mine = in_account(table, owner)
     same = (*mine, *(table.c[name] == case[name] for name in ("problem", "body_sha256")))
@@ -102,7 +102,7 @@ def _place(owner: Owner) -> dict[str, str]:
 
 
 def order_nos_reported(connection: Connection, owner: Owner, *, since: datetime) -> set[str]:
-    """Orders that verified messages named since an instant; they join the night's questions."""
+    """Return orders that verified messages named since an instant; the night queries them too."""
     last = func.coalesce(notification.c.repeated_at, notification.c.received_at)
     named = *in_account(notification, owner), notification.c.order_no != "", last >= since
     return set(connection.execute(select(notification.c.order_no).where(*named)).scalars())
@@ -111,7 +111,7 @@ def order_nos_reported(connection: Connection, owner: Owner, *, since: datetime)
 def _newest(
     connection: Connection, *which: ColumnElement[bool], count: int | None = None
 ) -> list[GatewayMessage]:
-    """The newest messages of some conditions, oldest first."""
+    """Return the newest messages that match all conditions, oldest first."""
     newest = (notification.c.received_at.desc(), notification.c.notification_id.desc())
     columns = (notification.c[name] for name in GatewayMessage.__dataclass_fields__)
     query = select(*columns).where(*which).order_by(*newest).limit(count)
@@ -124,9 +124,9 @@ def _newest(
 def evidence_of(
     connection: Connection, owner: Owner, *, transaction_ids: Collection[str]
 ) -> list[GatewayMessage]:
-    """What verified messages say was done to some transactions, oldest first: hints for a doubt.
+    """Return messages that confirm an effect on some transactions, oldest first.
 
-    Messages of a failure, or of a status that nobody knows, are left out: they prove no effect.
+    Messages of failures or with an unknown status are left out, since they prove no effect.
     """
     wanted = among(connection, notification.c.transaction_id, sorted({*transaction_ids}))
     every = _newest(connection, *in_account(notification, owner), wanted)
@@ -138,15 +138,15 @@ def evidence_of(
 
 
 _WITHOUT_PAYMENT = ("payout", "subscription")
-"""Kinds of messages that name no transaction of ours."""
+"""Kinds of messages without a transaction of ours."""
 MESSAGES_MAX = 10_000
-"""Of an account that are looked through for one list; the newest."""
+"""Maximum number of messages of an account that are read for one list, the newest."""
 
 
 def about(
     connection: Connection, owner: Owner, *, transaction_ids: Collection[str]
 ) -> list[GatewayMessage]:
-    """Messages about these payments, and all about payouts and subscriptions, oldest first."""
+    """Return messages about these payments, and all on payouts and subscriptions, oldest first."""
     wanted = or_(
         among(connection, notification.c.transaction_id, sorted(transaction_ids)),
         notification.c.kind.in_(_WITHOUT_PAYMENT),
@@ -157,9 +157,9 @@ def about(
 def signed_states(
     connection: Connection, owner: Owner, *, transaction_id: str
 ) -> list[GatewayMessage]:
-    """Messages about a payment with no fields but SIGNED_FIELDS, "" where not told; oldest first.
+    """Return a payment's messages reduced to SIGNED_FIELDS ("" if missing), oldest first.
 
-    Where two say different things of it in one state, neither is evidence: people see them.
+    Messages that give different amounts for one state are left out: people decide about them.
     """
     of_payment = notification.c.transaction_id == transaction_id, notification.c.kind == "payment"
     states = [
@@ -178,7 +178,7 @@ def _state(fields: Mapping[str, str]) -> tuple[str, str]:
 
 
 def counts(connection: Connection) -> dict[str, int]:
-    """How many messages were kept, and how many refused, by problem."""
+    """Return how many messages were stored, and how many refused by problem."""
     saved = connection.execute(select(func.count()).select_from(notification)).scalar_one()
     refused = connection.execute(
         select(notification_case.c.problem, func.sum(notification_case.c.times))

@@ -1,6 +1,6 @@
-"""Order files in the database: every content that arrived, with its rows as a file of facts.
+"""Order files in the database: each arrived content, with its rows in an archived facts file.
 
-Nothing is decided here: which rows stand is looked up in all that arrived (`stored_orders`).
+Which rows are current is not decided here, but from all that arrived (`stored_orders`).
 """
 
 import hashlib
@@ -41,19 +41,19 @@ from recon.store.schema import history, order_action, order_file, reject, reject
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, in_account
 
 DELIVERED, DISMISSED = "delivered", "dismissed"
-"""How a rejected row stops standing for its order."""
+"""How a rejected row is resolved: its order arrived again, or a person dismissed it."""
 FILES_LOOKED_AT_MAX = 1_000
-"""Of earlier nights, to know how large a sender's files usually are."""
+"""Maximum number of files read to estimate the usual size of a sender's files."""
 LATEST = 2**31 - 1
-"""For a look at what stands now: no file and no end is newer."""
+"""Upper bound for file and end numbers, for queries of the current state."""
 Waiting = Mapping[str, Collection[tuple[int, str, str]]]
-"""Order number -> reject id, and the merchant and account that it must be of ("": any)."""
+"""Order number -> reject id with the merchant and account that must match ("": any)."""
 
 _NEVER_ENDED = ~exists().where(
     reject_end.c.reject_id == reject.c.reject_id,
     or_(
         reject_end.c.end_id <= bindparam("last_end"),
-        # Who carried older databases over noted deliveries later than they were.
+        # Deliveries that were imported from older databases have a later number than their time.
         (reject_end.c.ended == DELIVERED) & (reject_end.c.file_id <= bindparam("last_file")),
     ),
 )
@@ -81,17 +81,17 @@ _OF_LINES = and_(
 def outstanding(
     connection: Connection, run: Run, *, last_file: int = LATEST, last_end: int = LATEST
 ) -> tuple[Quarantined, ...]:
-    """The rejected rows that stand for orders of the account, the oldest first.
+    """Return the unresolved rejected rows that concern orders of the account, oldest first.
 
     Args:
-        connection: the store.
-        run: of the account.
-        last_file: the last file that counts.
-        last_end: the last delivery or decision that counts.
+        connection: Of the database.
+        run: A run of the account.
+        last_file: The last file that counts.
+        last_end: The last delivery or decision that counts.
     """
     of_account = (order_file.c.merchant_id == run.merchant_id) & or_(
         reject.c.account_id == run.account_id,
-        # Without its account a row may be of any account of the merchant, if it names an order.
+        # A row without an account may belong to any of the merchant's, if it names an order.
         (reject.c.account_id == "") & (reject.c.order_no != ""),
         (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
     )
@@ -113,10 +113,10 @@ def _current(which: ColumnElement[bool]) -> Select[Any]:
 
 
 def _waiting_for(connection: Connection, *, file_id: int) -> Waiting:
-    """Rejected rows of earlier files that a file may bring again.
+    """Return rejected rows of earlier files whose orders a file may deliver again.
 
-    A row that does not say its merchant may be of any that its own inbox brings rows of; else, and
-    in the inbox of another merchant, it is of the merchant whose inbox it came to.
+    A row without a merchant matches any merchant if this file came to the same merchant's inbox;
+    otherwise it belongs to the merchant of its own inbox.
     """
     this = select(order_file.c.merchant_id).where(order_file.c.file_id == file_id)
     merchant_id = connection.execute(this).scalar_one()
@@ -130,7 +130,7 @@ def _waiting_for(connection: Connection, *, file_id: int) -> Waiting:
 
 
 def _brought(waiting: Waiting, *, orders: pd.DataFrame) -> set[int]:
-    """Those of which the order stands in a part of the file."""
+    """Return the waiting reject ids whose order is in a part of the file."""
     among = orders[orders["order_no"].isin([*waiting])]
     places = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
     return {
@@ -142,7 +142,7 @@ def _brought(waiting: Waiting, *, orders: pd.DataFrame) -> set[int]:
 
 
 def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: datetime) -> None:
-    """Keep that a person decided: the row stands for no order any more."""
+    """Store a person's decision that a rejected row no longer concerns any order."""
     values = {"reject_id": reject_id, "ended": DISMISSED, "file_id": None, "ended_at": at}
     connection.execute(
         insert(reject_end), {**values, "said_by": by, "why": why[:REASON_CHARACTERS]}
@@ -150,7 +150,7 @@ def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: da
 
 
 def last_end(connection: Connection) -> int:
-    """The newest delivery or decision."""
+    """Return the number of the newest delivery or decision; 0 if there is none."""
     return connection.execute(select(func.max(reject_end.c.end_id))).scalar() or 0
 
 
@@ -163,7 +163,7 @@ ACTIONS = Bound(
         "instruction_id": "WEAK: it hides what a file asked for, and moves nothing",
     },
 )
-"""All actions of a file have one event, with a digest of their rows for each account."""
+"""All actions of a file share one event, which has a digest of their rows for each account."""
 ARRIVED = "arrived"
 OF_A_FILE = ("name", "kind", "sha256")
 _PLACE = ("file_id", "merchant_id", "account_id")
@@ -177,7 +177,7 @@ _WAITING = (
         history.c.data,
     )
     .join(order_file, order_file.c.file_id == order_action.c.file_id)
-    # One link for each file; a second would double its rows, and they would not agree.
+    # There is one link per file; a second would duplicate its rows, so the digests would differ.
     .outerjoin(history, and_(history.c.entity == ACTIONS.entity, history.c.entity_id == _ENTITY_ID))
     .where(order_action.c.instruction_id == "")
     .order_by(*_IN_ORDER)
@@ -195,11 +195,11 @@ _LINKS = select(history.c.entity_id, history.c.data).where(history.c.entity == A
 def _bind_actions(
     connection: Connection, *, file_id: int, source: SourceFile, at: datetime
 ) -> None:
-    """Bind a file's actions, in the transaction that stored them; nothing where it asks nothing."""
+    """Record a file's actions, if any, in the history, in the transaction that stores them."""
     own = select(order_action).where(order_action.c.file_id == file_id).order_by(*_IN_ORDER)
     accounts = _digests(connection.execute(own, execution_options=_SOME).mappings())
     if accounts:
-        # Files have a turn of their own, so that nobody's money waits for them; this is its end.
+        # Files have a lock of their own, so movements of money do not wait; now both are needed.
         join_turn(connection, Turn.JOURNAL)
         bound = {name: str(getattr(source, name)) for name in OF_A_FILE} | {"accounts": accounts}
         file = f"{ACTIONS.entity}-{file_id}"
@@ -207,13 +207,13 @@ def _bind_actions(
 
 
 def changed_actions(connection: Connection, run: Run) -> Iterator[str]:
-    """Files of which the account's waiting actions are not what arrived, in words."""
+    """Yield a problem for each file of which the account's unplanned actions were changed."""
     waiting = _WAITING.where(*in_account(order_action, run))
     yield from _changed(connection.execute(waiting).mappings())
 
 
 def all_changed_actions(connection: Connection) -> Iterator[str]:
-    """As `changed_actions`, for every account; and files that lost actions, planned or not."""
+    """Yield as `changed_actions` for every account, and files that lack actions, planned or not."""
     yield from _changed(connection.execute(_WAITING).mappings())
     counts = {
         (row["file"], _account(row)): row["count"] for row in connection.execute(_COUNTS).mappings()
@@ -228,7 +228,7 @@ def all_changed_actions(connection: Connection) -> Iterator[str]:
 
 
 def _digests(rows: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
-    """Account -> how many rows a file has of it, and the digest of all that they say."""
+    """Return the number of rows and the digest of their content for each account of a file."""
     facts = {}
     for account, group in groupby(rows, key=_account):
         digest, count = hashlib.sha256(), 0
@@ -271,15 +271,15 @@ def _account(row: Mapping[Any, Any]) -> str:
 
 
 Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
-"""Orders and actions of an order file, some rows at a time; as often as it is asked."""
+"""Returns orders and actions of an order file in parts; may be called repeatedly."""
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
-    """The file of this account with this content, if that is what stands now.
+    """Return the account's current file with this content; None if the content is new.
 
-    Content that came back after a newer version of the same name is a new version again; under a
-    new name it is known while another name, which was read itself, has it as its newest version.
-    What a dry run read is known to dry runs only: it binds nothing.
+    Content that returns after a newer version of the same name is a new version again. Under a new
+    name it is known while it is the newest version of another name under which it was read itself.
+    What a dry run of a night read is known to dry runs only.
     """
     newest = newest_files(run, order_file.c.kind.not_in(OF_DAYS), *counting(run))
     alike = or_(order_file.c.name == name, order_file.c.sha256 == sha256)
@@ -293,16 +293,16 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
 
 
 def is_copy(file: SourceFile) -> bool:
-    """Whether its content was known under another name when it arrived."""
+    """Return whether the file's content was known under another name when it arrived."""
     return 0 < file.rows_read == file.rows_skipped and not file.skipped_by
 
 
 def save_copy(
     connection: Connection, run: Run, *, of: SourceFile, name: str, sender: str, at: datetime
 ) -> SourceFile:
-    """Note that known content arrived under another name: what it asks for counts once.
+    """Store that known content arrived under another name; its actions are not stored again.
 
-    `sender` as of its facts (`StoredFacts`).
+    `sender` is that of its facts (see `StoredFacts`).
     """
     copy = replace(
         of,
@@ -330,17 +330,17 @@ def save_file(
     parts: Parts = tuple,
     actions: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Store one file whole.
+    """Store one file completely.
 
     Args:
-        connection: of the transaction.
-        run: that read it.
-        source: what was read.
-        rejects: what of it could not be read.
-        at: when.
-        facts: its rows, which are written; None: it has none.
-        parts: of an order file.
-        actions: of an instruction file; every accepted row is new, planning knows repeats.
+        connection: Of the transaction.
+        run: The run that read it.
+        source: The file that was read.
+        rejects: Its rejected rows.
+        at: When.
+        facts: Its written facts file; None if it has no rows.
+        parts: Orders and actions of an order file.
+        actions: Of an instruction file; all accepted rows are new, planning detects repeats.
     """
     new = source.rows_accepted
     file_id = insert_file(connection, run, source=source, rejects=rejects, new=new, at=at)
@@ -365,7 +365,7 @@ def save_file(
 def files_of_night(
     connection: Connection, run: Run, *, until: int | None = None
 ) -> list[tuple[SourceFile, LoadCounts]]:
-    """The files first read for this business date, newest version of each name."""
+    """Return the newest version of each file first read for this business date, with counts."""
     query = select(order_file).where(*of_night(run, until=until))
     rows = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
     newest = {row["name"]: row for row in rows}
@@ -376,7 +376,7 @@ def files_of_night(
 
 
 def contents_taken(connection: Connection) -> set[str]:
-    """SHA-256 of each file, of whatever kind, of which a night took rows."""
+    """Return the SHA-256 of all files, of any kind, of which rows were accepted."""
     query = select(order_file.c.sha256).where(order_file.c.rows_accepted > 0)
     return {*connection.execute(query).scalars()}
 
@@ -384,9 +384,9 @@ def contents_taken(connection: Connection) -> set[str]:
 def versions_until(
     connection: Connection, run: Run, *, until: int, whole_file: str
 ) -> list[tuple[SourceFile, date, bool]]:
-    """Every version of each order file up to a night, its night, and whether it was refused whole.
+    """Return all versions of order files up to a night, with business date and if refused whole.
 
-    `whole_file` is the column of the reject that stands for a file that could not be read.
+    `whole_file` is the reject column that marks a file that could not be read.
     """
     refused = select(reject.c.file_id).where(reject.c.column == whole_file)
     rows = connection.execute(
@@ -416,15 +416,15 @@ class KnownFile:
     source: SourceFile
     read_at: datetime
     refused: str
-    """Why nothing of it could be read; "" where it was read."""
+    """Why it could not be read at all; "" if it was read."""
     decision: ChainLink | None = None
-    """The last event of what people said of it, with `by` and `reason`."""
+    """The newest event of people's decisions on it, with `by` and `reason`."""
 
 
 def newest_versions(connection: Connection, owner: Owner, *, whole_file: str) -> list[KnownFile]:
-    """The newest version of each file of an account, by name.
+    """Return the newest version of each file of an account, by name.
 
-    `whole_file` is the column of the reject that stands for a file that could not be read.
+    `whole_file` is the reject column that marks a file that could not be read.
     """
     of_file = reject.c.file_id == order_file.c.file_id, reject.c.column == whole_file
     refused = select(reject.c.reason).where(*of_file).limit(1).scalar_subquery()
@@ -442,7 +442,7 @@ def newest_versions(connection: Connection, owner: Owner, *, whole_file: str) ->
 
 
 def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
-    """Name and rows of the order files of earlier nights, newest night first, newest version."""
+    """Return name and row count of earlier nights' order files, newest night and version first."""
     files = connection.execute(
         select(order_file.c.business_date, order_file.c.name, order_file.c.rows_read)
         .where(
@@ -459,14 +459,14 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
 
 
 def rejects_of_night(connection: Connection, run: Run, *, until: int | None = None) -> list[Reject]:
-    """Rejected rows of the newest version of each file of this business date, and of the ledger."""
+    """Return rejected rows of the night's newest file versions, and of the run's ledger."""
     newest = newest_files(run, *of_night(run, until=until))
     of_run = reject.c.file_id.is_(None) & (reject.c.run_id == run.run_id)
     return rejects(connection, reject.c.file_id.in_(newest) | of_run)
 
 
 def rejects(connection: Connection, *which: ColumnElement[bool]) -> list[Reject]:
-    """Rejected rows of some conditions, in the order in which they came."""
+    """Return rejected rows that match all conditions, in order of arrival."""
     names = tuple(name for name in Reject.__dataclass_fields__ if name != "batch_id")
     query = select(*(reject.c[name] for name in names)).where(*which).order_by(reject.c.reject_id)
     rows = connection.execute(query).mappings()
@@ -476,7 +476,7 @@ def rejects(connection: Connection, *which: ColumnElement[bool]) -> list[Reject]
 def insert_rejects(
     connection: Connection, rejects: Iterable[Reject], *, run_id: str, file_id: int | None
 ) -> None:
-    """Keep rows that could not be read; texts are cut to what the columns hold."""
+    """Store rejected rows; texts are cut to the length of their columns."""
     longest = {"column": 100, "reason": REASON_CHARACTERS, "value": REASON_CHARACTERS}
     longest |= dict.fromkeys(("merchant_id", "account_id", "order_no", "batch_id"), ID_CHARACTERS)
     rows = []
@@ -490,7 +490,7 @@ def insert_rejects(
 def newest_files(
     owner: Owner, *which: ColumnElement[bool], until: int | None = None
 ) -> Select[tuple[int]]:
-    """The newest version of each name among an account's files up to one; None: among all."""
+    """Select the newest version of each file name of an account, up to file `until` if given."""
     file = order_file.c
     query = select(func.max(file.file_id)).where(*in_account(order_file, owner), *which)
     query = query if until is None else query.where(file.file_id <= until)
@@ -498,7 +498,7 @@ def newest_files(
 
 
 def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
-    """The files first read for this business date."""
+    """Return the conditions for files first read for this business date."""
     read = () if until is None else (order_file.c.file_id <= until,)
     night = order_file.c.business_date == run.business_date
     return (*in_account(order_file, run), night, *counting(run), *read)
@@ -514,9 +514,9 @@ def insert_file(
     new: int = 0,
     repeat: int = 0,
 ) -> int:
-    """Note the next version of a file, and what of it could not be read; its number.
+    """Store the next version of a file with its rejected rows; return its number.
 
-    Of its accepted rows `new` are stored, and `repeat` were before.
+    Of its accepted rows `new` are stored now, and `repeat` were stored before.
     """
     known = *in_account(order_file, run), order_file.c.name == source.name
     newest = connection.scalar(select(func.max(order_file.c.version)).where(*known))
@@ -559,6 +559,6 @@ _ACTION_COLUMNS = (
 
 
 def source_file(row: Mapping[Any, Any]) -> SourceFile:
-    """A row of files as what was read."""
+    """Convert a row of `order_file` to a SourceFile."""
     cells = {name: row[name] for name in SourceFile.__dataclass_fields__}
     return SourceFile(**{**cells, "kind": SourceKind(row["kind"])})

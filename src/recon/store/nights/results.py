@@ -1,6 +1,6 @@
-"""What the database keeps of a result: its totals, its words, and how many rows it has.
+"""Results of runs in the database: control totals, a summary, and row counts.
 
-The rows themselves lie in the night's folder (`steps.runtime.night_folder`).
+The rows themselves are in the night's folder (`steps.runtime.night_folder`).
 """
 
 import json
@@ -22,24 +22,24 @@ from recon.store.schema.columns import Owner
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A result in a few words."""
+    """The summary of a result."""
 
     as_of: datetime
     verdict: Verdict
-    """As it was judged; the report may find it NOT PROVEN."""
+    """Verdict of the comparison; the report may still lower it to NOT PROVEN."""
     unmapped_codes: tuple[Mapping[str, str | int], ...]
     not_covered: tuple[str, ...]
     scope_of_assurance: tuple[Mapping[str, str | int], ...]
     rules_digest: str
     digest: str
     rows: Mapping[str, int]
-    """Section -> rows."""
+    """Section -> number of rows."""
     exposure: Mapping[str, int]
     """Currency -> minor units at risk in open breaks."""
 
 
 def save(connection: Connection, run_id: str, *, result: Reconciliation) -> Mapping[str, str]:
-    """Keep one result in place of an earlier one of the same run; what binds its summary."""
+    """Store a run's result in place of an earlier one; return its summary's cells to attest."""
     at_risk = result.breaks.groupby(result.breaks["currency"].astype(str))["exposure"].sum()
     summary = Summary(
         as_of=result.as_of,
@@ -69,7 +69,7 @@ def save_totals(connection: Connection, run_id: str, *, totals: tuple[ControlTot
 
 
 def load_summary(connection: Connection, run_id: str) -> Summary | None:
-    """The summary of a run; None when it never came to a result."""
+    """Return the summary of a run; None if it has no result."""
     document = connection.execute(
         select(result_summary.c.document).where(result_summary.c.run_id == run_id)
     ).scalar_one_or_none()
@@ -79,20 +79,20 @@ def load_summary(connection: Connection, run_id: str) -> Summary | None:
 
 
 def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:
-    """The control totals of a run, in order."""
+    """Return the control totals of a run, in order."""
     own = control_total.c.run_id == run_id
     order = [control_total.c.position]
     return tuple(read(connection, ControlTotal, control_total, own, order=order))
 
 
 def open_breaks(connection: Connection, run_id: str) -> int:
-    """How many breaks a run left open; 0 when it never came to a result."""
+    """Return how many breaks a run left open; 0 if it has no result."""
     summary = load_summary(connection, run_id)
     return 0 if summary is None else summary.rows["break"]
 
 
 def open_breaks_by_night(connection: Connection, owner: Owner, *, before: date) -> dict[date, int]:
-    """Business date -> open breaks of its newest finished run, live before dry, for the trend."""
+    """Return open breaks by business date, of the newest finished run, live preferred over dry."""
     nights = runs.last_finished(connection, owner)
     return {
         day: open_breaks(connection, night.run_id)

@@ -1,4 +1,4 @@
-"""Run rows: who runs which night, how far it got and what it came to."""
+"""Rows of runs: who runs which night, how far it got and its result."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from recon.store.schema.columns import Owner, in_account, reason_that_fits
 
 
 def save(connection: Connection, rules: Rules, *, at: datetime) -> None:
-    """Keep the rules unless they are kept already."""
+    """Store the rules unless they are stored already."""
     known = select(rules_version.c.digest).where(rules_version.c.digest == rules.digest)
     if connection.execute(known).scalar_one_or_none() is None:
         document = json.dumps(rules.document, sort_keys=True)
@@ -34,11 +34,11 @@ def save(connection: Connection, rules: Rules, *, at: datetime) -> None:
 
 
 def load(connection: Connection, digest: str) -> Rules | None:
-    """The rules with this digest; None when they were never kept.
+    """Return the rules with this digest; None if they were never stored.
 
     Raises:
-        ConfigurationError: this version of the product no longer understands them.
-        StoreError: what is kept under this digest does not have it.
+        ConfigurationError: This version of the product no longer understands them.
+        StoreError: The stored document does not match its digest.
     """
     document = text_of(connection, digest)
     if not document:
@@ -49,7 +49,7 @@ def load(connection: Connection, digest: str) -> Rules | None:
 
 
 def text_of(connection: Connection, digest: str) -> str:
-    """The document that is kept under this digest, as it stands there; "" for none."""
+    """Return the document stored under this digest, unverified; "" if there is none."""
     return str(
         connection.execute(
             select(rules_version.c.document).where(rules_version.c.digest == digest)
@@ -59,7 +59,7 @@ def text_of(connection: Connection, digest: str) -> str:
 
 
 def changed_rules(connection: Connection) -> Iterator[str]:
-    """Every set of rules that is not the one whose digest the runs bind, in words."""
+    """Yield a problem for each set of rules that was changed or deleted although runs used it."""
     saved = {each.digest: each.document for each in connection.execute(select(rules_version))}
     for digest, document in sorted(saved.items()):
         if digest_of_text(document) != digest:
@@ -77,7 +77,7 @@ _PAST = "they were changed past the code, each night has its own in proof/rules.
 
 
 def digest_of_text(text: str) -> str:
-    """The digest of rules as they were written, whatever version reads them; "" of none."""
+    """Return the digest of rules as written, for any version; "" if the text is not valid."""
     try:
         return digest_of(json.loads(text))
     except (ValueError, RecursionError):
@@ -87,12 +87,12 @@ def digest_of_text(text: str) -> str:
 ENTITY = "retention"
 LET_GO = "lets a night go"
 GONE = "let a night go"
-"""Every file of it that goes is gone."""
+"""Event recorded once all expiring files of a night's folder are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """What went of the folder of one run."""
+    """A deletion of files from the folder of one run under retention."""
 
     run_id: str
     merchant_id: str
@@ -103,7 +103,7 @@ class LetGo:
     files: int
     size_bytes: int
     list_sha256: str
-    """Over the names and sizes of what went."""
+    """Hash of the names and sizes of the deleted files."""
 
     def __str__(self) -> str:
         return (
@@ -114,34 +114,34 @@ class LetGo:
 
 
 def let_go_of(connection: Connection, run_id: str) -> LetGo | None:
-    """How the folder of a run was let go; None while it is kept."""
+    """Return how the folder of a run was purged; None while it is complete."""
     return next(iter(all_let_go(connection, [run_id])), None)
 
 
 def all_let_go(connection: Connection, run_ids: Collection[str] | None = None) -> list[LetGo]:
-    """Every folder that was let go, or those of some runs, oldest link first."""
+    """Return all purges of folders, or those of some runs, oldest first."""
     links = links_of(connection, run_ids, entity=ENTITY, event=LET_GO)
     return [link.value(LetGo, run_id=link.entity_id) for link in links]
 
 
 def all_gone(connection: Connection) -> set[str]:
-    """Runs of whose folders nothing is left that goes; of others whoever let them go was ended."""
+    """Return runs whose purge was completed; others with a purge were interrupted during it."""
     return {link.entity_id for link in links_of(connection, entity=ENTITY, event=GONE)}
 
 
 def note_let_go(connection: Connection, going: LetGo, *, days: int) -> None:
-    """Say that a folder goes, before its first file does; `days`: how long they are kept."""
+    """Record that a folder will be purged, before its first file is; `days` is the retention."""
     listed = {**document_of(going, "run_id", "at"), "days": days}
     append(connection, [Event(ENTITY, going.run_id, LET_GO, listed)], at=going.at)
 
 
 def note_gone(connection: Connection, run_id: str, *, at: datetime) -> None:
-    """Say that nothing of it is left but what is kept."""
+    """Record that all files of the folder that expire are deleted."""
     append(connection, [Event(ENTITY, run_id, GONE, {})], at=at)
 
 
 BY_HAND = "by-hand-"
-"""How the run id of what a person sends begins; no night has such a run."""
+"""Prefix of the run id of requests that a person sends by hand; no night has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,57 +162,57 @@ class Run:
     workbook: str
     problem: str
     part: str = ""
-    """Of the words of `Part`; "" is a whole night."""
+    """A value of `Part`; "" for a whole night."""
     predecessor: str = ""
-    """What stands in place of the night before; "" where it is there."""
+    """The recorded substitute for the missing run of the night before; "" if that exists."""
     workbook_sha256: str = ""
     replaced: bool = False
-    """Of a run that `finished` gives: a later one of its night wrote its own workbook."""
+    """Set by `finished`: a later run of the same night has replaced this one."""
 
     @property
     def account(self) -> Account:
-        """Whose night it is."""
+        """Merchant and account ids."""
         return self.merchant_id, self.account_id
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """That a run stopped sending; falsy where it did not."""
+    """Why a run stopped sending; falsy if it did not."""
 
     why: str = ""
     not_sent: str = ""
-    """What was approved and not sent then, in counts and sums; "" for nothing."""
+    """Counts and sums of what was approved and not sent then; "" for nothing."""
 
     def __bool__(self) -> bool:
-        """Whether it stopped."""
+        """Return whether it stopped."""
         return bool(self.why)
 
     def __str__(self) -> str:
-        """Both, as sentences; "" where it did not stop."""
+        """Return both as sentences; "" if it did not stop."""
         left = f" Not sent: {self.not_sent}." if self.not_sent else ""
         return f"Sending stopped: {self.why}.{left}" if self else ""
 
 
 PART_ENDED = "part"
-"""Status of a part of a night that came to its end: no night is finished by it."""
+"""Status of a part of a night that ended normally; the night is not finished by it."""
 
 STARTED, TAKEN_OVER = "started", "taken over"
 SEALED = "sealed"
 
 RECONCILED = "reconciled"
-"""The event of a run that compared."""
+"""The event of a run that completed its comparison."""
 
 RESUMED = "resumed"
-"""The event of a stopped run that goes on as itself."""
+"""The event of a stopped run that is resumed under its own id."""
 
 SENDING_STOPPED = "sending stopped"
-"""The event of a live run that did not send what it was to send."""
+"""The event of a live run that did not send everything it should have sent."""
 
 NOT_VERIFIED = "not verified"
-"""The event of an answer that a run could not believe and that is of no set."""
+"""The event of an unverified answer that belongs to no set."""
 
 OF_DAYS = (SourceKind.SETTLEMENT, SourceKind.BANK)
-"""Files that tell of days, not of nights: whoever read one, it counts."""
+"""Kinds of files about days, not nights: they count whichever run read them."""
 
 _COLUMNS = tuple(run.c[name] for name in Run.__dataclass_fields__ if name != "replaced")
 LIVE_NIGHT = (run.c.mode == Mode.LIVE, run.c.part == "")
@@ -221,7 +221,7 @@ _LAST_FIRST = run.c.started_at.desc()
 
 
 def this_process() -> str:
-    """Host, process and its start, so that a person can find who holds a night."""
+    """Return host, process id and start time, so that a person can find who holds a night."""
     process = psutil.Process(os.getpid())
     started = datetime.fromtimestamp(process.create_time(), UTC)
     return (
@@ -239,11 +239,11 @@ def start(
     part: Part | None = None,
     predecessor: str = "",
 ) -> tuple[str, ...]:
-    """Begin a run; runs of this account that are still active had owners that are gone.
+    """Start a run, and close active runs of this account as stopped; return the ids of those.
 
-    The caller holds the account's lock and saw no owner alive (`living`), so an active run is one
-    whose process is gone, or lost its lock on another machine: it is closed as stopped, and what it
-    left in flight goes to doubt. Returns the ids of those runs.
+    The caller holds the account's lock and found no owner alive (`living`). So the process of an
+    active run has ended, or lost its lock on another machine; what it left in flight becomes in
+    doubt.
     """
     dead = [each.run_id for each in select_runs(connection, *in_account(run, request), _ACTIVE)]
     for run_dead in dead:
@@ -267,7 +267,7 @@ def start(
 
 
 def resume(connection: Connection, run_id: str, *, now: datetime) -> None:
-    """Make a run that stopped this process's; the caller holds the account's lock."""
+    """Assign a stopped run to this process again; the caller holds the account's lock."""
     values = {"status": "active", "finished_at": None, "problem": "", **_owner()}
     record(connection, RUN, values, of={"run_id": run_id}, event=RESUMED, at=now)
 
@@ -286,7 +286,7 @@ def select_runs(
     order: Sequence[ColumnElement[Any]] = (run.c.started_at,),
     count: int | None = None,
 ) -> list[Run]:
-    """The runs of some conditions; in the order of their start, unless another is said."""
+    """Return the runs that match all conditions, by default in the order of their start."""
     query = select(*_COLUMNS).where(*which).order_by(*order).limit(count)
     rows = connection.execute(query).mappings()
     return [Run(**{**row, "mode": Mode(row["mode"])}) for row in rows]
@@ -297,12 +297,12 @@ def _last(connection: Connection, *which: ColumnElement[bool]) -> Run | None:
 
 
 def active(connection: Connection, owner: Owner) -> Run | None:
-    """The active run of an account, for the sentence that names the holder."""
+    """Return the account's active run, for messages that name its owner; None if there is none."""
     return _last(connection, *in_account(run, owner), _ACTIVE)
 
 
 def living(connection: Connection, owner: Owner) -> Run | None:
-    """An active run of the account whose process lives on this machine, and is not this one."""
+    """Return an active run of the account whose process is alive here and is not this one."""
     query = select(run.c.run_id, run.c.owner_process).where(*in_account(run, owner), _ACTIVE)
     for run_id, process in connection.execute(query).tuples():
         held_by = Process.parsed(process)
@@ -312,7 +312,7 @@ def living(connection: Connection, owner: Owner) -> Run | None:
 
 
 def get(connection: Connection, run_id: str) -> Run:
-    """One run by its id."""
+    """Return one run by its id; raises Defect if it does not exist."""
     found = select_runs(connection, run.c.run_id == run_id)
     if not found:
         msg = f"there is no run {run_id}"
@@ -321,24 +321,24 @@ def get(connection: Connection, run_id: str) -> Run:
 
 
 def is_known(connection: Connection, run_id: str) -> bool:
-    """Whether there is such a run."""
+    """Return whether a run with this id exists."""
     own = run.c.run_id == run_id
     return connection.execute(select(run.c.run_id).where(own)).first() is not None
 
 
 def is_closed(connection: Connection, run_id: str) -> bool:
-    """Whether a run has ended or was taken over; calls made by hand have no run and never are."""
+    """Return whether a run has ended or was taken over; False for ids of requests by hand."""
     status = connection.execute(select(run.c.status).where(run.c.run_id == run_id)).scalar()
     return status not in {None, "active"}
 
 
 def note_step(connection: Connection, run_id: str, *, step: str) -> None:
-    """Remember the last finished step."""
+    """Store the last finished step."""
     connection.execute(update(run).where(run.c.run_id == run_id).values(step=step))
 
 
 def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str]) -> None:
-    """Keep verdict, digests, workbook and the like on the run; `result_event` binds them."""
+    """Store verdict, digests, workbook and the like on the run; `result_event` attests them."""
     connection.execute(update(run).where(run.c.run_id == run_id).values(**values))
 
 
@@ -349,23 +349,23 @@ def result_event(
     event: str,
     details: Mapping[str, Any] | None = None,
 ) -> Event:
-    """The event of what `note_result` keeps."""
+    """Return the event that attests the values stored by `note_result`."""
     return event_of(RUN, {"run_id": run_id, **values}, event=event, details=details)
 
 
 def result_told(connection: Connection, run_id: str) -> Mapping[str, Any]:
-    """Data of the newest event of a run's result; empty before the first."""
+    """Return the data of the newest event of a run's result; empty if there is none."""
     links = links_of(connection, [run_id], entity="run", event=RECONCILED)
     return links[-1].data if links else {}
 
 
 def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime) -> None:
-    """Keep in the history that a live run stopped sending, why, and what was not sent."""
+    """Record in the history that a live run stopped sending, why, and what was not sent."""
     append(connection, [Event("run", run_id, SENDING_STOPPED, asdict(stop))], at=now)
 
 
 def stop_of(connection: Connection, run_id: str) -> Stop:
-    """Why a run stopped sending and what it did not send, as it was then."""
+    """Return why a run stopped sending and what was not sent, as recorded at that time."""
     stops = links_of(connection, [run_id], entity="run", event=SENDING_STOPPED)
     return Stop(**stops[-1].data) if stops else Stop()
 
@@ -373,19 +373,19 @@ def stop_of(connection: Connection, run_id: str) -> Stop:
 def note_unverified(
     connection: Connection, run_id: str, *, sentences: Iterable[str], now: datetime
 ) -> None:
-    """Keep what a run could not believe, each as one item that is not verified."""
+    """Record each answer that a run could not verify as one unverified item."""
     events = [Event("run", run_id, NOT_VERIFIED, {"what": sentence}) for sentence in sentences]
     append(connection, events, at=now)
 
 
 def unverified(connection: Connection, run_id: str) -> list[str]:
-    """What a run could not believe."""
+    """Return the answers that a run could not verify."""
     links = links_of(connection, [run_id], entity="run", event=NOT_VERIFIED)
     return [str(link.data["what"]) for link in links]
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
-    """The digests of a run's rules and result."""
+    """Return the digests of a run's rules and result."""
     names = ("rules_digest", "result_digest")
     row = connection.execute(select(*(run.c[name] for name in names)).where(run.c.run_id == run_id))
     return {name: str(value) for name, value in row.mappings().one().items()}
@@ -394,10 +394,10 @@ def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
 def finish(
     connection: Connection, run_id: str, *, status: str, problem: str, now: datetime
 ) -> None:
-    """Close a run as finished (a part: PART_ENDED), or as stopped with the problem in words.
+    """Close a run as finished (a part: PART_ENDED), or as stopped with a problem text.
 
     Raises:
-        NightHeldError: another run took its account over and closed it; it stays as that one said.
+        NightHeldError: Another run took the account over and closed it; its status stays.
     """
     values = _end(status, now) | ({"problem": reason_that_fits(problem)} if problem else {})
     of, details = {"run_id": run_id, "status": "active"}, {"problem": problem}
@@ -407,51 +407,51 @@ def finish(
 
 
 def last_finished(connection: Connection, owner: Owner) -> dict[date, Run]:
-    """The newest finished run of each business date of an account, live before dry, by date."""
+    """Return an account's newest finished run by business date, live preferred over dry."""
     evaluated = (*in_account(run, owner), run.c.status == "finished", run.c.verdict != "")
-    # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
+    # A dry run after a live night never replaces it: it would lift, or impose, a hold on money.
     order = (run.c.mode == Mode.LIVE, run.c.started_at)
     return {each.business_date: each for each in select_runs(connection, *evaluated, order=order)}
 
 
 def of_night(connection: Connection, request: NightRequest) -> Run | None:
-    """The newest live run of a whole night; None when it never ran."""
+    """Return the newest live run of a whole night; None if it never ran."""
     night = run.c.business_date == request.business_date
     return _last(connection, *in_account(run, request), night, *LIVE_NIGHT)
 
 
 def newest_live(connection: Connection, owner: Owner) -> Run | None:
-    """The live run of a whole night that started last; None before the first."""
+    """Return the live run of a whole night that started last; None before the first."""
     return _last(connection, *in_account(run, owner), *LIVE_NIGHT)
 
 
 def stated_of_predecessor(connection: Connection, request: NightRequest) -> str:
-    """What was last said of the missing predecessor of a live night; "" when nothing was."""
+    """Return the last recorded substitute for a live night's missing predecessor; "" if none."""
     night = run.c.business_date == request.business_date, run.c.mode == Mode.LIVE
     last = _last(connection, *in_account(run, request), *night, run.c.predecessor != "")
     return last.predecessor if last else ""
 
 
 def later(connection: Connection, earlier: Run) -> str:
-    """A run of the account that began after another, whatever its night or part; "" without one."""
+    """Return the newest run of the account that started after another, of any night; "" if none."""
     found = _last(connection, *in_account(run, earlier), run.c.started_at > earlier.started_at)
     return found.run_id if found else ""
 
 
 def any_finished_since(connection: Connection, owner: Owner, *, since: datetime) -> bool:
-    """Whether a whole live night of the account that began after an instant came to its end."""
+    """Return whether a whole live night that started after an instant has finished."""
     nights = last_finished(connection, owner).values()
     return any(night.mode is Mode.LIVE and night.started_at > since for night in nights)
 
 
 def unfinished(connection: Connection) -> list[Run]:
-    """Runs that stopped or still run, newest first."""
+    """Return runs that stopped or are still active, newest first."""
     open_ones = run.c.status.not_in(("finished", PART_ENDED))
     return select_runs(connection, open_ones, order=[_LAST_FIRST])
 
 
 def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
-    """Of files: for a live night those that not only a dry run of a whole night read."""
+    """Return conditions on files: a live night ignores those that a dry run of a night read."""
     if night.mode is not Mode.LIVE:
         return ()
     dry = select(run.c.run_id).where(run.c.mode == Mode.DRY_RUN, run.c.part == "")
@@ -459,9 +459,9 @@ def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
 
 
 def finished(connection: Connection) -> list[Run]:
-    """All finished runs, oldest first."""
+    """Return all finished runs, oldest first, with `replaced` set."""
     every = select_runs(connection, run.c.status == "finished")
-    # A dry run after a live one replaces nothing.
+    # A dry run does not replace a live one, even if it is later.
     last = sorted(every, key=lambda one: (one.mode is Mode.LIVE, one.started_at))
     newest = {(*one.account, one.business_date): one.run_id for one in last}
     saved = {*newest.values()}
@@ -469,24 +469,24 @@ def finished(connection: Connection) -> list[Run]:
 
 
 def newest_of_accounts(connection: Connection) -> list[Run]:
-    """The newest run of each account's last business date; a part where no night has run."""
+    """Return each account's newest run of its last business date; a part if no night has run."""
     nights_last = (run.c.part == "", run.c.business_date, run.c.started_at)
     newest = {each.account: each for each in select_runs(connection, order=nights_last)}
     return [each for _, each in sorted(newest.items())]
 
 
 def newest(connection: Connection, *, count: int) -> list[Run]:
-    """The runs that started last, newest first."""
+    """Return the runs that started last, newest first."""
     return select_runs(connection, order=[_LAST_FIRST], count=count)
 
 
 def not_proven(
     connection: Connection, owner: Owner, *, problem_of: Callable[[str], str] | None = None
 ) -> dict[date, str]:
-    """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds.
+    """Return business dates whose newest finished run is NOT PROVEN, not released: refunds wait.
 
-    Each has why its release does not count, "" where there is none; `problem_of` tells that of a
-    released run, without it all are believed.
+    Each has the reason why its release does not count, "" if it was not released. `problem_of`
+    checks the release of a run; without it all releases are accepted.
     """
     nights = last_finished(connection, owner)
     free = released(connection)

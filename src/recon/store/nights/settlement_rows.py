@@ -1,9 +1,9 @@
-"""Settlement files as the database knows them: what the newest version of each of them says.
+"""Settlement files in the database; of each name the newest version counts.
 
-A file is kept as an order file is, under a name that no order file can have. A newer version of a
-name takes the place of the older one whole. A line that several files tell, to the last column,
-counts as often as one of them does (`Settlements.counted`): that is looked up in what arrived.
-The lines lie in files of facts, and nowhere else.
+A file is stored as an order file is, under a name that no order file can have; a newer version of a
+name replaces the older one completely. A line that several files contain, equal in all columns,
+counts as often as in the file that has it most often (`Settlements.counted`), which is computed
+from all that arrived. The lines are stored in facts files only.
 """
 
 from collections import Counter, defaultdict
@@ -46,34 +46,34 @@ from recon.store.schema.columns import in_account
 
 UNREAD = "the lines of settlement files could not be read, so the night goes no further"
 OLDER = "older files"
-"""Source of lines that stand for all of a batch from before the window."""
+"""Source of summary lines, each for several lines of a batch from before the window."""
 PLAIN = pa.schema(
     [
         (name, pa.string() if kind == TEXT else pa.int64())
         for name, kind in SETTLEMENT_COLUMNS.items()
     ]
 )
-"""SETTLEMENT_COLUMNS as plain texts and numbers."""
+"""SETTLEMENT_COLUMNS as plain strings and integers."""
 Wanted = Mapping[str, Collection[str] | pa.Array | pa.ChunkedArray]
-"""Order numbers, transactions or references of our own; a blank one names nothing."""
+"""Order numbers, transactions or references of our own; blank ones are ignored."""
 NO_ROWS = pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table()
 """Number of the file, and of the row in it."""
 _WORDS = ("merchant_id", "account_id", "entry_type", "currency", "source")
-"""Columns of few different texts."""
+"""Columns with few distinct texts, which are dictionary-encoded."""
 _VOLUMES = "$since, $priced, $tonight, $told_to"
 _AS_REPORTED = "ORDER BY file_id, row"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 
 
 class SettledTotals(NamedTuple):
-    """What is asked of an account's lines over all nights."""
+    """Results over all lines of an account, of all nights."""
 
     repeats: pa.Table
-    """Number of the file, and of the row in it, of lines that another file told as well."""
+    """Number of file and row of lines that do not count, since another file has them too."""
     charged_back: pa.Table
-    """Transaction, currency and amount: what the shopper's bank took back."""
+    """Transaction, currency and amount of chargebacks."""
     paid_out: pa.Table
-    """Payout lines as PLAIN has them, with their files and rows."""
+    """Payout lines in PLAIN columns, with their files and rows."""
 
 
 NOTHING = SettledTotals(
@@ -85,34 +85,34 @@ NOTHING = SettledTotals(
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """Payments whose lines count one by one, however old they are."""
+    """Payments whose lines are returned one by one, however old they are."""
 
     order_nos: pa.Array
     transactions: pa.Array
     by_payment: bool = False
-    """Whether fees of all other older lines are summed up by payment, not by batch."""
+    """Whether fees of other older lines are summed by payment instead of by batch."""
 
     @classmethod
     def of(cls, order_nos: Collection[str] = (), transactions: Collection[str] = ()) -> "AskedFor":
-        """Of texts of Python."""
+        """Build it from Python strings."""
         return cls(*(pa.array(sorted({*each}), pa.string()) for each in (order_nos, transactions)))
 
 
 @dataclass(frozen=True, slots=True)
 class Settlements:
-    """What the settlement files of a run's account say: the newest version of each.
+    """The lines of the settlement files of a run's account, of each the newest version.
 
     Raises:
-        ArchiveError: whatever looks into files: one cannot be read, or is not the one whose hash
-            the database has.
+        ArchiveError: By every method that reads files: one cannot be read, or its hash differs
+            from the stored one.
     """
 
     connection: Connection
     run: Run
     storages: StorageOf
-    """Where files lie."""
+    """Returns the archive of an account."""
     until: int | None = None
-    """The last file that counts; None: all do."""
+    """The last file that counts; None for all."""
 
     @property
     def _newest(self) -> Select[tuple[int]]:
@@ -121,7 +121,7 @@ class Settlements:
 
     @property
     def _days(self) -> dict[int, tuple[str, str]]:
-        """The first and the last day that each file tells of the account, if of any."""
+        """First and last settlement day of each file that has lines of the account."""
         of = order_facts_account.c
         mine = of.file_id.in_(self._newest), *in_account(order_facts_account, self.run)
         query = select(of.file_id, of.ordered_from, of.ordered_to).where(*mine)
@@ -132,7 +132,7 @@ class Settlements:
 
     @property
     def _files(self) -> list[StoredFacts]:
-        """Those that have lines, oldest first."""
+        """The newest files that have lines, oldest first."""
         numbers = self.connection.execute(self._newest).scalars()
         return facts_rows.of_files(self.connection, [*numbers])
 
@@ -143,7 +143,7 @@ class Settlements:
         return _asking(files, account=account, storages=self.storages, repeats=repeats)
 
     def counted(self) -> SettledTotals:
-        """What the files come to; nothing is decided when a file arrives."""
+        """Return repeated lines, chargebacks and payouts over all files; the result is cached."""
         files = self._files
         if not files:
             return NOTHING
@@ -161,7 +161,7 @@ class Settlements:
     def evidence(
         self, *, transactions: Collection[str], references: Collection[str]
     ) -> list[SettledLine]:
-        """What the files tell of some transactions, or under some of our own references."""
+        """Return the lines of some transactions, or with some of our own references."""
         files = self._files
         texts = _texts({"transaction_id": transactions, "own_reference": references})
         if not files or not texts.num_rows:
@@ -173,12 +173,12 @@ class Settlements:
         return [SettledLine(**row) for row in named.select(names).to_pylist()]
 
     def charged_back(self) -> dict[tuple[str, str], int]:
-        """Transaction and currency -> minor units that the files show as charged back."""
+        """Return minor units charged back by transaction and currency."""
         rows = self.counted().charged_back.to_pylist()
         return {(row["transaction_id"], row["currency"]): row["amount"] for row in rows}
 
     def names(self, *, since: str) -> tuple[pa.ChunkedArray, set[str]]:
-        """Orders that lines settled since a day name, and transactions of lines that name none."""
+        """Return orders in lines settled since a day, and transactions of lines without one."""
         wanted = [each for each, (_, to) in self._days.items() if to >= since]
         files = facts_rows.of_files(self.connection, wanted)
         if not files:
@@ -192,10 +192,10 @@ class Settlements:
         return orders, {*transactions.to_pylist()}
 
     def volumes(self, *, since: str) -> pd.DataFrame:
-        """VOLUME_COLUMNS of all lines settled since a day.
+        """Return VOLUME_COLUMNS of all lines settled since a day.
 
-        Late is what files of the business date tell of days up to the last one that was told
-        before.
+        Lines are late if a file of the business date has them for a day that earlier files
+        already covered.
         """
         days = self._days
         files = [file for file in self._files if days.get(file.file_id, ("", ""))[1] >= since]
@@ -216,9 +216,9 @@ class Settlements:
         return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
 
     def lines(self, *, since: str, asked: AskedFor) -> "NightLines":
-        """Which lines a night compares.
+        """Return the lines that a night compares: those settled since a day, one by one.
 
-        All settled since a day, one by one; older ones of payments asked for.
+        Older lines of the payments in `asked` are included too; all others as sums by batch.
         """
         days = self._days
         files = [file for file in self._files if file.file_id in days]
@@ -231,15 +231,15 @@ class Settlements:
         return NightLines(self.run, since, files, older, repeats, self.storages)
 
     def days_reported(self) -> tuple[str, str]:
-        """The first and the last day that any line of the account tells of; "" without lines."""
+        """Return the first and last settlement day of the account's lines; "" without lines."""
         days = self._days.values()
         first = min((first for first, _ in days), default="")
         return first, max((last for _, last in days), default="")
 
     def missing(self, *, whole_file: str) -> list[tuple[date, str]]:
-        """Business date and name of what was expected, or refused, and never came right.
+        """Return business date and name of files that are still missing or refused, oldest first.
 
-        The oldest first. `whole_file` is the column of the reject that stands for a whole file.
+        `whole_file` is the reject column that marks a whole file.
         """
         file = order_file.c
         rows = self.connection.execute(
@@ -251,10 +251,10 @@ class Settlements:
         return [(row.business_date, row.name) for row in rows]
 
     def unread_batches(self, *, siblings: Collection[str]) -> frozenset[tuple[str, str]]:
-        """Currency and batch of lines that still cannot be read; "" where a cell cannot.
+        """Return currency and batch of lines that still cannot be read; "" for unreadable cells.
 
-        A line that names no batch may be of any that its file tells of, too. Lines of `siblings`,
-        the merchant's other accounts, are their business.
+        A line without a batch may belong to any batch of its file too. Lines of `siblings`, the
+        merchant's other accounts, are left out.
         """
         columns = reject.c.file_id, reject.c.currency, reject.c.batch_id
         rows = self.connection.execute(select(*columns).where(*self._unread(siblings))).all()
@@ -273,27 +273,27 @@ class Settlements:
         )
 
     def unread_lines(self, *, siblings: Collection[str]) -> list[tuple[str, int, str]]:
-        """File, line and column of what `unread_batches` goes by, the oldest file first."""
+        """Return file, line and column of the rejects in `unread_batches`, oldest first."""
         columns = reject.c.source, reject.c.line, reject.c.column
         query = select(*columns).where(*self._unread(siblings)).order_by(reject.c.reject_id)
         return [(row.source, row.line, row.column) for row in self.connection.execute(query)]
 
     def _unread(self, siblings: Collection[str]) -> tuple[ColumnElement[bool], ...]:
-        """Refused lines of each file; a file refused as a whole has none."""
+        """Return conditions for rejected lines; a file refused as a whole has none."""
         newest = reject.c.file_id.in_(self._newest)
         return newest, reject.c.account_id.not_in(sorted(siblings)), reject.c.line > 0
 
 
 @dataclass(frozen=True, slots=True)
 class NightLines:
-    """Which lines of an account a night compares."""
+    """The lines of an account that a night compares."""
 
     run: Run
     since: str
     files: Sequence[StoredFacts]
-    """Those with lines of the account."""
+    """Files with lines of the account."""
     older: pa.Table
-    """SETTLEMENT_COLUMNS of those settled before `since`: few."""
+    """SETTLEMENT_COLUMNS of lines settled before `since`, or their sums: few."""
     repeats: pa.Table
     """Lines of the files that do not count."""
     storages: StorageOf
@@ -305,15 +305,15 @@ class NightLines:
         entry_types: Collection[str] = (),
         with_text: Collection[str] = (),
     ) -> pa.Table:
-        """Columns of the lines, those that stand for older ones first.
+        """Return columns of the lines, those settled before `since` first.
 
         Args:
-            columns: of SETTLEMENT_COLUMNS.
-            entry_types: only lines of these; empty: of all.
-            with_text: only lines with a text in one of these columns; empty: all.
+            columns: Some of SETTLEMENT_COLUMNS.
+            entry_types: Only lines of these types; empty for all.
+            with_text: Only lines with a text in one of these columns; empty for all.
 
         Raises:
-            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+            ArchiveError: A file cannot be read, or its hash differs from the stored one.
         """
         has_text = " OR ".join(f"{name} <> ''" for name in with_text) or "true"
         with _asking(
@@ -329,7 +329,7 @@ class NightLines:
             )
 
     def frame(self) -> pd.DataFrame:
-        """SETTLEMENT_COLUMNS of all of them."""
+        """Return SETTLEMENT_COLUMNS of all of them."""
         return frame_of_lines(self.table())
 
 
@@ -341,7 +341,7 @@ def _asking(
     storages: StorageOf,
     repeats: pa.Table = NO_ROWS,
 ) -> Iterator[SqlSession]:
-    """DuckDB over some files, and the lines of an account in them."""
+    """Open a DuckDB session with the statements of the .sql file, over an account's lines."""
     with in_sql(files, storages=storages) as (sql, _):
         for name, value in zip(("merchant", "account"), account, strict=True):
             sql.execute(f"SET VARIABLE {name} = $value", {"value": value})
@@ -359,10 +359,10 @@ def _fill(sql: SqlSession, name: str, *, rows: pa.Table) -> None:
 def batches_of(
     files: Sequence[StoredFacts], *, account: Account, storages: StorageOf
 ) -> list[tuple[int, str]]:
-    """File and batch of the lines that some files have of an account.
+    """Return file and batch of an account's lines in some files.
 
     Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        ArchiveError: A file cannot be read, or its hash differs from the stored one.
     """
     if not files:
         return []
@@ -371,7 +371,7 @@ def batches_of(
 
 
 def _texts(wanted: Wanted) -> pa.Table:
-    """Key and text of what lines are looked for by."""
+    """Return a table of key and text for the lines to search, without blanks."""
     tables = []
     for key, given in wanted.items():
         is_array = isinstance(given, pa.Array | pa.ChunkedArray)
@@ -386,13 +386,13 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
-    """Lines settled before a day: what they come to, then those that stand by themselves."""
+    """Return lines settled before a day: sums, then those of the payments in `asked`."""
     wanted = {"order_no": asked.order_nos, "transaction_id": asked.transactions}
     named = pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table()
     texts = _texts(wanted)
     if texts.num_rows:
         _fill(sql, "wanted", rows=texts)
-        # Of older payouts nobody asks: what booked them lies outside the window, too.
+        # Older payouts are not needed: their ledger entries are outside the window too.
         one_by_one = "WHERE settled_on < $since AND entry_type <> $paid"
         named = sql.table(
             f"FROM naming() {one_by_one} {_AS_REPORTED}", {"since": since, "paid": PAY_OUT}
@@ -411,7 +411,7 @@ def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
 
 
 def frame_of_lines(table: pa.Table) -> pd.DataFrame:
-    """A typed frame of lines."""
+    """Return lines as a typed frame."""
     columns = {
         name: text_column(table[name].cast(pa.large_string()))
         if SETTLEMENT_COLUMNS[name] == TEXT
@@ -422,11 +422,11 @@ def frame_of_lines(table: pa.Table) -> pd.DataFrame:
 
 
 NAME_PREFIX = "settlement/"
-"""Before the name of a settlement file: no file of an inbox has a slash in its name."""
+"""Prefix of the names of settlement files; names of files in an inbox contain no slash."""
 
 
 def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
-    """Name of a file of the night -> how many of its lines another file told as well."""
+    """Return counts of the files of which some lines are repeats of another file, by name."""
     twice = Counter(repeats["file_id"].to_pylist())
     return {
         file.name: LoadCounts(

@@ -1,4 +1,4 @@
-"""Signatures under nights in the database, and every run that could replace one."""
+"""Sign-offs of runs in the database, and the runs that make a sign-off void."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -14,14 +14,14 @@ from recon.store.schema import run, sign_off
 from recon.store.schema.columns import in_account
 
 ROLES = ("reviewer", "approver")
-"""A night is signed when both are there, in whatever order."""
+"""A night is signed off when both roles have signed, in any order."""
 _SIGNED = sign_off.c.signed_by != ""
-"""Nobody took it back."""
+"""The signature is not withdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One person's name under one workbook."""
+    """One person's signature under one workbook."""
 
     role: str
     by: str
@@ -38,7 +38,7 @@ def save(
     decision: PersonsDecision,
     workbook_sha256: str,
 ) -> None:
-    """Put a name under a workbook, with its event."""
+    """Store a signature under a workbook, with its event."""
     own = {"run_id": run_id, "role": role}
     signed = {
         "signed_by": decision.by,
@@ -58,20 +58,20 @@ def save(
 def take_back(
     connection: Connection, run_id: str, *, signature: Signature, decision: PersonsDecision
 ) -> None:
-    """Take a name away from under a workbook; the row stays, with nobody in it."""
+    """Withdraw a signature; the row remains without a name."""
     nobody = {"signed_by": "", "authenticated": False, "signed_at": decision.at}
     own, by = {"run_id": run_id, "role": signature.role}, {"by": decision.as_text}
     record(connection, SIGN_OFF, nobody, of=own, event=TAKEN_BACK, at=decision.at, details=by)
 
 
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
-    """The names under a run's workbook, by role."""
+    """Return the signatures under a run's workbook, by role."""
     own = [each for name, each in all_signatures(connection) if name == run_id]
     return {each.role: each for each in own}
 
 
 def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
-    """Every name under every workbook, by run."""
+    """Return all signatures as (run id, signature), ordered by run id."""
     names = ("role", "signed_by", "authenticated", "signed_at", "workbook_sha256")
     columns = (sign_off.c[name] for name in ("run_id", *names))
     query = select(*columns).where(_SIGNED).order_by(sign_off.c.run_id)
@@ -79,14 +79,14 @@ def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
 
 
 def live_runs(connection: Connection, *, first: date, last: date) -> list[Run]:
-    """Live runs of whole nights from `first` to `last`, oldest start first."""
+    """Return live runs of whole nights from `first` to `last`, in the order of their start."""
     return select_runs(connection, run.c.business_date.between(first, last), *LIVE_NIGHT)
 
 
 def replaced_by(connection: Connection, signed: Run, *, since: datetime) -> str:
-    """The run that made a signature void: a later one of this night, or of an earlier one.
+    """Return the later run, of this night or an earlier one, that made a signature void; or "".
 
-    It counts from its end, for it may have begun, and stopped, before the signature.
+    It counts from its end, because it may have started, and stopped, before the signature.
     """
     found = select_runs(
         connection,
@@ -102,7 +102,7 @@ def replaced_by(connection: Connection, signed: Run, *, since: datetime) -> str:
 
 
 def signed_earlier(connection: Connection, newest: Run) -> str | None:
-    """The newest earlier run of the same night that somebody signed."""
+    """Return the newest earlier run of the same night with a signature; None if there is none."""
     found = select_runs(
         connection,
         *in_account(run, newest),
@@ -115,7 +115,7 @@ def signed_earlier(connection: Connection, newest: Run) -> str | None:
 
 
 def last_signed(connection: Connection, before: Run) -> Run | None:
-    """The newest night before a run's that both people signed and nothing replaced since."""
+    """Return the newest earlier night that both roles signed and no run has replaced since."""
     rows = connection.execute(
         select(run.c.run_id, func.max(sign_off.c.signed_at).label("signed_at"))
         .join(sign_off, sign_off.c.run_id == run.c.run_id)

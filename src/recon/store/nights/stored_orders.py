@@ -1,4 +1,4 @@
-"""The orders of an account as they stand, from the files of facts that may have them."""
+"""Current orders of an account, determined from all facts files that may contain them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,52 +42,52 @@ _ROW = pa.schema(
         *((name, pa.bool_()) for name in _BECAME),
     ]
 )
-"""A row of an order file, the number of the file, and what became of the row (see the SQL)."""
+"""A row of an order file, the number of the file, and the row's classification by the SQL."""
 _OWNER = ("merchant_id", "account_id")
 _WORDS = tuple(each.name for each in _ROW if pa.types.is_dictionary(each.type))
 _ALWAYS = (*_OWNER, "order_no", "ordered_at", "file_id", *_BECAME)
-"""Columns that every question needs."""
+"""Columns that every query needs."""
 
 
 class OrderSteps(NamedTuple):
-    """What became of the order rows of a night's files."""
+    """How the order rows of a night's files were counted."""
 
     steps: Mapping[str, int]
-    """Step -> how many rows it adds, in the order in which they are shown."""
+    """Step -> signed number of rows, in the order of display."""
     taken: Mapping[str, LoadCounts]
     """Name of a file -> how many of its rows were new, repeats, or replaced another row."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredOrders:
-    """The orders of a run's account. Which of their rows are current is decided by SQL.
+    """The orders of a run's account; SQL decides which of their rows are current.
 
     Raises:
-        ArchiveError: by every method that reads files: one cannot be read, or is not the file whose
-            hash the database has.
+        ArchiveError: By every method that reads files: one cannot be read, or its hash differs
+            from the stored one.
     """
 
     connection: Connection
     run: Run
-    """For whom files count."""
+    """The run for which files must count (see `runs.counting`)."""
     storages: StorageOf
-    """Where files of facts lie."""
+    """Returns the archive of an account."""
     until: int | None = None
-    """The last order file that counts; None: all do."""
+    """The last order file that counts; None for all."""
 
     def since(self, instant: datetime) -> pd.DataFrame:
-        """ORDER_COLUMNS of the account's current rows ordered since an instant."""
+        """Return ORDER_COLUMNS of the account's current rows ordered since an instant."""
         return _frame(self._current(spans=[(instant, None)]))
 
     def in_view(self, *, since: datetime, asked: pa.Array, columns: Sequence[str] = ()) -> pa.Table:
-        """All current rows of the orders asked for and of orders with a row since an instant.
+        """Return current rows of the orders in `asked` and of orders with a row since an instant.
 
-        An order is in view with all its rows, however old they are.
+        An order is included with all its rows, however old they are.
 
         Args:
-            since: start of the window.
-            asked: order numbers.
-            columns: some columns of the file `orders` of a night; empty: all of them and `file_id`.
+            since: Start of the window.
+            asked: Order numbers.
+            columns: Some columns of the night's file `orders`; empty for all, with `file_id`.
         """
         window = [(since, None)]
         own = self._current(numbers=asked, orders_of=window, columns=columns)
@@ -98,28 +98,28 @@ class StoredOrders:
         return pa.concat_tables([_filtered(own, is_asked), others])
 
     def of_keys(self, accounts: Sequence[str], *, order_nos: Sequence[str]) -> pd.DataFrame:
-        """ORDER_COLUMNS of the current rows of some orders in some of the merchant's accounts."""
+        """Return ORDER_COLUMNS of current rows of some orders in the merchant's `accounts`."""
         return _frame(self._current(accounts=accounts, numbers=order_nos))
 
     def named(self, order_nos: Sequence[str]) -> pa.Table:
-        """The account's current rows of some orders, with `file_id`, the oldest file first."""
+        """Return the account's current rows of some orders with `file_id`, oldest file first."""
         by = [(name, "ascending") for name in ("file_id", "line")]
         return self._current(numbers=order_nos).sort_by(by)
 
     def numbers(self, *, spans: Sequence[Span], behind: int = 0) -> Iterator[pa.ChunkedArray]:
-        """Order numbers of the account's current rows ordered in some spans, one for each row.
+        """Yield order numbers of the account's current rows in some spans, one for each row.
 
-        `behind`: only of later files than this.
+        `behind` includes only files with a larger number.
         """
         if spans:
             yield self._current(spans=spans, behind=behind, columns=_ALWAYS)["order_no"]
 
     def steps(self, compared: Mapping[int, int], *, declared: Collection[Account]) -> OrderSteps:
-        """Count what became of the rows of the newest versions of the night's files.
+        """Count how the rows of the newest versions of the night's files were used.
 
         Args:
-            compared: number of a file -> how many of its rows the night compares (see `in_view`).
-            declared: accounts that have a night of their own.
+            compared: Number of a file -> how many of its rows the night compares (see `in_view`).
+            declared: Accounts that have a night of their own.
         """
         tonight = facts_rows.of_files(self.connection, self._newest_files())
         names = {file.file_id: file.name for file in tonight}
@@ -156,12 +156,12 @@ class StoredOrders:
         return OrderSteps(steps, taken)
 
     def undeclared_accounts(self, declared: Collection[Account]) -> list[str]:
-        """Accounts that rows of tonight's files name and nobody declared."""
+        """Return accounts in the rows of tonight's files that are not declared."""
         named = facts_rows.accounts_of(self.connection, self._newest_files())
         return sorted("/".join(account) for account in named - {*declared, self.run.account})
 
     def _newest_files(self) -> list[int]:
-        """The newest version of each order file of the night, each content once."""
+        """Return the newest version of each order file of the night, each content once."""
         orders = order_file.c.kind == SourceKind.ORDERS
         newest = newest_files(self.run, *of_night(self.run, until=self.until), orders)
         counted = select(order_file.c.file_id).where(
@@ -179,15 +179,15 @@ class StoredOrders:
         behind: int = 0,
         columns: Sequence[str] = (),
     ) -> pa.Table:
-        """Current rows ordered in some spans, or else of some orders.
+        """Return current rows ordered in some spans, or else of some orders.
 
         Args:
-            accounts: of the merchant; the run's own if none is named.
-            spans: of instants.
-            numbers: without spans: of the orders.
-            orders_of: without spans: also all orders of files with rows in these.
-            behind: only rows of later files than this.
-            columns: of _ROW; empty: all.
+            accounts: Accounts of the merchant; empty for the run's own.
+            spans: Of order times.
+            numbers: Without spans: of these orders.
+            orders_of: Without spans: also all orders of files with rows in these spans.
+            behind: Only rows of files with a larger number.
+            columns: Some of _ROW; empty for all.
         """
         places = [(self.run.merchant_id, name) for name in accounts or [self.run.account_id]]
         files = self._files(places, spans=[*spans, *orders_of], behind=behind)
@@ -222,12 +222,12 @@ class StoredOrders:
         numbers: Sequence[str] | pa.Array = (),
         columns: Sequence[str] = (),
     ) -> pa.Table:
-        """Every row, of any account, of the orders of some files and of some order numbers."""
+        """Return all rows, of any account, of the orders in some files and of some numbers."""
         files = self._files(accounts)
         if not files or not (of or len(numbers)):
             return _ROW.empty_table()
         if sum(file.row_count for file in files) <= FEW_ROWS:
-            # So few are read all at once, and later questions of the night find them in memory.
+            # Few rows are read all at once and cached for later queries of the night.
             ask = partial(_read, files, of=files, storages=self.storages)
             return facts_rows.answered(("orders", *files), ask=ask)
         return _read(files, of=of, numbers=numbers, columns=columns, storages=self.storages)
@@ -241,7 +241,7 @@ def _read(
     columns: Sequence[str] = (),
     storages: StorageOf,
 ) -> pa.Table:
-    """Rows as `StoredOrders._rows` has them; `files` are all that may have a row of the orders."""
+    """Read rows as for `StoredOrders._rows`; `files` are all that may have rows of the orders."""
     names = [name for name in _ROW.names if name in {*_ALWAYS, *(columns or _ROW.names)}]
     with facts_rows.in_sql(files, storages=storages) as (sql, paths):
         sql.register("given", pa.table({"order_no": _texts(numbers)}))
@@ -256,7 +256,7 @@ def _read(
 
 
 def _filtered(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
-    """The rows of a mask, not copied where these are all, as on most nights."""
+    """Return the rows of a mask; not copied if these are all, as on most nights."""
     return rows if pc.all(mask).as_py() else rows.filter(mask)
 
 
@@ -265,7 +265,7 @@ def _texts(numbers: Sequence[str] | pa.Array) -> pa.Array:
 
 
 def _ordered(table: pa.Table, spans: Sequence[Span]) -> pa.Array:
-    """Which rows are ordered in one of some spans."""
+    """Return a mask of the rows ordered in one of some spans."""
     column = table["ordered_at"]
     inside = pa.array(np.zeros(len(table), bool))
     for since, before in spans:
@@ -284,7 +284,7 @@ Hashes = npt.NDArray[np.int64]
 
 
 def hashes_of(rows: pa.Table) -> Hashes:
-    """One number for each row's merchant_id, account_id and order_no, wherever the row lies."""
+    """Return a hash of each row's merchant_id, account_id and order_no."""
     keys = rows.select(["merchant_id", "account_id", "order_no"]).to_pandas()
     numbers: Hashes = pd.util.hash_pandas_object(keys, index=False).to_numpy().view(np.int64)
     return numbers

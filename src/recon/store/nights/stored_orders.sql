@@ -1,34 +1,33 @@
--- What became of the rows of some orders, as DuckDB reads it in the files of facts.
--- `arrivals` has every file with a row of the accounts, `asked` the orders; the variable `paths` says where the files lie.
+-- Classifies the rows of some orders, which DuckDB reads from facts files.
+-- Table `arrivals` lists files with rows of the accounts, `asked` the orders; variable `paths` has the files' paths.
 
--- Of all files only the order numbers are read, then whole only those files that have one of the orders (none: no row
--- of any is taken).
+-- First only the order numbers of all files are read, then complete rows of those files that have one of the orders (if
+-- none has, no row of any file is taken).
 CREATE TEMP TABLE named AS
 SELECT file_id, path, order_no FROM read_parquet(getvariable('paths'), filename = true) JOIN arrivals ON path = filename
 WHERE order_no IN (FROM asked);
 
 SET VARIABLE paths = coalesce((SELECT list(DISTINCT path ORDER BY path) FROM named), getvariable('paths'));
 
--- Orders of one row need no decision.
+-- Orders with several rows; an order with one row needs no decision.
 CREATE TEMP TABLE crowded AS
 SELECT order_no FROM named GROUP BY order_no HAVING count(*) > 1;
 
--- Every row of the orders, once for each arrival of its file.
+-- All rows of the orders, once for each arrival of their file.
 CREATE TEMP MACRO told() AS TABLE
 SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender, a.name AS source
 FROM read_parquet(getvariable('paths'), filename = true, file_row_number = true) AS f
 JOIN arrivals AS a ON a.path = f.filename
 WHERE f.order_no IN (FROM asked);
 
--- Rows of one order with the same content, and since the same instant, say the same.
+-- Rows of an order with the same content (including ordered_at) are repeats of each other.
 CREATE TEMP TABLE spoken AS
 SELECT *,
     struct_pack(currency, amount, status, ordered_at, transaction_id, expected_captured_amount, refund_amount) AS content
 FROM told() WHERE order_no IN (FROM crowded);
 
--- A file that comes again under its name speaks anew of each order that it names: the rows of its older versions on
--- that order are over, unless the new row says itself that it is older (updated_at). What every newer version says as
--- well is not over, so that a row is of the file that first said it.
+-- A newer file of a sender replaces its older files' rows of each order that it contains, unless the new row has an
+-- older updated_at. Rows that all newer files repeat are not replaced: a row belongs to the file that had it first.
 CREATE TEMP TABLE last_words AS
 SELECT * FROM spoken
 WINDOW
@@ -42,8 +41,8 @@ QUALIFY NOT coalesce(
     count(DISTINCT file_id) OVER again > count(DISTINCT file_id) OVER same
     AND (updated_at IS NULL OR bool_or(updated_at IS NULL) OVER again OR max(updated_at) OVER again >= updated_at), false);
 
--- Of what is left the newest by updated_at stands (a row that says no time is older than any that does), and of rows
--- that say the same the first. Where more than one is left, all stand: DUPLICATE_ORDER_ROW.
+-- Of the remaining rows those with the newest updated_at are current (no updated_at counts as oldest), and of rows with
+-- the same content the first. If several are left, all are current: DUPLICATE_ORDER_ROW.
 CREATE TEMP TABLE decided AS
 SELECT file_id, row FROM (
     SELECT * FROM last_words
@@ -51,7 +50,7 @@ SELECT file_id, row FROM (
 QUALIFY row_number() OVER (
     PARTITION BY merchant_id, account_id, order_no, content ORDER BY file_id, line, row) = 1;
 
--- What became of each row: it stands, it says what one that stands says, it takes the place of an earlier one.
+-- Classification of each row: current (stands), a repeat of a current row, or current and replacing an earlier row.
 CREATE TEMP TABLE became AS
 WITH rows AS (
     SELECT s.*, d.row IS NOT NULL AS stands,
@@ -64,7 +63,7 @@ SELECT file_id, row, stands, NOT stands AND is_said AS repeats,
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS replaces
 FROM rows;
 
--- Every row of the orders with what became of it.
+-- All rows of the orders with their classification.
 CREATE TEMP VIEW order_rows AS
 SELECT t.*, coalesce(stands, true) AS stands, coalesce(repeats, false) AS repeats, coalesce(replaces, false) AS replaces
 FROM told() AS t LEFT JOIN became USING (file_id, row);
