@@ -1,4 +1,4 @@
-"""The gateway client as one account of ours uses it: interface, credentials, address."""
+"""One account's access to the gateway: interface, credentials, address, and the signer's socket."""
 
 import json
 import time
@@ -27,10 +27,10 @@ MATCHES_PATH = "/matches"
 HEALTH_PATH = "/health"
 CALL_SECONDS = 10.0
 PATIENCE_SECONDS = 20.0
-"""So long a signer that does not answer is asked again, as when it is being started again."""
+"""How long a signer that does not answer is tried again, for instance while it restarts."""
 PAUSE_SECONDS = 0.25
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
-"""A batch with the endorsements of two people over a list of some hundred thousand."""
+"""Fits a batch with two people's endorsements of a list of some hundred thousand rows."""
 REPLY_BYTES_MAX = 1024 * 1024
 REPEATED_STATUSES = frozenset({429, 500, 502, 503, 504})
 OK_STATUS = 200
@@ -39,10 +39,10 @@ _HEADERS = {"Content-Type": "application/json", "Connection": "close"}
 
 @dataclass(frozen=True, slots=True)
 class SignerSocket:
-    """The signer that listens at `path`.
+    """Client of the signer that listens at `path`.
 
-    `grounds` are what is said for what is wanted, such as who approved which row; they are handed
-    on as they are.
+    `grounds` is the evidence for a request, such as who approved which row; it is passed on
+    unchanged.
     """
 
     path: Path
@@ -50,14 +50,14 @@ class SignerSocket:
     grounds: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def on(self, grounds: Mapping[str, Any]) -> Self:
-        """The same signer, asked on these grounds."""
+        """Return the same signer with other grounds."""
         return replace(self, grounds=grounds)
 
     def sign(self, wanted: Wanted) -> str:
-        """The signature of a message.
+        """Return the signature of a message.
 
         Raises:
-            UnsignedError: refused, or nobody answered in time; nothing was signed.
+            UnsignedError: The signer refused, or did not answer in time; nothing was signed.
         """
         reply = self._asked(SIGN_PATH, message_of(wanted) | {"grounds": self.grounds})
         signature = reply.get("signature")
@@ -66,18 +66,18 @@ class SignerSocket:
         return signature
 
     def matches(self, wanted: Wanted, *, given: str) -> bool:
-        """Whether `given` is the signature of a message.
+        """Return whether `given` is the signature of a message.
 
         Raises:
-            UnsignedError: nobody answered in time.
+            UnsignedError: The signer refused, or did not answer in time.
         """
         return self._asked(MATCHES_PATH, message_of(wanted) | {"given": given})["matches"] is True
 
     def health(self) -> Mapping[str, Any]:
-        """What the signer says of itself; asked once.
+        """Return the signer's own status; it is asked once.
 
         Raises:
-            UnsignedError: nobody answers there.
+            UnsignedError: The signer did not answer.
         """
         return replace(self, patience_seconds=0)._asked(HEALTH_PATH)  # noqa: SLF001 - itself
 
@@ -95,7 +95,7 @@ class SignerSocket:
                 status, reply = self._call(path, body=body)
                 why = f"it answered HTTP {status}"
             except (HTTPException, OSError, ValueError) as error:
-                # Not chained: a protocol error may quote what was sent.
+                # Not chained: a protocol error may quote the request.
                 status, reply, why = 0, {}, f"{type(error).__name__}"
             if status == OK_STATUS:
                 return reply
@@ -121,7 +121,7 @@ class SignerSocket:
 
 
 def message_of(wanted: Wanted) -> dict[str, Any]:
-    """A message as it is handed over: its plain fields by name, never more."""
+    """Return a message as JSON data for the signer: its non-empty text fields by name."""
     return {
         "template": wanted.template,
         "merchant_id": wanted.merchant_id,
@@ -145,17 +145,17 @@ def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
 
 
 MESSAGES = "payment_reply"
-"""The template of signature.toml by which notifications are signed (A-13)."""
+"""The template in signature.toml for the signatures of notifications (A-13)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayAccount(Connection):
-    """What every call of one account needs, and the settings that say so."""
+    """A connection to the gateway for one account, with the settings it came from."""
 
     settings: Settings = field(repr=False)
 
     def client(self, *, clock: Clock) -> AsyncGateway:
-        """The client of this account, as the settings want it."""
+        """Return a client of this account."""
         return AsyncGateway(replace(self, clock=clock))
 
     @property
@@ -165,17 +165,17 @@ class GatewayAccount(Connection):
 
 
 def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) -> GatewayAccount:
-    """The gateway's interface and our credentials, checked before anything is sent.
+    """Return the gateway's interface and our credentials, checked before anything is sent.
 
     Raises:
-        ConfigurationError: profiles, signature, status map, base URL, key, proxy or certificates
-            are wrong.
+        ConfigurationError: Profiles, signature, status map, base URL, key, proxy or certificates
+            are invalid.
     """
     gateway = settings.gateway
     key: SecretStr | SignerSocket
     if settings.sign_keys.signer is None:
         key = settings.sign_keys.of(f"{merchant_id}/{account_id}")
-    else:  # who holds it is waited for as long as for the gateway
+    else:  # the signer gets as much time as the gateway
         key = SignerSocket(settings.sign_keys.signer, patience_seconds=gateway.deadline_seconds)
     route = Route(
         proxy=gateway.proxy,
@@ -187,7 +187,7 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
         base_url = checked_base_url(settings.gateway_base_url)
         checked_proxy(route, base_url=base_url)
         if route != DIRECT:
-            trust(base_url, route=route)  # files that cannot be read are told before a night starts
+            trust(base_url, route=route)  # unreadable files fail before a night starts
         return GatewayAccount(
             base_url=base_url,
             merchant_id=merchant_id,
@@ -207,6 +207,6 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
         )
     except (InterfaceError, AddressError) as error:
         msg = str(error)
-        if isinstance(error.__cause__, ValidationError):  # in people's words, not programmers'
+        if isinstance(error.__cause__, ValidationError):  # messages for users instead of pydantic's
             msg = problems_of(error.__cause__, source=msg.partition(": ")[0])
         raise ConfigurationError(msg) from error

@@ -1,7 +1,7 @@
-"""What people approve: the exact list, bound by its digest, and who may approve it.
+"""Approval lists: what two people approve, identified by a digest, and who may approve it.
 
-Two different people say yes to one digest. The digest covers every field that decides what would be
-sent; when any of them changes, the list is another one and earlier words for it count for nothing.
+Two different people approve the same digest. It covers every field that decides what would be sent;
+if any of them changes, the list has another digest and earlier approvals of it do not count.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from recon.model.terms import InstructionKind
 DIGEST_CHARACTERS = 16
 LARGEST_SHOWN = 10
 ASKED_BY_HAND = r"asked for by hand by (.+?): "
-"""How the hold of an instruction begins that a person asked for at the command line."""
+"""Pattern for the start of the hold of an instruction requested at the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalList:
-    """Instructions that wait for people, as one list."""
+    """Instructions that wait for approval, as one list."""
 
     digest: str
     items: tuple[Instruction, ...]
 
     @property
     def sums(self) -> dict[str, int]:
-        """Currency -> minor units."""
+        """Minor units by currency."""
         sums: dict[str, int] = {}
         for item in self.items:
             sums[item.currency] = sums.get(item.currency, 0) + item.amount
@@ -41,9 +41,9 @@ class ApprovalList:
 
     @property
     def largest(self) -> tuple[Instruction, ...]:
-        """Ten of them, the largest of each currency before the second ones of any.
+        """Up to ten of the instructions, the largest of each currency before any second largest.
 
-        Amounts of two currencies are never compared: they stand by currency, largest first.
+        Amounts of two currencies are never compared; the result is by currency, largest first.
         """
         ordered = sorted(
             self.items, key=lambda item: (item.currency, -item.amount, item.instruction_id)
@@ -58,17 +58,17 @@ class ApprovalList:
 
     @property
     def repeats(self) -> tuple[Instruction, ...]:
-        """What planning held because it looks like something that was there before."""
+        """Instructions that planning held because they look like repeats of earlier ones."""
         return tuple(item for item in self.items if item.repeats or REPEAT in item.hold)
 
     @property
     def first_payees(self) -> tuple[Instruction, ...]:
-        """Payouts to somebody to whom none took effect before."""
+        """Payouts to payees to whom none took effect before."""
         return tuple(item for item in self.items if FIRST_PAYEE in item.hold)
 
 
 def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
-    """The list of these instructions with its digest, over what would be sent and why it waits."""
+    """Return a list of these instructions, with a digest of their terms, state and hold."""
     items = tuple(sorted(instructions, key=lambda item: item.instruction_id))
     whole = [
         (item.instruction_id, item.natural_key, item.state, item.hold, terms_of(item))
@@ -79,18 +79,18 @@ def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
 
 
 Decides = Callable[[Approver], str]
-"""Why a person is not the approver that two people need among them; "" for one who is."""
+"""Returns why a person is not the approver required among two people; "" for one who is."""
 
 
 def decides_on(
     wanted: ApprovalList, *, asked_by: Iterable[str], key: Callable[[str], str]
 ) -> Decides:
-    """Who can let a list go: an approver whose limit covers it, and who did not ask for any of it.
+    """Return a check of who can approve a list: approvers within their limit who did not ask.
 
     Args:
-        wanted: the list.
-        asked_by: who asked for any of it by hand.
-        key: who a name means (`approvers.person_key`).
+        wanted: The list.
+        asked_by: Names of those who requested any of it by hand.
+        key: Returns the identity of a name (`approvers.person_key`).
     """
     asked = set(map(key, asked_by))
 
@@ -107,12 +107,12 @@ def decides_on(
 
 
 def problem_of_role(person: Approver) -> str:
-    """Why somebody is no approver, in words; "" when they are one."""
+    """Return why a person does not have the role of approver; "" if they do."""
     return "" if person.role == "approver" else f"{person.name} is a {person.role}"
 
 
 def problem_of_two(people: tuple[Approver, Approver], *, decides: Decides = problem_of_role) -> str:
-    """Why two people together may not, in whatever order they spoke; "" when they may."""
+    """Return why two people together may not approve, in any order; "" if they may."""
     problems = list(map(decides, people))
     return (
         "" if "" in problems else f"one of two must be an approver who may: {'; '.join(problems)}"
@@ -122,7 +122,7 @@ def problem_of_two(people: tuple[Approver, Approver], *, decides: Decides = prob
 def problem_of_rest(
     person: Approver, *, declared: Iterable[Approver], decides: Decides = problem_of_role
 ) -> str:
-    """Why nobody would be left who could say the same as this person; "" while somebody is."""
+    """Return why nobody else could give the second approval after this person; "" if one could."""
     others = [other for other in declared if folded(other.name) != folded(person.name)]
     if any(not problem_of_two((person, other), decides=decides) for other in others):
         return ""
@@ -135,12 +135,12 @@ def problem_of_rest(
 def problem_since(
     people: tuple[str, str], *, wanted: ApprovalList, declared: Mapping[str, Approver]
 ) -> str:
-    """Why what two people approved may not go any more; "" when it may.
+    """Return why the approval of two people is no longer valid; "" if it is.
 
     Args:
-        people: who spoke first and who spoke second, by their names in reports.
-        wanted: what they approved.
-        declared: the people as they are declared now; nobody: they are declared elsewhere.
+        people: Names of the first and the second approver, as in reports.
+        wanted: What they approved.
+        declared: The people as declared now; empty if they are declared elsewhere.
     """
     if problem := problem_of_people(people, did="approved", declared=declared):
         return problem
@@ -153,7 +153,7 @@ def problem_since(
 def problem_of_people(
     people: tuple[str, str], *, did: str, declared: Mapping[str, Approver]
 ) -> str:
-    """Why the words of two people count no more, whatever they were about; "" while they do."""
+    """Return why the decision of two people, on any subject, no longer counts; "" if it does."""
     if not declared:
         return ""
     for name in people:
@@ -170,7 +170,7 @@ def _both(
 
 
 def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> str:
-    """Why minor units of a currency are more than somebody may let go; "" when they are not."""
+    """Return why an amount in minor units is beyond a person's limit; "" if it is not."""
     limit = person.limit.get(currency)
     if limit is None:
         return f"{person.name} has no limit in {currency} (approvers.toml)"
@@ -180,13 +180,13 @@ def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> 
 
 
 def requesters_of(holds: Iterable[str]) -> set[str]:
-    """People who asked for an instruction themselves, by what it waited for; files are nobody."""
+    """Return the people who requested instructions by hand, as their holds say; files have none."""
     asked = (re.match(ASKED_BY_HAND, hold) for hold in holds)
     return {match[1] for match in asked if match}
 
 
 def sums_text(sums: Mapping[str, int]) -> str:
-    """Sums in words."""
+    """Return sums as text, such as `10.00 EUR, 500 JPY`."""
     shown = [
         f"{Money.of_minor_units(amount, currency=currency).amount} {currency}"
         for currency, amount in sums.items()
@@ -195,13 +195,13 @@ def sums_text(sums: Mapping[str, int]) -> str:
 
 
 def reported_of(item: Instruction) -> str:
-    """One instruction in words: its id, what it does, and to what."""
+    """Return an instruction as text: its id, kind, amount and subject."""
     what = f"{item.instruction_id} {item.kind} {sums_text({item.currency: item.amount})}"
     return f"{what}, {item.subject}"
 
 
 def reported_with(first: Instruction) -> str:
-    """An earlier instruction of the same intention, in words, with what became of it."""
+    """Return an earlier instruction of the same intention as text, with its state."""
     payment = f", transaction {first.transaction_id}" if first.transaction_id else ""
     named = f", request_id {first.request_id}" if first.request_id else ""
     if first.kind is InstructionKind.PAYOUT:

@@ -1,13 +1,12 @@
-"""What the gateway shows after the end of an instruction, against what the journal believes.
+"""What the gateway shows after an instruction has ended, compared with the journal.
 
-A final state is never changed. Two answers, far enough apart and after the quarantine, that show
-the opposite make a case for two people, and nothing more is sent for that payment until they have
+A final state never changes. Two answers that contradict it, far enough apart and after the
+quarantine, make a case for two people, and nothing more is sent for that payment until they have
 closed it.
 
-The gateway numbers the refunds of a payment -01, -02, … (docs/GATEWAY.md): a number that comes
-twice belongs to one effect, and a number that nobody has is a movement that is not ours, or one
-that the journal believes not to have happened. Either opens a case, whatever became of the
-instruction.
+The gateway numbers the refunds of a payment -01, -02, … (docs/GATEWAY.md): a number that occurs
+twice belongs to one effect, and a number that is missing is a movement that is not ours, or one
+that the journal takes for not done. Either opens a case, whatever the instruction's outcome.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from recon.model.uptime import Uptime, between
 _S = GatewayState
 _K = InstructionKind
 NOT_DONE_STATES = (InstructionState.REJECTED, InstructionState.RESOLVED_NOT_APPLIED)
-"""The journal believes that nothing moved."""
+"""Final states in which, for the journal, nothing moved."""
 _AGAINST_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
     _K.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED, _S.CANCELLED, _S.FAILED}),
     _K.CANCEL: frozenset({_S.AUTHORISED, *TAKEN}),
@@ -36,11 +35,11 @@ _AGAINST_NOT_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
 
 
 def against(ended: Instruction, *, others: Sequence[Instruction]) -> frozenset[GatewayState]:
-    """States of the payment that say the opposite of what the journal believes.
+    """Return the states of the payment that contradict the journal.
 
     Args:
-        ended: A capture, cancel or refund that was confirmed, or whose doubt was ended.
-        others: The other instructions of its payment; one that moved explains what is shown.
+        ended: A capture, cancel or refund in a final state.
+        others: The other instructions of its payment; one that moved may explain what is shown.
     """
     kind = ended.kind
     if ended.state in CONFIRMED_STATES:
@@ -54,11 +53,11 @@ def against(ended: Instruction, *, others: Sequence[Instruction]) -> frozenset[G
 
 @dataclass(frozen=True, slots=True)
 class Opposite:
-    """What the newest answers say against the end of an instruction."""
+    """Contradiction between the newest answers and the end of an instruction."""
 
     text: str
     is_steady: bool
-    """Two answers, far enough apart, say so: it is a case; one alone may still be taken back."""
+    """Whether two answers, far enough apart, agree: only then it is a case."""
 
 
 def shown_against(
@@ -69,14 +68,14 @@ def shown_against(
     opposite: Collection[GatewayState],
     quarantined_for: timedelta,
 ) -> Opposite | None:
-    """What contradicts the end of an instruction, in words; None where nothing does.
+    """Return what contradicts the end of an instruction; None if nothing does.
 
     Args:
         ended: As above, with the instant of its end.
-        seen: Answers about its payment that were asked after its end, in the order of coming.
-        readings: Clocks as they were read since its end, the first of all first.
-        opposite: States that say the opposite of it (`against`).
-        quarantined_for: After the end; younger answers may lag behind.
+        seen: Answers about its payment that were queried after its end, in order of arrival.
+        readings: Clock readings since its end, the earliest first.
+        opposite: States that contradict it (see `against`).
+        quarantined_for: Time after the end in which answers may lag behind and do not count.
     """
     ended_at = ended.outcome_at
     if ended_at is None:
@@ -101,11 +100,11 @@ def shown_against(
 
 
 def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> str:
-    """That the gateway counted a refund which nobody has named, in words; "" when it did not.
+    """Return a message if the gateway's numbering skips a refund that nobody has named, else "".
 
     Args:
         known: The gateway's ids of our own refunds of a payment.
-        refund_ids: Its ids of refunds of that payment which its messages name.
+        refund_ids: The gateway's ids of refunds of that payment in its messages.
     """
     ours = {number_of(refund_id) for refund_id in known}
     named = {number_of(refund_id) for refund_id in refund_ids}
@@ -117,23 +116,23 @@ def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> st
 
 
 def number_of(refund_reference_id: str) -> int:
-    """The number in the gateway's id of a refund; 0 when it has none."""
+    """Return the number at the end of the gateway's id of a refund; 0 if it has none."""
     _, dash, digits = refund_reference_id.rpartition("-")
     return int(digits) if dash and digits.isascii() and digits.isdigit() else 0
 
 
 def _number(refund: Instruction) -> int:
-    """Behind the transaction in the gateway's id of a refund; 0 when there is none."""
+    """Return the number of a refund if its id belongs to its transaction, else 0."""
     given = refund.refund_reference_id
     is_its = is_refund_number(given, transaction_id=refund.transaction_id)
     return number_of(given) if is_its else 0
 
 
 def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, str]]:
-    """Refunds that the numbers speak against, each with why in words.
+    """Yield refunds whose numbers contradict the journal, each with the reason.
 
     Args:
-        refunds: All refunds of one payment that were sent, in that order, whatever became of them.
+        refunds: All refunds sent for one payment, in that order, whatever their outcome.
     """
     first: dict[str, Instruction] = {}
     between: list[Instruction] = []
@@ -142,7 +141,7 @@ def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, 
         number = _number(refund)
         if known := first.get(refund.refund_reference_id):
             yield refund, _repeated(refund, known)
-            # Whoever closes that case as applied says that it has a number of its own.
+            # Whoever closes that case as applied confirms that it has a number of its own.
             between.append(refund)
             continue
         if refund.refund_reference_id:
@@ -153,7 +152,7 @@ def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, 
         if number < last:
             out_of_order = f"numbered it -{number:02} after -{last:02}: not in their order"
             yield refund, _reported(refund, out_of_order)
-        # Refunds without a number took, or may still have taken, the numbers left out.
+        # Refunds without a number took, or may still have taken, the missing numbers.
         elif number - last - 1 > sum(item.may_have_moved for item in between):
             yield from _skipped(refund, last=last, between=between)
         last, between = max(last, number), []
@@ -162,7 +161,7 @@ def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, 
 def _skipped(
     refund: Instruction, *, last: int, between: Sequence[Instruction]
 ) -> Iterator[tuple[Instruction, str]]:
-    """On what the journal calls not done, else on the refund whose number shows the other."""
+    """Yield the refunds that the journal takes for not done, else the one after the gap."""
     not_done = [item for item in between if not item.may_have_moved]
     before = f"after -{last:02}: one between them" if last else "as the first: one before it"
     text = f"-{_number(refund):02} {before} took effect"

@@ -1,7 +1,7 @@
-"""May this instruction be sent tonight? Decided from the gateway's own answer and our journal.
+"""Eligibility: may an instruction be sent tonight, given the gateway's answer and our journal?
 
-Bounds count what is confirmed and what is in doubt; where the query shows less than the journal
-knows, the answer is stale and nothing is sent. Each "no" is a sentence for page one.
+Limits count what is confirmed and what is in doubt. If the query shows less than the journal knows,
+the answer is stale and nothing is sent. Each refusal has a sentence for page one of the report.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,26 +33,26 @@ class ShownPayment:
     currency: str
     amount: int
     dated: datetime | None = None
-    """When it was made, in UTC; the oldest authorisation lapses first."""
+    """Creation time in UTC; the oldest authorisation expires first."""
     closed_because: str = ""
-    """Not empty: a case of this payment lets nothing more be sent for it."""
+    """Why a case of this payment blocks further instructions; "" if none does."""
     charged_back: int = 0
-    """Minor units that settlement files or the books know to be charged back."""
+    """Minor units charged back according to settlement files or the ledger."""
 
     @property
     def shown(self) -> str:
-        """What the gateway says of it, in words."""
+        """The payment as the gateway shows it, as text."""
         amount = format_minor_units(self.amount, currency=self.currency)
         return f"{amount} {self.currency} with payment_status {self.payment_status}"
 
 
 SHOWN_MAX = 3
-"""Transactions of the gateway that a reason names."""
+"""Maximum number of transactions named in a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What the gateway said of one order before money moves."""
+    """The gateway's answer on an order before money moves."""
 
     answer: KeyAnswer
     payments: tuple[ShownPayment, ...] = ()
@@ -60,7 +60,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """The instruction may be sent, for this payment."""
+    """An instruction that may be sent, with its payment."""
 
     instruction: Instruction
     payment: ShownPayment
@@ -68,14 +68,14 @@ class Eligible:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The instruction is not sent tonight, with the reason in words."""
+    """An instruction that is not sent tonight, with the reason."""
 
     instruction: Instruction
     reason: str
     is_for_people: bool = False
-    """Its approval counts no more: two people approve it, seeing the reason."""
+    """Its approval no longer counts: two people must approve it again, knowing the reason."""
     repeats: tuple[str, ...] = ()
-    """Earlier instructions of its intention that those people must see."""
+    """Ids of earlier instructions of the same intention that these people must see."""
 
 
 def clear(
@@ -86,14 +86,14 @@ def clear(
     multiple_captures: bool = False,
     ids_unique: bool = False,
 ) -> Eligible | Refused:
-    """Judge one approved instruction against what the gateway shows and the journal knows.
+    """Decide whether an approved instruction may be sent, given the gateway and the journal.
 
     Args:
         instruction: Approved, not sent yet.
-        baseline: What the gateway said of its order tonight.
+        baseline: Tonight's answer of the gateway on its order.
         others: The journal's rows of the order or of any payment the gateway shows for it.
-        multiple_captures: The gateway is known to take a payment in parts.
-        ids_unique: The merchant declares that each request id stands for a movement of its own.
+        multiple_captures: Whether the gateway accepts several captures of one payment.
+        ids_unique: Whether the merchant declares request ids as unique to a movement.
     """
     if baseline.answer is not KeyAnswer.FOUND:
         return Refused(instruction, _NO_ANSWER[baseline.answer])
@@ -133,12 +133,12 @@ def clear_alone(
     rule_approver: str,
     ids_unique: bool = False,
 ) -> Eligible | Refused:
-    """Judge an instruction that no query can speak of: a payout, or the end of a subscription.
+    """Decide on an instruction that no query covers: a payout, or the end of a subscription.
 
     Args:
         instruction: Approved, not sent yet.
         others: The journal's rows of the same subscription or payee.
-        rule_approver: The name under which a rule approves, which no payout may carry.
+        rule_approver: The name under which a rule approves, which is refused for payouts.
         ids_unique: As above.
     """
     own = [other for other in others if other.instruction_id != instruction.instruction_id]
@@ -159,7 +159,7 @@ def clear_alone(
 
 
 def shown_twice(payments: Iterable[ShownPayment]) -> dict[str, str]:
-    """Transactions that these answers show in two ways, with why nothing is sent for them."""
+    """Return transactions shown with different amounts or statuses, with the reason to wait."""
     first: dict[str, ShownPayment] = {}
     reasons: dict[str, str] = {}
     for payment in payments:
@@ -240,7 +240,7 @@ def _capture_or_cancel(
 def _capture_in_parts(
     instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
-    """Parts of one authorisation, together never more than it."""
+    """Check parts of an authorisation, whose sum may not exceed it."""
     if payment.state not in _CAPTURABLE_IN_PARTS:
         return f"the gateway shows {payment.state}; there is nothing to capture"
     moved = [o for o in others if o.may_have_moved]
@@ -269,7 +269,7 @@ def _refund(instruction: Instruction, payment: ShownPayment, others: Sequence[In
 def _beyond_captured(
     instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
-    """Refunds and chargebacks together never give back more than was captured."""
+    """Check that refunds and chargebacks together do not exceed what was captured."""
     moved = [other for other in others if other.may_have_moved]
     captures = sum(o.amount for o in moved if o.kind is InstructionKind.CAPTURE)
     captured = min(captures or payment.amount, payment.amount)
@@ -311,7 +311,7 @@ _EVALUATIONS: Mapping[
 
 
 ORDER_OF_KINDS = (
-    InstructionKind.CAPTURE,  # authorisations lapse
+    InstructionKind.CAPTURE,  # first, since authorisations expire
     InstructionKind.CANCEL,
     InstructionKind.REVIEW,
     InstructionKind.REFUND,
@@ -320,12 +320,12 @@ ORDER_OF_KINDS = (
 )
 
 ALONE = frozenset({InstructionKind.CANCEL_SUBSCRIPTION, InstructionKind.PAYOUT})
-"""Kinds whose request carries one row."""
+"""Kinds whose request contains only one row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What leaves, in order, and what waits after all."""
+    """Instructions to be sent, in order, and those that are refused."""
 
     eligible: tuple[Eligible, ...]
     refused: tuple[Refused, ...]
@@ -333,13 +333,13 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """One batch before it leaves, in figures."""
+    """Figures of one batch before it is sent."""
 
     position: int
-    """1 for the first that leaves."""
+    """1 for the batch that is sent first."""
     kind: InstructionKind
     sums: Mapping[str, tuple[int, int]]
-    """Currency -> rows and minor units; a kind that moves none has the currency ""."""
+    """Currency -> number of rows and minor units; "" for kinds that move no money."""
 
     def __str__(self) -> str:
         listing = " and ".join(
@@ -352,7 +352,7 @@ class BatchPlan:
 
 
 def queue(eligible: Iterable[Eligible], *, refusal: Callable[[Instruction], str]) -> Queue:
-    """The order of sending; `refusal` is asked in that order and counts what it lets pass."""
+    """Put instructions in sending order; `refusal` is called in it and counts what it passes."""
     passed: list[Eligible] = []
     refused: list[Refused] = []
     first: dict[str, str] = {}
@@ -371,13 +371,13 @@ def queue(eligible: Iterable[Eligible], *, refusal: Callable[[Instruction], str]
 
 
 def touched(item: Eligible) -> str:
-    """What an instruction changes: its payment or subscription, else nothing but itself."""
+    """Return the id of what an instruction changes: payment or subscription, else its own id."""
     instruction = item.instruction
     return item.payment.transaction_id or instruction.recurring_id or instruction.instruction_id
 
 
 def batches(eligible: Sequence[Eligible]) -> Iterator[tuple[InstructionKind, tuple[Eligible, ...]]]:
-    """Groups of one kind in the order given, each payment once over all of them."""
+    """Yield batches of one kind each, in the given order and with each payment only once."""
     taken: set[str] = set()
     for kind in ORDER_OF_KINDS:
         group: list[Eligible] = []
@@ -392,7 +392,7 @@ def batches(eligible: Sequence[Eligible]) -> Iterator[tuple[InstructionKind, tup
 
 
 def planned_batches(eligible: Sequence[Eligible]) -> tuple[BatchPlan, ...]:
-    """What would leave, batch by batch."""
+    """Return the batches that would be sent."""
     return tuple(
         BatchPlan(position, kind, _sums([row.instruction for row in rows]))
         for position, (kind, rows) in enumerate(batches(eligible), start=1)
@@ -408,7 +408,7 @@ def _sums(items: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
 
 
 def _rank(item: Eligible) -> tuple[int, str]:
-    """Kind, then the age of the payment; without a known age as the journal has them."""
+    """Return the sort key: kind, then age of the payment; payments without a date last."""
     dated = item.payment.dated
     kind = ORDER_OF_KINDS.index(item.instruction.kind)
     return kind, dated.isoformat() if dated else "9999"

@@ -1,4 +1,4 @@
-"""One intended money movement, and which state may follow which."""
+"""An intended money movement (instruction), its states and transitions, and its intention."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH_MAX = 50
 NOT_SENT_TRIES_MAX = 3
-"""How often a night tries again after a request that surely did not leave."""
+"""How often a night retries a request that was certainly not sent."""
 REFUNDS_PER_TRANSACTION_MAX = 99
 """The gateway numbers the refunds of a transaction with two digits."""
 
 _S = InstructionState
 _K = InstructionKind
 MOVES_MONEY = frozenset({_K.CAPTURE, _K.REFUND, _K.CANCEL, _K.PAYOUT})
-"""Kinds that limits count; a cancel gives up the money it releases. A review moves none."""
+"""Kinds that count towards limits; a cancel gives up the money it releases, a review moves none."""
 
 FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
-    # To a person only when a restored database cannot know whether it was sent.
+    # To NEEDS_HUMAN only if a restored database cannot know whether it was sent.
     _S.PLANNED: frozenset({_S.APPROVED, _S.WITHDRAWN, _S.NEEDS_HUMAN}),
-    # Back to planned when the approval of people ran out before it was sent.
+    # Back to PLANNED when people's approval expired before it was sent.
     _S.APPROVED: frozenset({_S.IN_FLIGHT, _S.WITHDRAWN, _S.NEEDS_HUMAN, _S.PLANNED}),
-    # Back to approved only when the request surely did not leave.
+    # Back to APPROVED only if the request was certainly not sent.
     _S.IN_FLIGHT: frozenset({_S.CONFIRMED, _S.REJECTED, _S.IN_DOUBT, _S.APPROVED}),
     _S.IN_DOUBT: frozenset({_S.RESOLVED_APPLIED, _S.RESOLVED_NOT_APPLIED, _S.NEEDS_HUMAN}),
     _S.NEEDS_HUMAN: frozenset({_S.RESOLVED_APPLIED, _S.RESOLVED_NOT_APPLIED}),
@@ -37,12 +37,12 @@ FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
     _S.RESOLVED_NOT_APPLIED: frozenset(),
     _S.WITHDRAWN: frozenset(),
 }
-"""The protocol; terminal states lead nowhere, a contradiction later opens a case instead."""
+"""Allowed transitions; final states have none, a later contradiction opens a case instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What an instruction, or a row that asks for one, says."""
+    """Fields common to instructions and to file rows that request one."""
 
     merchant_id: str
     account_id: str
@@ -58,23 +58,23 @@ class Asked:
     recurring_id: str = ""
     contract_name: str = ""
     payee: str = ""
-    """Of a payout, as people may see it, such as `DE…3000`, or `DE…3000, from 300.00 USD`."""
+    """Display of a payout's payee, such as `DE…3000`, or `DE…3000, from 300.00 USD`."""
     payee_digest: str = ""
-    """The same for every payout to this payee."""
+    """Keyed digest, the same for every payout to this payee."""
     sealed: str = field(default="", repr=False)
-    """A payout's details, encrypted; "" once it is final."""
+    """Encrypted details of a payout; "" once it is final."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction(Asked):
-    """One row of the journal. Amounts are minor units of the currency."""
+    """One instruction of the journal. Amounts are minor units of the currency."""
 
     instruction_id: str
     natural_key: str
     amount: int
-    """What moves: captured, refunded or cancelled."""
+    """Amount to capture, refund or cancel."""
     payment_amount: int
-    """The payment's own amount, which the gateway wants beside a refund or cancel."""
+    """The payment's own amount, which the gateway requires with a refund or cancel."""
     state: InstructionState
     hold: str
     attempts: int = 0
@@ -82,25 +82,25 @@ class Instruction(Asked):
     approved_by: str = ""
     in_doubt_since: datetime | None = None
     gateway_request_id: str = ""
-    """Under which the gateway knows a payout; made when it was planned, kept for ever."""
+    """Id of a payout at the gateway, created at planning and never changed."""
     repeats: str = ""
-    """Ids of the instructions of the same intention that people see beside it, with spaces."""
+    """Ids of similar instructions shown to the approvers, separated by spaces."""
     again_for: str = ""
-    """The first instruction, where this capture is planned a second time."""
+    """Id of the first instruction, if this capture is planned a second time."""
     message: str = ""
-    """What was last said of it, by the gateway or by whoever moved it."""
+    """Last message on it, from the gateway or from whoever changed its state."""
     refund_reference_id: str = ""
-    """The gateway's own id of a refund; "" where it gave none."""
+    """The gateway's id of a refund; "" if it gave none."""
     planned_at: datetime | None = None
     """None until it is stored."""
     approved_at: datetime | None = None
     sent_at: datetime | None = None
     outcome_at: datetime | None = None
-    """When it came to a final state."""
+    """When it reached a final state."""
 
     @property
     def subject(self) -> str:
-        """What it is done to, in words: `order A-1`, `subscription S1`, `payee DE…3000, …`."""
+        """What it applies to, as text: `order A-1`, `subscription S1`, `payee DE…3000, …`."""
         if self.kind is InstructionKind.CANCEL_SUBSCRIPTION:
             return f"subscription {self.recurring_id}"
         if self.kind is InstructionKind.PAYOUT:
@@ -109,17 +109,17 @@ class Instruction(Asked):
 
     @property
     def is_open(self) -> bool:
-        """The effect may still happen or may have happened."""
+        """Whether its effect is undecided: in flight, in doubt or with people."""
         return self.state in {_S.IN_FLIGHT, _S.IN_DOUBT, _S.NEEDS_HUMAN}
 
     @property
     def may_have_taken_effect(self) -> bool:
-        """Confirmed, applied, in flight or in doubt."""
+        """Whether it is confirmed, resolved as applied, or open."""
         return self.is_open or self.state in {_S.CONFIRMED, _S.RESOLVED_APPLIED}
 
     @property
     def may_have_moved(self) -> bool:
-        """Counted against bounds: it may have taken effect, and its kind moves money."""
+        """Whether it counts against limits: it may have taken effect and its kind moves money."""
         return self.kind in MOVES_MONEY and self.may_have_taken_effect
 
 
@@ -128,19 +128,19 @@ BOUND = (
     *("payment_amount", "reason", "request_id", "review_flag", "recurring_id", "contract_name"),
     *("gateway_request_id", "payee", "payee_digest", "again_for", "repeats", "sealed"),
 )
-"""Fields of an instruction that are sent, or choose what is, or whom it waits for."""
+"""Fields of an instruction that are sent, or that determine what is sent or who must approve."""
 STORED_AS_DIGEST = frozenset({"reason", "sealed"})
-"""Texts of people and sealed details: the history cannot be erased, so it has only their digest."""
+"""Fields of which the history, which cannot be erased, stores only a digest."""
 DIGEST_CHARACTERS = 32
 OF_PAYOUTS = "gateway_request_id"
-"""Made for every instruction, sent with payouts only."""
+"""Created for every instruction, but sent only with payouts."""
 
 Terms = Mapping[str, str | int]
-"""Field -> value; a field that is blank or 0 is left out."""
+"""Field -> value; blank and 0 values are left out."""
 
 
 def terms_of(item: Instruction) -> dict[str, str | int]:
-    """What an instruction would send now."""
+    """Return the terms that an instruction would be sent with now."""
     values = {name: getattr(item, name) for name in BOUND}
     if item.kind is not InstructionKind.PAYOUT:
         del values[OF_PAYOUTS]
@@ -154,12 +154,12 @@ def _shown(name: str, value: str | int) -> str | int:
 
 
 def text_digest(text: str) -> str:
-    """What the history has of a text that it cannot keep."""
+    """Return the digest that the history stores in place of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
 
 
 REPEAT = "looks like a repeat"
-"""Begins the hold of what may be a second one of its intention."""
+"""Start of the hold of an instruction that may repeat an earlier one."""
 
 What = tuple[str, str, InstructionKind, str, str, int]
 """Merchant, account, kind, subject, currency and minor units."""
@@ -167,26 +167,26 @@ What = tuple[str, str, InstructionKind, str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Intention:
-    """One intended movement, without who asked for it."""
+    """One intended movement, regardless of who requested it."""
 
     merchant_id: str
     account_id: str
     kind: InstructionKind
     subject: str
-    """The subscription or payee; "" where it is a payment, which the next two name."""
+    """Subscription or payee; "" for a payment, which the next two fields identify."""
     order_no: str
     transaction_id: str
-    """As instructed or sent; "" where only the order is named."""
+    """As instructed or sent; "" if only the order is named."""
     currency: str
     amount: int
     """Minor units; 0 for a kind that moves none."""
     request_id: str
     shown: str = ""
-    """The one transaction that the gateway shows for the order; "" where it is not known."""
+    """The one transaction that the gateway shows for the order; "" if unknown."""
 
     @classmethod
     def of(cls, item: "Instruction | Action", *, shown: str = "") -> "Intention":
-        """What is meant by an instruction, or by a row that asks for one."""
+        """Return the intention of an instruction, or of a row that requests one."""
         subject = ""
         if item.kind is InstructionKind.PAYOUT:
             subject = f"payee {item.payee_digest}"
@@ -197,7 +197,7 @@ class Intention:
             account_id=item.account_id,
             kind=item.kind,
             subject=subject,
-            # A payout's own id comes with its reply: it says nothing of what was meant.
+            # A payout's transaction id comes with its reply and is not part of the intention.
             order_no="" if subject else item.order_no,
             transaction_id="" if subject else item.transaction_id,
             currency=item.currency,
@@ -208,28 +208,28 @@ class Intention:
 
     @property
     def what(self) -> What:
-        """All but the payment."""
+        """All fields except the payment and the request id."""
         identity = (self.merchant_id, self.account_id, self.kind)
         return (*identity, self.subject, self.currency, self.amount)
 
     @property
     def payment(self) -> str:
-        """The transaction, as far as it is known; "" where it is not."""
+        """The transaction id, instructed or shown; "" if unknown."""
         return self.transaction_id or self.shown
 
     def may_be(self, other: "Intention", *, ids_unique: bool) -> bool:
-        """Whether both may mean the same movement, so that only people let both go.
+        """Return whether both may be the same movement, so that only people may approve both.
 
         Args:
-            other: Of the same journal.
-            ids_unique: The merchant declares that each id stands for a movement of its own.
+            other: An intention from the same journal.
+            ids_unique: Whether the merchant declares request ids as unique to a movement.
         """
         if self.what != other.what or not self.is_of_payment(other):
             return False
         return not (ids_unique and ids_differ(self.request_id, other.request_id))
 
     def is_of_payment(self, other: "Intention") -> bool:
-        """Whether both may be about one payment; one that names no transaction means its order."""
+        """Return whether both may concern one payment; without transaction ids the order counts."""
         if self.transaction_id and other.transaction_id:
             return self.transaction_id == other.transaction_id
         if self.order_no == other.order_no:
@@ -247,7 +247,7 @@ def ids_differ(mine: str, other: str) -> bool:
 
 
 def plain_id(request_id: str) -> str:
-    """A request id without what a person or program may have changed by accident."""
+    """Return a request id without white space and in lower case, for comparisons."""
     return "".join(request_id.split()).casefold()
 
 
@@ -258,10 +258,10 @@ def unagreed(
     transaction_id: str,
     ids_unique: bool,
 ) -> tuple[Instruction, ...]:
-    """Others that may have carried out the intention already, and that nobody approved beside it.
+    """Return instructions that may have done this movement already, unless approved together.
 
     Args:
-        wanted: About to be sent.
+        wanted: The instruction about to be sent.
         others: The journal's rows of the same payment, payee or subscription.
         transaction_id: The payment that it would be sent for.
         ids_unique: As above.
@@ -274,14 +274,14 @@ def unagreed(
         if other.instruction_id != wanted.instruction_id
         and other.may_have_taken_effect
         and own.may_be(Intention.of(other), ids_unique=ids_unique)
-        # Nor where people let one of them go and saw the other named.
+        # Excluded if people approved one of them while the other was shown to them.
         and other.instruction_id not in wanted.repeats.split()
         and wanted.instruction_id not in other.repeats.split()
     )
 
 
 def reported_repeats(repeats: Iterable[Instruction]) -> str:
-    """Why a repeat waits for people, in words, when it was found before sending."""
+    """Return why a repeat found before sending must wait for people."""
     first, *more = repeats
     others = f" and {len(more)} more" if more else ""
     return (
@@ -292,5 +292,5 @@ def reported_repeats(repeats: Iterable[Instruction]) -> str:
 
 
 def named(repeats: Iterable[str]) -> str:
-    """Instruction ids as an instruction keeps them."""
+    """Return instruction ids in the form in which an instruction stores them."""
     return " ".join(repeats)

@@ -1,10 +1,10 @@
-"""What a gateway quotes of cards and persons never rests in the journal.
+"""Masking of card and personal data in gateway replies before they are stored in the journal.
 
-Replies of batch operations have no field for a card or a person, but a gateway may add one, and
-free text can quote anything. Card numbers are cut to 6 + 4, IBANs to their country and end, the
-digits behind the name of a card's code are starred, and the values of fields that are named for
-such things go wholly. Numbers that our own request already had (orders and transactions) are left
-alone: masking them would make a good reply unreadable.
+Replies of batch operations have no field for such data, but a gateway may add one, and free text
+can quote anything. Card numbers are cut to 6 + 4 digits, IBANs to their country and end; digits
+after the name of a card's code are starred; values of fields named for such data are removed.
+Numbers that our own request contained (orders and transactions) are not masked, since a good reply
+would become unreadable.
 """
 
 import re
@@ -22,12 +22,12 @@ _ESCAPED = re.compile(r"(?<!\\)\\u([0-9A-Fa-f]{4})")
 _GAP = re.compile(SEPARATORS)
 _UTF_8 = "utf-8"
 _ONE_BYTE = "latin-1"
-"""Of what is not UTF-8: every byte is one character of it, so it comes out as it went in."""
+"""Encoding for bytes that are not UTF-8: each byte is one character, so none is changed."""
 _CUT = "…"
 
 
 def masked(text: bytes, *, known: bytes) -> bytes:
-    """`text` without what is private; card-like numbers that also stand in `known` are kept."""
+    """Return `text` with private data masked; card-like numbers that are in `known` remain."""
     try:
         text.decode()
         encoding = _UTF_8
@@ -42,6 +42,6 @@ def masked(text: bytes, *, known: bytes) -> bytes:
 
 
 def _in_clear(escape: re.Match[str]) -> str:
-    """A digit or a gap that JSON wrote by its number; what else is so written stays."""
+    """Return an escaped digit or separator as a character; other escapes are unchanged."""
     character = chr(int(escape[1], 16))
     return character if character.isdecimal() or _GAP.fullmatch(character) else escape[0]

@@ -1,4 +1,4 @@
-"""Our cleared instructions as the client's rows, signed and sent by it."""
+"""Conversion of eligible instructions to the gateway client's rows, which it signs and sends."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -33,32 +33,32 @@ from recon.model.money import Money
 from recon.model.terms import Clock, InstructionKind
 
 FIRST_REVIEW_FLAG = "1"
-"""What a review sets that names no flag; the document shows no other."""
+"""Review flag for an instruction that names none; the gateway's document shows no other."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionEndorsements:
-    """What people said of some instructions, for a signer to check."""
+    """What people endorsed for some instructions, for a signer to verify."""
 
     seen: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
-    """Instruction id -> its terms as they saw them."""
+    """Instruction id -> its terms as the approvers saw them."""
     endorsements: Sequence[Mapping[str, str]] = ()
-    """The desk's: document, signature, key."""
+    """Signed by the approvals service: document, signature, key."""
 
 
 EndorsementsOf = Callable[[Sequence[str]], InstructionEndorsements]
-"""Instruction ids -> what people said of them."""
+"""Instruction ids -> their endorsements."""
 
 
 def no_endorsements(_instruction_ids: Sequence[str]) -> InstructionEndorsements:
-    """Where no people are asked."""
+    """Return no endorsements, for a journal without approvals by people."""
     return InstructionEndorsements()
 
 
 class GatewayOfMoney:
-    """The gateway as the sender sees it, for one (merchant, account) and one settle step.
+    """The gateway as used by the sender, for one (merchant, account) and one settle step.
 
-    `endorsements` is asked only where a signer signs.
+    `endorsements` is called only if a separate signer process signs.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class GatewayOfMoney:
         self._client = self._account.client(clock=clock)
 
     def problem(self, eligible: Eligible) -> str:
-        """Why this row must not be sent at all; "" when it may."""
+        """Return why this row must not be sent at all; "" if it may."""
         try:
             row = self._row_of(eligible)
         except ReconError as error:
@@ -84,10 +84,10 @@ class GatewayOfMoney:
         return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
 
     def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
-        """Canonical bytes of one batch of one kind; the same ones for the same rows.
+        """Return one batch of one kind as a signed request, the same bytes for the same rows.
 
         Raises:
-            UnsignedError: nobody signed it.
+            UnsignedError: The request could not be signed.
         """
         instructions = [row.instruction for row in rows]
         try:
@@ -100,20 +100,20 @@ class GatewayOfMoney:
             raise Defect(str(error)) from error
 
     async def send(self, request: PreparedRequest) -> RawReply:
-        """One request on a connection of its own, once.
+        """Send a request once, on a connection of its own.
 
         Raises:
-            NotSentError: it surely did not leave.
-            UnknownOutcomeError: it may have arrived, and nothing usable came back.
+            NotSentError: It was certainly not sent.
+            UnknownOutcomeError: It may have arrived, and no usable reply came.
         """
         return await self._client.transport.send(request)
 
     def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
-        """What the reply says, row by row; total over any bytes."""
+        """Return the outcome of each row from the reply; accepts any bytes."""
         return read_batch_reply(request, reply)
 
     def _signer(self, instructions: Sequence[Instruction]) -> SecretStr | Signer:
-        """Who signs; one elsewhere is told which instructions the rows are, and who said yes."""
+        """Return the key, or the signer with the instructions and their endorsements."""
         ours = self._account.sign_key
         if not isinstance(ours, SignerSocket):
             return ours
@@ -132,7 +132,7 @@ class GatewayOfMoney:
         return ours.on(grounds)
 
     def _row_of(self, eligible: Eligible) -> Row:
-        """What goes out: what moves, and a payment's own amount beside it."""
+        """Return the request row: the amount that moves, and the payment's own where needed."""
         instruction, payment = eligible.instruction, eligible.payment
         currency = instruction.currency
         if instruction.kind is InstructionKind.CANCEL_SUBSCRIPTION:
@@ -179,7 +179,7 @@ class GatewayOfMoney:
                     **ids,
                     amount=whole,
                     refund_amount=amount,
-                    # It comes back in the reply and stands in the portal: ours names the row.
+                    # The reply and the portal show the reason: by default it names the row.
                     refund_reason=instruction.reason or f"recon {instruction.instruction_id}",
                     refund_reference=instruction.instruction_id,
                 )

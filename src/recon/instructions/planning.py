@@ -1,17 +1,17 @@
-"""From actions in files to instructions: what is the same again, and what is a second of its like.
+"""Planning: turns actions in files into instructions, and detects repeats.
 
-An action is the same again when it means what an instruction means (`intention`) and bears its
-request id, or, without ids, stands in a newer version of its file. Whatever else means the same is
-a second one, and a changed row in a newer version of a file looks like a correction: both wait for
-a person who sees the first one. The business date is never part of it: yesterday again cannot
-double anything.
+An action is the same as an instruction if it has the same intention and the same request id or,
+without ids, comes in a newer version of its file. Any other action with the same intention is a
+possible repeat, and a changed row in a newer version of a file is a possible correction: both wait
+for a person who is shown the first one. The business date plays no part, so running an earlier
+night again cannot double anything.
 
-`Known` is what the journal already has, looked up by what each instruction is about.
+`Known` holds the journal's existing instructions, indexed by what each is about.
 
-A capture that surely did not happen may be planned once more, where the operator wants that: a new
-instruction, linked to the first, since nothing is ever sent again. It is planned in a later run
+A capture that certainly did not happen may be planned once more if the operator allows that: as a
+new instruction linked to the first, since nothing is ever sent again. This happens in a later run
 than the one that ended the doubt, once, for whole captures only, and while the order file still
-asks for it. Refunds and payouts never come back this way.
+requests it. Refunds and payouts are never planned again in this way.
 """
 
 import uuid
@@ -37,25 +37,25 @@ from recon.model.money import Money
 from recon.model.terms import REJECTED_STATES, InstructionKind, InstructionState, OrderStatus
 
 CONTRADICTS = "contradicts its own row"
-"""Begins the sentence about an action that its row does not bear out."""
+"""Start of the message on an action that its own row contradicts."""
 
 _S = OrderStatus
 _FITTING: Mapping[InstructionKind, AbstractSet[OrderStatus]] = {
     InstructionKind.CAPTURE: {_S.AUTHORISED, _S.PENDING, _S.PAID},
     InstructionKind.REFUND: {_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED},
-    # It gives up money that such an order counts on.
+    # A cancel gives up money that such an order counts on.
     InstructionKind.CANCEL: frozenset(_S) - {_S.PAID, _S.PARTIALLY_REFUNDED},
-    # An order file can only accept a payment in review; money follows it.
+    # An order file can only accept a payment in review; a money movement follows.
     InstructionKind.REVIEW: {_S.AUTHORISED, _S.PENDING, _S.PAID},
 }
-"""Kind -> statuses of a row that may ask for it."""
+"""Kind -> order statuses with which a row may request it."""
 _IN_PARTS = frozenset({InstructionKind.CAPTURE, InstructionKind.REFUND})
-"""Kinds that may move a part of the order."""
+"""Kinds that may move a part of the order's amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderRow:
-    """What an order row says beside its action; amounts are minor units."""
+    """The order row that an action belongs to; amounts are minor units."""
 
     status: OrderStatus
     currency: str
@@ -64,17 +64,17 @@ class OrderRow:
     refund_amount: int | None = None
 
     def asked(self, kind: InstructionKind, *, before: int = 0) -> int:
-        """What a blank action_amount asks for.
+        """Return the amount that a blank action_amount requests.
 
-        Of refunds it is what is left after `before`, the sum of those instructed earlier; all of
-        them again where nothing is left.
+        For refunds it is what remains after `before`, the sum of those instructed earlier, or the
+        whole figure again if nothing remains.
         """
         figure, _ = self._figure(kind)
         is_rest = kind is InstructionKind.REFUND and self._is_total(kind) and before < figure
         return figure - before if is_rest else figure
 
     def against(self, kind: InstructionKind, *, amount: int, before: int = 0) -> str:
-        """Both facts, where the row does not bear out what is asked; "" where it does.
+        """Return action and row as text if the row contradicts the action; "" if it does not.
 
         Args:
             kind: Of the action.
@@ -101,14 +101,14 @@ class OrderRow:
         return self.expected_captured_amount, "expected_captured_amount"
 
     def _figure(self, kind: InstructionKind) -> tuple[int, str]:
-        # Many programs write 0 into every paid order: it speaks of no refund.
+        # Many systems write 0 into every paid order, which does not mean a refund.
         states_refund = self.refund_amount or self.status is not OrderStatus.PAID
         if kind is InstructionKind.REFUND and self.refund_amount is not None and states_refund:
             return self.refund_amount, "refund_amount"
         return self._captured if kind in _IN_PARTS else (self.amount, "amount")
 
     def _is_total(self, kind: InstructionKind) -> bool:
-        """Whether the figure is the sum of all actions of the kind, not of this one alone."""
+        """Return whether the figure is the sum of all actions of the kind, not of this one."""
         if kind is InstructionKind.REFUND and self.status is OrderStatus.REFUNDED:
             return True
         own = {"refund_amount", "expected_captured_amount"}
@@ -120,17 +120,17 @@ class OrderRow:
 
 
 TWO_PEOPLE = "needs approval by two people"
-"""How the hold of every instruction begins that a rule may not approve."""
+"""Start of the hold of every instruction that a rule may not approve."""
 
 Bounds = Callable[[str], CurrencyLimits]
-"""Currency -> what is configured for it."""
+"""Returns the limits configured for a currency."""
 
 FIRST_PAYEE = "this is the first to"
-"""Says in a hold that no payout to this payee took effect before."""
+"""Part of a hold: no payout to this payee took effect before."""
 
 
 class RuleAllowance:
-    """What the rule of the order file may still approve in one night."""
+    """What the order-file rule may still approve in one night."""
 
     def __init__(
         self,
@@ -142,14 +142,14 @@ class RuleAllowance:
     ) -> None:
         self._bounds = bounds
         self._needs_limit = needs_limit
-        """Real money: where no limit is set for a currency, people decide."""
+        """Whether people must approve currencies without a limit, as with real money."""
         self._approved = dict(approved)
-        """Currency -> minor units that this night's rule approved already."""
+        """Currency -> minor units already approved by the rule this night."""
         self._paid_before = paid_before
         """Digests of payees with a payout that took effect."""
 
     def hold_on_payout(self, *, payee: str, payee_digest: str) -> str:
-        """Why people must approve it: always, and they see whether the payee is new."""
+        """Return why people must approve a payout (always), with whether the payee is new."""
         if payee_digest in self._paid_before:
             known, *from_another = payee.split(", ")
             what = ", ".join(["every payout does", *from_another])
@@ -157,7 +157,7 @@ class RuleAllowance:
         return f"{TWO_PEOPLE}: every payout does, and {FIRST_PAYEE} {payee or 'this payee'}"
 
     def hold_on(self, kind: InstructionKind, *, currency: str, amount: int) -> str:
-        """Why people must approve it; "" when the rule may, which is then counted."""
+        """Return why people must approve it; "" if the rule may, which then counts the amount."""
         bounds = self._bounds(currency)
         if self._needs_limit and bounds == CurrencyLimits():
             return f"{TWO_PEOPLE}: limits.toml sets no limit for {currency}"
@@ -178,14 +178,14 @@ class RuleAllowance:
 
 
 class SendingAllowance:
-    """What may still be sent on one night and one calendar day of an account."""
+    """What may still be sent in one night and on one calendar day of an account."""
 
     def __init__(self, bounds: Bounds, *, night: Mapping[str, int], day: Mapping[str, int]) -> None:
         self._bounds = bounds
         self._sent = {"night": Counter(night), "day": Counter(day)}
 
     def refusal(self, instruction: Instruction) -> str:
-        """Why it is not sent; "" when it may be, which is then counted."""
+        """Return why it is not sent; "" if it may be, which then counts the amount."""
         if instruction.kind not in MOVES_MONEY:
             return ""
         currency, amount = instruction.currency, instruction.amount
@@ -210,20 +210,20 @@ class SendingAllowance:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An instruction that the journal has, as planning needs it."""
+    """An instruction of the journal, reduced to what planning needs."""
 
     intention: Intention
     instruction_id: str
     natural_key: str
     file_name: str
-    """"" when it came with no file."""
+    """"" if it came without a file."""
     state: InstructionState
     is_again: bool
-    """A capture that was planned a second time: no row of a file means it."""
+    """Whether it is a second capture, which no row of a file stands for."""
 
 
 class Known:
-    """Instructions that the journal already has, oldest first, by what they are about."""
+    """The journal's existing instructions, oldest first, indexed by what they are about."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class Known:
         *,
         shown: Mapping[str, str] | None = None,
     ) -> None:
-        """Take what there is.
+        """Index the journal.
 
         Args:
             journal: Instructions, each with the name of its file ("" without one).
@@ -241,12 +241,12 @@ class Known:
         self._by_key: dict[str, Earlier] = {}
         self._by_request: dict[str, Earlier] = {}
         self._about: dict[tuple[str, ...], list[Earlier]] = defaultdict(list)
-        """kind and subject, order or payment -> earlier ones"""
+        """Kind with subject, order or payment -> earlier instructions."""
         for instruction, file_name in journal:
             self.note(instruction, file_name=file_name)
 
     def note(self, item: Instruction, *, file_name: str) -> None:
-        """Remember one instruction."""
+        """Add one instruction."""
         earlier = Earlier(
             self.meant(item),
             item.instruction_id,
@@ -262,19 +262,19 @@ class Known:
             self._about[key].append(earlier)
 
     def meant(self, item: "Instruction | Action") -> Intention:
-        """What is intended, with the payment that is shown for the order."""
+        """Return the intention, with the payment that the gateway shows for the order."""
         return Intention.of(item, shown=self.shown.get(item.order_no, ""))
 
     def of_key(self, natural_key: str) -> Earlier | None:
-        """The instruction of a natural key."""
+        """Return the instruction with a natural key; None if there is none."""
         return self._by_key.get(natural_key)
 
     def of_request(self, request_id: str) -> Earlier | None:
-        """The first instruction with this request id, whatever it means."""
+        """Return the first instruction with this request id, whatever its intention, or None."""
         return self._by_request.get(plain_id(request_id))
 
     def near(self, intention: Intention) -> list[Earlier]:
-        """Those of the same kind for the same order, payee, subscription or payment."""
+        """Return those of the same kind and the same order, payee, subscription or payment."""
         nearby = {
             instruction.instruction_id: instruction
             for key in _places(intention)
@@ -283,7 +283,7 @@ class Known:
         return list(nearby.values())
 
     def related(self, intention: Intention) -> list[Earlier]:
-        """Those of the same kind that may be about the same payment, whatever their amount."""
+        """Return those of the same kind that may concern the same payment, with any amount."""
         return [
             instruction
             for instruction in self.near(intention)
@@ -291,7 +291,7 @@ class Known:
         ]
 
     def alike(self, intention: Intention) -> list[Earlier]:
-        """Those that may mean the same, whatever their ids."""
+        """Return those that may have the same intention, with any request ids."""
         return [
             instruction
             for instruction in self.related(intention)
@@ -310,45 +310,45 @@ def _places(intention: Intention) -> Iterator[tuple[str, ...]]:
 
 RULE_APPROVER = "rule: order file"
 BY_HAND = "by hand"
-"""Stands in a hold where the first one came with no file."""
+"""Shown in a hold in place of the file if the first one came without one."""
 CONTENT_CHARACTERS = 32
-"""Of a content digest within a natural key; enough that no two payouts share it."""
+"""Length of the content digest in a natural key; enough that no two payouts share it."""
 HOLD_CHARACTERS = 400
-"""Of the sentence why it waits."""
+"""Maximum length of a hold."""
 IF_MEANT = "two people approve it if it is meant so, else withdraw it"
 REPEATS_NAMED_MAX = 99
-"""Earlier ones that a hold names; a payment has no more refunds, and the oldest come first."""
+"""Maximum number of earlier ones stored, oldest first; a payment has no more refunds."""
 _ENDED = REJECTED_STATES | {InstructionState.WITHDRAWN}
 """States in which an instruction moved nothing, and never will."""
 REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
-"""Name space of the ids under which the gateway knows our payouts; each is made once and kept."""
+"""Namespace of the gateway's request ids of our payouts, which are derived once and stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action(Asked):
-    """One row of an order file that asks for something."""
+    """One row of a file that requests a movement."""
 
     action_id: int
     file_name: str
     order_amount: int
     action_amount: int | None
     strict: bool = False
-    """From an instruction file: its request id stands for one instruction, whatever it says."""
+    """From an instruction file: its request id stands for one instruction, whatever its terms."""
     content_digest: str = ""
-    """Of all that a payout says beside its amount; keyed."""
+    """Keyed digest of a payout's details other than its amount."""
     row: OrderRow | None = None
-    """What its row says beside it; None where it stands in no order row."""
+    """The order row it belongs to; None if it comes from an instruction file."""
 
     @property
     def amount(self) -> int:
-        """What is to move; a blank amount takes the row's own figure, else the whole order."""
+        """Amount to move; if blank, the order row's own figure, else the whole order."""
         if self.action_amount is not None:
             return self.action_amount
         return self.order_amount if self.row is None else self.row.asked(self.kind)
 
     @property
     def base_key(self) -> str:
-        """All that the row says it does, without who asked."""
+        """The natural key without the requester: kind, account, subject, amount and currency."""
         subject = (self.merchant_id, self.account_id, self._subject)
         return "|".join((self.kind.value, *subject, str(self.amount), self.currency))
 
@@ -363,11 +363,11 @@ class Action(Asked):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a set of actions comes to."""
+    """The result of planning a set of actions."""
 
     new: tuple[Instruction, ...]
     links: tuple[tuple[int, str], ...]
-    """(action id, instruction id) for every action, new or known."""
+    """(action id, instruction id) of every action, whether new or known."""
 
 
 def plan(
@@ -379,15 +379,15 @@ def plan(
     allowance: RuleAllowance | None = None,
     ids_unique: bool = False,
 ) -> Plan:
-    """Instructions for the actions that the journal does not know yet.
+    """Plan instructions for the actions that have none in the journal yet.
 
     Args:
-        actions: Rows that have no instruction; all of a file's rows or none of them.
-        known: The journal's instructions; new ones are noted in it.
-        new_id: Makes instruction ids.
-        auto_approve: A rule may approve.
-        allowance: What it lets pass is approved by rule; without one nothing bounds the rule.
-        ids_unique: The merchant declares that each request id stands for a movement of its own.
+        actions: Rows without an instruction; either all rows of a file or none.
+        known: The journal's instructions; new ones are added to it.
+        new_id: Creates instruction ids.
+        auto_approve: Whether a rule may approve.
+        allowance: What the rule may approve; None means without limits.
+        ids_unique: Whether the merchant declares request ids as unique to a movement.
     """
     planning = _Planning(list(actions), known=known, ids_unique=ids_unique)
     new: list[Instruction] = []
@@ -429,24 +429,24 @@ def plan(
 
 
 class _Planning:
-    """One pass over some actions; remembers which rows of a file stand for which instructions."""
+    """One pass over some actions; tracks which file rows stand for which instructions."""
 
     def __init__(self, actions: Sequence[Action], *, known: Known, ids_unique: bool) -> None:
         self.actions = actions
         self._known = known
         self._ids_unique = ids_unique
         self._taken: set[tuple[int | None, str]] = set()
-        """File and instruction: a second equal row of a file is not the first one again."""
+        """(file, instruction) pairs in use: a second equal row of a file is not the first again."""
         self._asked = defaultdict[tuple[int | None, str, str], list[Intention]](list)
-        """File, kind and order -> what the file's rows mean."""
+        """File, kind and order -> intentions of the file's rows."""
         for action in actions:
             key = (action.file_id, action.kind, action.order_no)
             self._asked[key].append(known.meant(action))
 
     def resolved(self, action: Action) -> tuple[Action, str]:
-        """The action with what it asks for beside earlier ones, and the instruction it stands for.
+        """Return the action with its effective amount, and the id of the instruction it stands for.
 
-        The id is "" when it is a new one. A blank refund asks for what is left of its row's figure.
+        The id is "" for a new one. A blank refund requests what remains of its row's figure.
         """
         meant = self._known.meant(action)
         if planned_id := self._same_again(action, meant):
@@ -456,7 +456,7 @@ class _Planning:
             return action, ""
         rest = replace(action, action_amount=action.row.asked(action.kind, before=before))
         if rest.amount != action.amount:
-            # Those that may still move are counted before it: only an ended one can be this rest.
+            # Those that may still move are in `before`: only an ended one can be this remainder.
             alike = self._known.alike(self._known.meant(rest))
             return rest, self._reported_again(rest, [one for one in alike if one.state in _ENDED])
         if action.kind is not InstructionKind.REFUND or before != action.amount:
@@ -465,7 +465,7 @@ class _Planning:
         return action, self._reported_again(action, live[::-1])
 
     def _same_again(self, action: Action, meant: Intention) -> str:
-        """The instruction that means what the row means and that the row stands for, else ""."""
+        """Return the instruction with the row's intention that the row stands for, else ""."""
         alike = self._known.alike(meant)
         if action.request_id:
             exact = self._known.of_key(_natural_key(action))
@@ -473,9 +473,9 @@ class _Planning:
         return self._reported_again(action, alike)
 
     def _reported_again(self, action: Action, earlier: Iterable[Earlier]) -> str:
-        """The first of some that the row tells again: by request id, or in its file's next version.
+        """Return the first of `earlier` that the row repeats, by request id or newer file version.
 
-        "" when it tells none of them again.
+        "" if it repeats none of them.
         """
         fitting = [
             one
@@ -489,13 +489,13 @@ class _Planning:
                 )
             )
         ]
-        # A row that now names the payment may be meant to send what could not be sent before.
+        # A row that newly names the payment may be meant to send what could not be sent before.
         current = [
             one
             for one in fitting
             if not one.is_again and action.transaction_id in {"", one.intention.transaction_id}
         ]
-        # Two payments of one order, instructed alike: each row stands for the one it names.
+        # With two payments of one order, instructed alike, each row stands for the one it names.
         current.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
         for one in current[:1]:
             self._taken.add((action.file_id, one.instruction_id))
@@ -503,7 +503,7 @@ class _Planning:
         return ""
 
     def _before(self, action: Action, meant: Intention) -> int:
-        """Minor units of the same kind that may have moved, or still may, for the payment."""
+        """Return minor units of the same kind that moved, or may still move, for the payment."""
         return sum(
             one.intention.amount
             for one in self._known.related(meant)
@@ -511,9 +511,9 @@ class _Planning:
         )
 
     def hold(self, action: Action, meant: Intention) -> tuple[str, tuple[Earlier, ...]]:
-        """Why a new instruction waits for a person, and which earlier ones that person must see.
+        """Return why a new instruction waits for people, and which earlier ones they must see.
 
-        "" when nothing speaks against it.
+        The reason is "" if nothing is against it.
         """
         repeats = tuple(
             earlier
@@ -536,7 +536,7 @@ class _Planning:
         return "; ".join(filter(None, (because, against))), repeats
 
     def free_key(self, action: Action) -> str:
-        """A natural key that no instruction has."""
+        """Return a natural key that no instruction has."""
         key = _natural_key(action)
         if action.request_id and self._known.of_key(key) is None:
             return key
@@ -544,12 +544,12 @@ class _Planning:
         return next(earlier for earlier in numbered if self._known.of_key(earlier) is None)
 
     def note(self, action: Action, *, instruction: Instruction) -> None:
-        """A new instruction, which later rows may repeat."""
+        """Add a new instruction, which later rows may repeat."""
         self._taken.add((action.file_id, instruction.instruction_id))
         self._known.note(instruction, file_name=action.file_name)
 
     def _id_used(self, action: Action, meant: Intention) -> str:
-        """That its request id was used for something else."""
+        """Return a message if its request id was used for something else, else ""."""
         if not action.request_id:
             return ""
         if action.strict and (used := self._known.of_request(action.request_id)):
@@ -568,7 +568,7 @@ class _Planning:
         return ""
 
     def _replaces(self, action: Action, meant: Intention) -> str:
-        """That it stands in place of what an earlier version of its file asked for."""
+        """Return a message if it replaces what an earlier version of its file requested."""
         asked = self._asked[action.file_id, action.kind, action.order_no]
         for earlier in self._known.related(meant):
             if (
@@ -591,13 +591,13 @@ def _still_asks(own: Intention, earlier: Intention) -> bool:
 
 
 def _natural_key(action: Action) -> str:
-    """Whole with a request id; without one a number is still to follow."""
+    """Return the complete key with a request id; without one a number must be appended."""
     last = f"r:{action.request_id}" if action.request_id else "n:"
     return f"{action.base_key}|{last}"
 
 
 AGAIN = "+2"
-"""Ends the natural key of the second instruction, so that there is never a third."""
+"""Suffix of the natural key of a second instruction; it ensures that there is never a third."""
 BY_PEOPLE = "people approved instruction {first}, which did not take effect; this one is new"
 
 
@@ -609,13 +609,13 @@ def plan_again(
     auto_approve: bool,
     allowance: RuleAllowance,
 ) -> tuple[Instruction, ...]:
-    """A second instruction for each capture that may have one.
+    """Plan a second instruction for each capture that is allowed one.
 
     Args:
-        ended: Instructions whose doubt an earlier run ended and which their file still asks for.
-        have_second: Ids of those for which there is a second instruction already.
-        new_id: Makes instruction ids.
-        auto_approve: A rule may approve in this run.
+        ended: Instructions whose doubt an earlier run ended and that their file still requests.
+        have_second: Ids of those that already have a second instruction.
+        new_id: Creates instruction ids.
+        auto_approve: Whether a rule may approve in this run.
         allowance: What the rule may approve; the rest waits for people.
     """
     again = []

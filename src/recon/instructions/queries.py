@@ -1,6 +1,6 @@
-"""Our order keys to the gateway's query, and its answers to rows of our tables.
+"""Queries to the gateway for our order keys, and conversion of its answers to table rows.
 
-Refunds are searched by our own reference, where the gateway has such a search.
+Refunds are searched by our own reference if the gateway has such a search.
 """
 
 import json
@@ -36,18 +36,18 @@ from recon.model.money import Money
 from recon.model.terms import Clock, KeyAnswer
 
 UNUSED_STORED_MAX = 100
-"""So many oddities of the answers about some keys are kept in words."""
+"""Maximum number of stored messages on unexpected content of answers."""
 DETAIL_CHARACTERS_MAX = 4_000
-"""Beside the columns an answer's risk, and fields that the document does not list, are kept."""
+"""Maximum length of an answer's stored detail: risk data and fields not in the document."""
 
 ANSWERS_BEST_FIRST = (KeyAnswer.FOUND, KeyAnswer.UNMAPPED, KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
-"""Of several payments of one key, the answer that counts for the key."""
+"""Which answer counts for a key with several payments, best first."""
 
 PERSON_WAITS_SECONDS = 5
-"""So long a silent gateway is asked again for somebody who waits at a command line."""
+"""How long a silent gateway is retried for a person who waits at a command line."""
 _WITHOUT_PAYMENT = (KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
 DETAILS_STORED = 1_024
-"""Different details whose text is remembered, each of at most DETAIL_CHARACTERS_MAX."""
+"""Number of different details cached as text, each of at most DETAIL_CHARACTERS_MAX."""
 Fields = tuple[tuple[str, str], ...]
 """Names and values of a mapping."""
 
@@ -57,22 +57,22 @@ class KeyAnswers:
     """Final answers about some keys."""
 
     answers: Mapping[str, tuple[KeyAnswer, str]]
-    """Order number -> answer and the reason of a failure."""
+    """Order number -> answer, with the reason of a failure."""
     observations: tuple[Mapping[str, Any], ...]
-    """One row per payment shown, as the files of answers have it (archive/schemas.py)."""
+    """One row per payment shown, in the columns of the answer files (archive/schemas.py)."""
     unused: tuple[str, ...] = ()
-    """What else the replies had and no answer holds, each in words, sorted."""
+    """Messages on content of the replies that no answer includes, sorted."""
     gateway_at: datetime | None = None
-    """The earliest Date of the replies."""
+    """The earliest Date header of the replies."""
 
 
 Found = TypeVar("Found")
 AnswersTo = Callable[[Sequence[str]], Awaitable[KeyAnswers]]
-"""Order numbers -> their final answers."""
+"""Returns the final answers for order numbers."""
 
 
 def _nobody(_: int) -> None:
-    """Nobody counts."""
+    """Ignore the number of answered keys."""
 
 
 async def ask(
@@ -84,7 +84,7 @@ async def ask(
     randomness: Random,
     pace: AccountPace | None = None,
 ) -> KeyAnswers:
-    """Ask once about orders of one (merchant, account); see `asking`."""
+    """Query orders of one (merchant, account) once; see `asking`."""
     async with asking(
         account=account, settings=settings, clock=clock, randomness=randomness, pace=pace
     ) as answers_to:
@@ -101,21 +101,20 @@ async def asking(
     pace: AccountPace | None = None,
     answered: Callable[[int], None] = _nobody,
 ) -> AsyncIterator[AnswersTo]:
-    """What answers questions about orders of one (merchant, account), over kept connections.
+    """Open a client for an account; yields a function that queries orders over its connections.
 
     Every key gets a final answer.
 
     Args:
-        account: Whose.
+        account: Merchant and account id.
         settings: How the gateway is reached.
-        clock: The time.
-        randomness: For waits.
-        pace: What earlier questions of the same account have learnt; a wait the gateway asked for
-            holds these too.
-        answered: Hears how many more keys are answered.
+        clock: The clock.
+        randomness: For the lengths of waits.
+        pace: Shared pace of the account's queries, with any wait that the gateway requested.
+        answered: Called with the number of newly answered keys.
 
     Raises:
-        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+        ConfigurationError: The gateway refuses us for a reason that only a person can correct.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     opened = client_of(declared, clock=clock, randomness=randomness, pace=pace, answered=answered)
@@ -128,7 +127,7 @@ async def asking(
                 except UnsignedError as error:
                     if error.final:
                         raise ConfigurationError(str(error)) from error
-                    # As of a gateway that does not answer: nobody was asked, and nothing is known.
+                    # As for a silent gateway: nothing was queried, so nothing is known.
                     return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
             return answers_of(reply, rules=settings.rules)
 
@@ -143,11 +142,12 @@ async def look_up(
     clock: Clock,
     randomness: Random,
 ) -> Found:
-    """The gateway's own records, for a person or a doubt that needs them now.
+    """Return the gateway's own records, for a person or a doubt that needs them now.
 
     Raises:
-        ConfigurationError: the gateway refuses us for a cause that only a person can cure, or the
-            profile does not know the question.
+        ConfigurationError: The gateway refuses us for a reason that only a person can correct, or
+            its profile does not support the query.
+        SignerError: The query could not be signed.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     with _refusals():
@@ -157,7 +157,7 @@ async def look_up(
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Why a question was not answered at all, as errors that say what a person has to cure."""
+    """Translate refused queries to errors that state what a person must correct."""
     try:
         yield
     except (QueryRefusedError, CertificateError, InterfaceError) as error:
@@ -175,7 +175,7 @@ def pace_of(
     patience_max: int | None = None,
     ends_in_seconds: float | None = None,
 ) -> AccountPace:
-    """The pace of an account's reads, as nothing is known of the gateway yet."""
+    """Return the initial pace of an account's queries, with nothing learnt of the gateway yet."""
     patience = gateway.read_patience_seconds
     limits = QueryLimits(
         calls_per_second=gateway.calls_per_second,
@@ -193,17 +193,17 @@ def client_of(
     pace: AccountPace | None = None,
     answered: Callable[[int], None] = _nobody,
 ) -> QueryClient:
-    """The client for reads of an account; without a `pace` of a night for a person who waits."""
+    """Return a client for an account's queries; without `pace` it is for a person who waits."""
     pace = pace or pace_of(account.settings.gateway, patience_max=PERSON_WAITS_SECONDS)
     return account.client(clock=clock).reading(pace=pace, randomness=randomness, answered=answered)
 
 
 def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
-    """Answers by our own rules: which codes are found, failed or not mapped at all.
+    """Convert replies to answers by our rules, which map codes to found, not found or failed.
 
     Args:
-        replies: What the gateway told.
-        rules: What its codes mean.
+        replies: The gateway's replies.
+        rules: The meaning of its codes.
     """
     answers = dict.fromkeys(replies.not_found, (KeyAnswer.NOT_FOUND, ""))
     answers |= {failed.key: (KeyAnswer.FAILED, failed.reason) for failed in replies.failed}
@@ -214,7 +214,7 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
 
     @cache
     def answer_of(query_result: str) -> tuple[KeyAnswer, str]:
-        """A code's answer, and the reason where it is no good one."""
+        """Return the answer for a code, with a reason unless it is FOUND."""
         answer = rules.answer_of(query_result)
         return answer, "" if answer is KeyAnswer.FOUND else f"query_result {query_result}"
 
@@ -227,7 +227,7 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
             else:
                 observations.append(row)
         by_key.setdefault(record.key, []).append(evaluated)
-    # One unreadable payment makes the order unknown: what is shown of it would be a part only.
+    # One unreadable payment makes the order FAILED: the others would be only a part of it.
     broken: set[str] = set()
     for key, ends in by_key.items():
         failed = next((one for one in ends if one[0] is KeyAnswer.FAILED), None)
@@ -240,7 +240,7 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
 
 
 def _unused(replies: QueryAnswers) -> Iterator[str]:
-    """Rows that nobody asked for, and cells that cannot be read of rows that count all the same."""
+    """Yield messages on rows that were not queried, and on unreadable cells of rows that count."""
     refused = {f"{failed.key}: {failed.reason}" for failed in replies.failed}
     for finding in replies.findings:
         if finding.kind is FindingKind.FOREIGN_ROW:
@@ -253,12 +253,12 @@ def _unused(replies: QueryAnswers) -> Iterator[str]:
 def _row(
     record: OrderRecord, *, zone: ZoneInfo, details: dict[tuple[int, int, int], str]
 ) -> Mapping[str, Any] | str:
-    """The row of one payment, or why it cannot be one.
+    """Return the table row of one payment, or the reason why it cannot be read.
 
     Args:
         record: As the client read it.
-        zone: The rules' zone, which the client's nearly always is.
-        details: Which objects a record's detail is made of -> its text; of one reply.
+        zone: The time zone of the rules; usually the client's too.
+        details: Cache of one reply: ids of a detail's objects -> its text.
     """
     at = record.transaction_at
     if at is None or at.tzinfo is not zone:
@@ -282,7 +282,7 @@ def _row(
 
 
 def _detail(record: OrderRecord, *, known: dict[tuple[int, int, int], str]) -> str:
-    """What is kept beside the columns; rows of a reply that say the same share the objects."""
+    """Return further content as JSON; rows of a reply with equal content share the objects."""
     same = (id(record.risk), id(record.extra), id(record.reply_extra))
     text = known.get(same)
     if text is None:
@@ -293,7 +293,7 @@ def _detail(record: OrderRecord, *, known: dict[tuple[int, int, int], str]) -> s
 
 @lru_cache(maxsize=DETAILS_STORED)
 def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
-    """As JSON; too long a text loses what nobody documented."""
+    """Return it as JSON; if too long, without undocumented fields."""
     known = {name: value for name, value in asdict(risk).items() if value}
     undocumented = {"row": dict(row), "reply": dict(reply)}
     for document in ({"risk": known, **undocumented}, {"risk": known, "cut": True}, {"cut": True}):
@@ -305,16 +305,16 @@ def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefundAnswer:
-    """What one search says of one reference."""
+    """The answer to a search for one reference."""
 
     records: tuple[RefundRecord, ...]
     queried_at: datetime | None
     gateway_at: datetime | None = None
 
     def reference_of(self, *, amount: int, currency: str) -> str | None:
-        """The gateway's number of our refund, "" when it has none, None when it is unclear.
+        """Return the gateway's id of our refund, "" if it has none, None if it is unclear.
 
-        A record with our reference but another amount or currency is no evidence of either.
+        A record with our reference but another amount or currency proves neither.
         """
         if not self.records:
             return ""
@@ -337,10 +337,11 @@ async def search_refunds(
     clock: Clock,
     randomness: Random,
 ) -> dict[str, RefundAnswer]:
-    """Ask for refunds that carry these references; references without a usable answer are absent.
+    """Search refunds by our references; references without a usable answer are left out.
 
     Raises:
-        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+        ConfigurationError: The gateway refuses us for a reason that only a person can correct.
+        SignerError: The query could not be signed.
     """
     looked_up = await look_up(
         lambda client: client.refunds(references=references),

@@ -1,21 +1,21 @@
-"""What became of an instruction in doubt? Decided by evidence, never by time alone.
+"""Resolution of instructions in doubt: by evidence, never by time alone.
 
-Evidence is what was asked after the doubt by the order of the history. An answer counts only when
-the quarantine had passed as it was asked (a late effect may still arrive), by clocks that nobody
-here can set, and only when two answers at least five minutes apart agree. Captures and cancels are
-decided by the payment's state; that the effect came, one answer and a message whose signature
-covers that state decide at once. A refund is decided by our own reference, where the gateway can be
-asked for it; by the state alone never, because the portal can do the same, and by a message never,
-because the signature of a message does not cover its refund. That the search does not know it
-counts only where the same search showed another refund of ours, a day after the doubt. Part
-captures, payments that are no longer shown, refunds that only a message or a skipped number names,
-and kinds that no query shows go to a person.
+Evidence is what was queried after the doubt began, in the order of the history. An answer counts
+only if the quarantine had passed when it was queried (a late effect may still arrive), measured by
+clocks that nobody here can set, and only if two answers at least five minutes apart agree. Captures
+and cancels are decided by the payment's state; that they took effect is decided at once by one
+answer and a message whose signature covers that state. A refund is decided by our own reference, if
+the gateway can be searched for it; never by the state alone, since the portal can make refunds too,
+and never by a message, since its signature does not cover the refund. That a search does not find
+it counts only if the same search showed another refund of ours, a day after the doubt. Partial
+captures, payments no longer shown, refunds that only a message or a skipped number shows, and kinds
+that no query shows are decided by a person.
 
-A line of a settlement file proves that money moved; that there is none proves nothing, whatever
-file came. It ends a doubt where it can be of this instruction only: it carries our own reference,
-or it is the one capture, or the one refund, of the whole payment since the doubt began. Whoever
-did that, nothing is left to be captured or refunded, so nothing can move twice. Parts without our
-reference are for people: the gateway's own pages can move the same.
+A line of a settlement file proves that money moved; a missing line proves nothing. A line ends a
+doubt if it can belong to this instruction only: it has our own reference, or it is the only capture
+or refund of the whole payment since the doubt began. Whoever made that movement, nothing remains to
+capture or refund, so nothing can move twice. Parts without our reference are decided by people,
+since the portal can make the same movement.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,12 +28,12 @@ from recon.model.uptime import NEVER_READ, Uptime, between
 
 QUARANTINE_MIN = timedelta(minutes=15)
 QUARANTINE_DEADLINES = 3
-"""Quarantine is at least this many gateway deadlines."""
+"""The quarantine lasts at least this many gateway deadlines."""
 ANSWERS_APART_MIN = timedelta(minutes=5)
 SILENCE_MIN = timedelta(hours=24)
-"""That a search does not know a refund counts only so long after the doubt."""
+"""A search that does not find a refund counts only this long after the doubt began."""
 UNSEEN_MAX = timedelta(days=3)
-"""A doubt whose payment no answer has shown for so long is for people."""
+"""A doubt is given to people if no answer has shown its payment for this long."""
 
 _S = GatewayState
 _K = InstructionKind
@@ -41,50 +41,50 @@ _K = InstructionKind
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The payment of an instruction as one query showed it; NONE when it was not shown."""
+    """The payment of an instruction in one answer; NONE if it was not shown."""
 
     state: GatewayState
     queried_at: datetime
-    """When the gateway said so, by the clock on the wall: for words, never for evidence."""
+    """Time of the answer by the wall clock: for messages, never for evidence."""
     uptime: Uptime = NEVER_READ
-    """What clocks showed when it was asked."""
+    """Clock readings at the time of the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedRefund:
-    """What one search for our own refund reference found."""
+    """The result of one search for our own refund reference."""
 
     refund_reference_id: str
-    """"" when the gateway knows no refund of that reference."""
+    """"" if the gateway knows no refund with that reference."""
     queried_at: datetime
     shown_with: str = ""
-    """A refund of ours that the same search did show; "" when it showed none."""
+    """Another refund of ours that the same search did find; "" if it found none."""
     uptime: Uptime = NEVER_READ
 
 
 @dataclass(frozen=True, slots=True)
 class DoubtEvidence:
-    """Everything known since the doubt began, each part in the order in which it came."""
+    """All evidence since the doubt began, each kind in order of arrival."""
 
     seen: Sequence[Seen] = ()
     refunds: Sequence[SearchedRefund] = ()
     messages: Sequence[str] = ()
-    """Messages of the gateway that name our own reference, or skip a number, in words."""
+    """Texts on messages of the gateway that name our own reference, or skip a number."""
     signed: Sequence[Seen] = ()
-    """States of the payment in messages whose signature covers them; one may be sent again."""
+    """States of the payment in messages whose signature covers them; they may be replayed."""
     readings: Sequence[Uptime] = ()
-    """Clocks as they were read since the doubt, the first of all first."""
+    """Clock readings since the doubt began, the earliest first."""
     uptime: Uptime = NEVER_READ
-    """The same clocks now."""
+    """Readings of the same clocks now."""
 
     def had_waited(self, uptime: Uptime, *, much: timedelta) -> bool:
-        """Whether so much time had surely passed since the doubt at a reading."""
+        """Return whether at least `much` time had certainly passed since the doubt began."""
         return waited(uptime, readings=self.readings) >= much
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The end of a doubt, with its evidence in words."""
+    """The end of a doubt, with its evidence as text."""
 
     state: InstructionState
     evidence: str
@@ -100,19 +100,19 @@ _NOT_APPLIED: Mapping[InstructionKind, frozenset[GatewayState]] = {
     _K.CANCEL: frozenset({_S.AUTHORISED, _S.EXPIRED}),
 }
 NO_QUERY_SHOWS = frozenset({_K.REVIEW, _K.CANCEL_SUBSCRIPTION, _K.PAYOUT})
-"""Kinds whose effect no answer can show: a person looks at once."""
+"""Kinds whose effect no query can show: they go to a person at once."""
 
 
 def quarantine(deadline: timedelta) -> timedelta:
-    """How long after a doubt an answer proves nothing."""
+    """Return how long after the start of a doubt an answer proves nothing."""
     return max(QUARANTINE_MIN, QUARANTINE_DEADLINES * deadline)
 
 
 def waited(uptime: Uptime, *, readings: Sequence[Uptime]) -> timedelta:
-    """How much time passed at least since a doubt: the longest that one of its readings ties.
+    """Return the minimum time since a doubt began: the longest to any comparable reading.
 
-    After another boot, or on another machine, the wait begins again with the first reading there,
-    unless the gateway's Date ties it to an earlier one.
+    After a reboot, or on another machine, the wait starts again with the first reading there,
+    unless the gateway's Date header links it to an earlier one.
     """
     tied = (between(reading, uptime) for reading in readings)
     return max((much for much in tied if much is not None), default=timedelta())
@@ -126,24 +126,24 @@ def resolve(
     quarantined_for: timedelta,
     refund_visible_until: datetime,
 ) -> Resolution | None:
-    """The end of a doubt, or None while there is not enough evidence."""
+    """Return the end of a doubt, or None while the evidence is insufficient."""
     since = instruction.in_doubt_since
     if since is None:
         return None
     for refund in reversed(evidence.refunds):
-        if refund.refund_reference_id:  # it carries our own reference: it needs no second answer
+        if refund.refund_reference_id:  # our own reference needs no second answer
             sentence = f"the gateway has our reference as refund {refund.refund_reference_id}"
             return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
     if instruction.kind in NO_QUERY_SHOWS:
         sentence = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
         return Resolution(InstructionState.NEEDS_HUMAN, sentence)
-    # An answer from before the quarantine's end proves nothing: the effect may still come.
+    # An answer from before the end of the quarantine proves nothing: the effect may still come.
     had_waited = evidence.had_waited
     searched = [one for one in evidence.refunds if had_waited(one.uptime, much=SILENCE_MIN)]
     seen = [one for one in evidence.seen if had_waited(one.uptime, much=quarantined_for)]
     unseen = _unseen(seen, evidence=evidence, since=since, now=now)
     if evidence.messages:
-        # About our refund, or of a later one: a person looks, nothing is sent again.
+        # It concerns our refund, or a later one: a person decides, nothing is sent again.
         hint = f"{evidence.messages[-1]}; its signature does not cover that: look the refund up"
         is_over = seen or unseen or had_waited(evidence.uptime, much=quarantined_for)
         return Resolution(InstructionState.NEEDS_HUMAN, hint) if is_over else None
@@ -159,7 +159,7 @@ def resolve(
 def _unseen(
     seen: Sequence[Seen], *, evidence: DoubtEvidence, since: datetime, now: datetime
 ) -> Resolution | None:
-    """No usable answer, or none about this payment, for too long: nobody waits for ever."""
+    """Give a doubt to people if no usable answer has shown its payment for UNSEEN_MAX."""
     last = seen[-1].queried_at if seen else since
     heard = [answer.uptime for answer in seen[-1:]] or evidence.readings[:1]
     quiet = between(heard[0], evidence.uptime) if heard else None
@@ -175,15 +175,15 @@ def _unseen(
 
 
 def by_any_clock(quiet: timedelta | None, *, last: datetime, now: datetime) -> timedelta:
-    """How long nothing was heard; where no other clock ties both, by the one on the wall.
+    """Return the time without an answer; by the wall clock only if no other clock measured it.
 
-    Set forward or back, that one only asks people too early, who wait by the clocks that count.
+    A wall clock that is set wrongly only calls people too early, never decides anything else.
     """
     return abs(now - last) if quiet is None else quiet
 
 
 def _divided(seen: Sequence[Seen]) -> Resolution | None:
-    """Answers that say this and that, and never the same twice: nobody waits for ever."""
+    """Give a doubt to people if its answers have disagreed for UNSEEN_MAX."""
     if not seen or _agreed(seen):
         return None
     quiet = between(seen[0].uptime, seen[-1].uptime)
@@ -201,10 +201,10 @@ def _divided(seen: Sequence[Seen]) -> Resolution | None:
 def _by_message(
     instruction: Instruction, *, evidence: DoubtEvidence, agreed: Seen | None
 ) -> Resolution | None:
-    """A signed message that the effect came, and one answer of the gateway that shows it, too.
+    """Resolve by a signed message that the effect came, together with an answer that shows it.
 
-    An old message can be sent again, so it never proves that nothing happened; that something did
-    stays true. What later answers deny is for people.
+    An old message can be replayed, so it never proves that nothing happened; that something
+    happened remains true. If later answers contradict it, people decide.
     """
     applied = _APPLIED.get(instruction.kind, frozenset())
     states = [message for message in evidence.signed if message.state in applied]
@@ -224,10 +224,10 @@ def _by_message(
 
 
 def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
-    """Two searches, far enough apart, that do not know our reference.
+    """Resolve by two searches, far enough apart, that do not find our reference.
 
-    That nothing is found proves something only of a search that finds what is there: each must
-    have shown another refund of ours, by our reference, beside its silence about this one.
+    A missing result proves something only if the search works: each of them must have found
+    another refund of ours by its reference.
     """
     if not _apart(refunds):
         return None
@@ -268,12 +268,12 @@ def _by_state(
 
 
 def _is_part(instruction: Instruction) -> bool:
-    """A part was to move: a state does not say how much did, so a person decides."""
+    """Return whether only a part was to move; a state does not show how much did."""
     return instruction.amount != instruction.payment_amount
 
 
 def _agreed(seen: Sequence[Seen]) -> Seen | None:
-    """The newest answer, if an earlier one said the same and none between said otherwise."""
+    """Return the newest answer if one far enough before it agrees, and all in between."""
     newest = seen[-1]
     for earlier in reversed(seen[:-1]):
         if earlier.state is not newest.state:
@@ -288,7 +288,7 @@ def _apart(answers: Sequence[SearchedRefund]) -> bool:
 
 
 def _are_apart(earlier: Seen | SearchedRefund, later: Seen | SearchedRefund) -> bool:
-    """Whether two answers were asked so far from each other that they are two."""
+    """Return whether two answers were queried far enough apart to count as two."""
     passed = between(earlier.uptime, later.uptime)
     return passed is not None and passed >= ANSWERS_APART_MIN
 
@@ -312,9 +312,9 @@ _TYPES: Mapping[InstructionKind, str] = {
     InstructionKind.REFUND: EntryType.REFUND.value,
     InstructionKind.PAYOUT: EntryType.PAYOUT.value,
 }
-"""What each kind is settled as; the others move no money that is settled."""
+"""Entry type in settlement files by kind; other kinds move no settled money."""
 _OTHER_ZONE = timedelta(days=1)
-"""The gateway's day may have begun before ours."""
+"""The gateway's day may begin before ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,16 +330,16 @@ class SettledLine:
     settled_on: str
     """ISO date."""
     source: str
-    """The file."""
+    """Name of the file."""
 
 
 def our_references(instruction: Instruction) -> frozenset[str]:
-    """What a line may name this instruction by."""
+    """Return the references by which a line may name this instruction."""
     return frozenset({instruction.instruction_id, instruction.gateway_request_id} - {""})
 
 
 def lines_about(instruction: Instruction, *, lines: Sequence[SettledLine]) -> list[SettledLine]:
-    """Those of its transaction, or under one of its references."""
+    """Return the lines with its transaction or one of its references."""
     names = our_references(instruction)
     of_payment = {instruction.transaction_id} - {""}
     return [
@@ -350,17 +350,17 @@ def lines_about(instruction: Instruction, *, lines: Sequence[SettledLine]) -> li
 def by_settlement(
     instruction: Instruction, *, lines: Sequence[SettledLine], known: Collection[str]
 ) -> Resolution | None:
-    """The end of a doubt by the lines of its payment or references; None where they prove nothing.
+    """Return the end of a doubt by settlement lines; None if they prove nothing.
 
     Args:
-        instruction: in doubt, or with a person.
-        lines: what files tell of its transaction, or under one of its references.
-        known: the gateway's references of other refunds of ours, whose lines are not this one's.
+        instruction: In doubt, or with a person.
+        lines: Lines with its transaction, or with one of its references.
+        known: The gateway's references of our other refunds, whose lines do not count.
     """
     wanted = _TYPES.get(instruction.kind)
     moved = [line for line in lines if line.entry_type == wanted]
     ours = [line for line in moved if line.own_reference in our_references(instruction)]
-    if ours:  # of exactly our amount, once, it is ours
+    if ours:  # it decides only if there is one, of our amount
         sentence = f"{_text(ours[0])} has our reference"
         if len(ours) == 1 and _same(instruction, line=ours[0]):
             return Resolution(InstructionState.RESOLVED_APPLIED, f"{sentence} and amount")
@@ -376,13 +376,13 @@ def by_settlement(
 def _same(instruction: Instruction, *, line: SettledLine) -> bool:
     if (line.currency, abs(line.gross)) != (instruction.currency, instruction.amount):
         return False
-    # The gateway's id of a payout comes with its reply: one in doubt has none to be held against.
+    # A payout in doubt has no transaction id yet to compare: the id comes with the reply.
     unknown = instruction.kind is InstructionKind.PAYOUT and not instruction.transaction_id
     return unknown or line.transaction_id in {"", instruction.transaction_id}
 
 
 def _is_the_whole(instruction: Instruction, *, line: SettledLine) -> bool:
-    """One movement of all that the payment has, settled since the doubt began."""
+    """Return whether a line is the payment's whole amount, settled since the doubt began."""
     since = instruction.in_doubt_since
     if since is None or instruction.kind is InstructionKind.PAYOUT:
         return False

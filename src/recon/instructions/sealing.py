@@ -1,7 +1,7 @@
-"""Bank details at rest: encrypted under a key of our own, told apart by a keyed digest.
+"""Encryption of bank details at rest, and keyed digests by which payees are compared.
 
-The journal keeps a payout's details sealed until the payout is final, and then only the digest of
-its payee and a display such as `DE…3000`. Without the key neither can be guessed back.
+The journal stores a payout's details encrypted until the payout is final; then only a digest of the
+payee and a display such as `DE…3000` remain. Neither can be reversed without the key.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 SHOWN_FIRST = 2
 SHOWN_LAST = 4
 SHORTEST_SHOWN = 12
-"""Of a shorter account number no digit is shown: too much of it would be."""
+"""No digit of a shorter account number is shown: it would be too large a part."""
 
 
 class Seal:
-    """Seals and opens texts under one key; the key never shows in a repr."""
+    """Encrypts and decrypts texts with one key, which is never shown in a repr."""
 
     def __init__(self, key: SecretStr | None) -> None:
-        """Take the key of RECON_SEAL_KEY.
+        """Use the key of RECON_SEAL_KEY.
 
         Raises:
-            ConfigurationError: there is none, or it is not a key.
+            ConfigurationError: It is missing, or not a valid key.
         """
         if key is None:
             msg = (
@@ -50,14 +50,14 @@ class Seal:
         return "Seal(…)"
 
     def close(self, text: str) -> str:
-        """The text, encrypted and authenticated."""
+        """Return the text encrypted and authenticated."""
         return self._fernet.encrypt(text.encode()).decode()
 
     def open(self, sealed: str) -> str:
-        """The text again.
+        """Return the decrypted text.
 
         Raises:
-            ConfigurationError: sealed under another key, or changed.
+            ConfigurationError: It was encrypted with another key, or altered.
         """
         try:
             return self._fernet.decrypt(sealed.encode()).decode()
@@ -69,12 +69,12 @@ class Seal:
             raise ConfigurationError(msg) from None
 
     def digest(self, text: str) -> str:
-        """The same text gives the same digest under the same key; hexadecimal."""
+        """Return a keyed hexadecimal digest, the same for the same text and key."""
         return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def payee_identity(row: "PayoutRow") -> str:
-    """What makes a payee the same payee: the account with its bank, else the gateway's id of it."""
+    """Return what identifies a payee: the account with its bank, else the gateway's payee id."""
     bank = row.beneficiary.bank_details if row.beneficiary else None
     account = (bank.iban or bank.account_number) if bank else ""
     if bank is None or not account:
@@ -83,7 +83,7 @@ def payee_identity(row: "PayoutRow") -> str:
 
 
 def masked_account(number: str) -> str:
-    """An IBAN or account number as people may see it."""
+    """Return an IBAN or account number as it may be displayed."""
     plain = number.replace(" ", "")
     if len(plain) < SHORTEST_SHOWN:
         return "…"
