@@ -1,7 +1,7 @@
-"""Files of facts: each under the name of its own hash, written whole before anybody names it.
+"""Facts files in the archive, each named by its own hash and complete before it is referenced.
 
-Nobody's are those whose hash no database has: whoever is killed before that leaves a file that
-counts for nothing, and writes it again under the same name.
+A file whose hash no database has does not count: a process that was killed before storing the hash
+leaves such a file, and writes it again under the same name.
 """
 
 import hashlib
@@ -27,16 +27,16 @@ SUFFIX = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class FactsFile:
-    """A file that is written."""
+    """A facts file in the archive."""
 
     folder: str
-    """Below the archive."""
+    """Relative to the archive."""
     sha256: str
     size_bytes: int
 
     @property
     def path(self) -> str:
-        """Below the archive."""
+        """Relative to the archive."""
         return f"{self.folder}/{self.sha256}{SUFFIX}"
 
 
@@ -48,11 +48,11 @@ def write_facts(
     schema: FileSchema,
     doing: str,
 ) -> FactsFile:
-    """Write tables one after another as one file; `doing` says what was not done where it fails.
+    """Write tables one after another as one file; `doing` describes the failed action in errors.
 
     Raises:
-        ArchiveError: the archive cannot be written.
-        OutputError: there is no room to lay the rows aside.
+        ArchiveError: The archive cannot be written.
+        OutputError: There is no space for the temporary file.
     """
     with tempfile.TemporaryFile() as temporary:
         with _room():
@@ -78,10 +78,10 @@ def _room() -> Iterator[None]:
 
 
 def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
-    """The bytes of a file, exactly as they were written.
+    """Return the content of a file, exactly as it was written.
 
     Raises:
-        ArchiveError: it cannot be read, or is not the file whose hash the database has.
+        ArchiveError: It cannot be read, or its hash differs from the one in the database.
     """
     with reachable(storage, doing=doing):
         try:
@@ -95,10 +95,10 @@ def whole_facts(storage: Storage, file: FactsFile, *, doing: str) -> bytes:
 
 @contextmanager
 def facts_at(files: Iterable[tuple[Storage, FactsFile]], *, doing: str) -> Iterator[list[Path]]:
-    """Where files can be read by path, each exactly as it was written, while the block lasts.
+    """Yield paths at which files can be read, exactly as written, while the block lasts.
 
     Raises:
-        ArchiveError: one cannot be read, or is not the file whose hash the database has.
+        ArchiveError: One cannot be read, or its hash differs from the one in the database.
     """
     folders: dict[tuple[str, str], Path] = {}
     paths: list[Path] = []

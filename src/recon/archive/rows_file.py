@@ -1,7 +1,7 @@
-"""Rows of a night in their order as a Parquet file of a declared schema, and back.
+"""Reading and writing of a night's rows, in order, as Parquet files of a declared schema.
 
-The schema's name and version stand in the file; a file of a version that this program does not
-know is refused by name, never read as if it were another.
+The file contains the schema's name and version; a file with a version that this program does not
+know is refused, never read with another schema.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,31 +20,31 @@ from recon.model.errors import ArchiveBrokenError, Defect
 
 
 class Ordered(NamedTuple):
-    """Rows in memory and their order: what is more than a row group is never copied as a whole."""
+    """Rows in memory with their order; not more than one row group is copied at once."""
 
     table: pa.Table
     order: pa.Array | None = None
-    """Which row comes where; None: they lie so."""
+    """Row indices in order; None if the table is in order already."""
 
     @property
     def num_rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         rows: int = self.table.num_rows
         return rows
 
     @property
     def schema(self) -> pa.Schema:
-        """Their columns."""
+        """Schema of the table."""
         return self.table.schema
 
     def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
-        """One column after another by its name, in order."""
+        """Yield each column, in the order of the rows, with its name."""
         for name in self.table.column_names:
             column = self.table[name]
             yield name, column if self.order is None else column.take(self.order)
 
     def groups(self) -> Iterator[pa.Table]:
-        """One row group after another, each of one chunk; at least one."""
+        """Yield row groups, each as one chunk; at least one, even if it is empty."""
         for start in range(0, self.table.num_rows or 1, ROWS_PER_GROUP):
             if self.order is None:
                 yield self.table.slice(start, ROWS_PER_GROUP).combine_chunks()
@@ -54,21 +54,22 @@ class Ordered(NamedTuple):
 
 ROWS_PER_GROUP = 250_000
 DICTIONARY_MAX = 2**16 - 1
-"""Different words of a column whose ranks fit into two bytes each."""
+"""Maximum number of different texts in a column whose ranks fit into two bytes."""
 ROWS_PER_BATCH = 50_000
-"""So many are held at once where rows are only counted, added up or chosen from."""
+"""Rows held in memory at once where they are only counted, summed or filtered."""
 SMALL_BYTES = 2_000_000
-"""Handing out less to several threads takes longer than reading it."""
+"""Below this size reading with several threads takes longer than without."""
 COMPRESSION = "zstd"
 LEVEL_OF_TEXTS, LEVEL_OF_NUMBERS = 9, 3
-"""Numbers take the same room by more, and up to ten times as long."""
+"""Compression levels; for numbers a higher level saves no space and takes up to ten times
+longer."""
 
 
 def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
-    """The rows in the order of the schema's key, equal keys by all other columns.
+    """Return rows in the order of the schema's key; equal keys by all other columns.
 
     Raises:
-        Defect: the table does not have exactly the schema's columns.
+        Defect: The table does not have exactly the schema's columns.
     """
     if not table.schema.equals(schema.columns):
         msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
@@ -77,13 +78,13 @@ def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
         return Ordered(table)
     others = [name for name in schema.columns.names if name not in schema.key]
     order = sorted_keys(table, names=(*schema.key, *others))
-    # A result comes in the order of its key, and taking its rows would copy all of them.
+    # Results are usually in order already, and taking rows would copy all of them.
     in_order = pc.all(pc.equal(order, pa.array(np.arange(len(order), dtype=np.uint64)))).as_py()
     return Ordered(table, None if in_order else order)
 
 
 def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
-    """Which row comes where by some columns; equal rows stay in their order.
+    """Return the row indices in ascending order of some columns; the sort is stable.
 
     >>> sorted_keys(pa.table({"order_no": ["B", "A", "B"]}), names=["order_no"]).to_pylist()
     [1, 0, 2]
@@ -93,19 +94,19 @@ def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
 
 
 def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Words of a dictionary as their ranks: Arrow sorts no dictionaries, and numbers are quick."""
+    """Return a dictionary column as ranks: Arrow does not sort dictionaries, and ranks are fast."""
     if not pa.types.is_dictionary(column.type) or len(column) == 0:
         return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
     whole = column.unify_dictionaries().combine_chunks()
     words = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     ranks = pc.rank(words.dictionary, tiebreaker="dense")
-    # Of a million rows each column of words would take 8 MB more.
+    # For a million rows this saves 8 MB per dictionary column.
     kind = pa.uint16() if len(ranks) <= DICTIONARY_MAX else pa.uint32()
     return ranks.cast(kind).take(words.indices)
 
 
 def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
-    """Write rows as they come: the same rows are the same bytes, wherever they lie."""
+    """Write rows in order; equal rows give equal bytes, however they are laid out in memory."""
     if rows.num_rows:
         write_parts(file, map(_numbered_alike, rows.groups()), schema=schema)
     else:
@@ -114,7 +115,7 @@ def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
 
 @cache
 def _without_rows(schema: FileSchema) -> bytes:
-    """A file without a row, as most of a small night are: always the same bytes."""
+    """Return the bytes of a file without rows, as most files of a small night are."""
     file = BytesIO()
     write_parts(file, [schema.columns.empty_table()], schema=schema)
     return file.getvalue()
@@ -138,7 +139,7 @@ def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema
                 },
                 store_schema=True,
                 use_dictionary=[name for name in equals if equals[name]],
-                # By what changes from row to row: neighbours have numbers and times alike.
+                # Delta encodings, since neighbouring rows have similar numbers and times.
                 column_encoding={
                     name: "DELTA_BYTE_ARRAY" if is_text[name] else "DELTA_BINARY_PACKED"
                     for name in equals
@@ -153,10 +154,9 @@ def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema
 
 
 def _numbered_alike(rows: pa.Table) -> pa.Table:
-    """The rows, words numbered as they come, and none that no row says.
+    """Return rows with dictionaries in order of first use and without unused entries.
 
-    A file holds the numbers and words of each row group as they are: how its rows came together
-    must not show.
+    A file stores each row group's dictionary as it is, and must not show how rows were assembled.
     """
     for at, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type) and len(rows):
@@ -185,12 +185,12 @@ def read_rows(
     schemas: Mapping[str, FileSchema] = SCHEMAS,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The rows of a file of one of these schemas; `name` is the file's, for the sentence.
+    """Return the rows of a file with one of these schemas; `name` is the file's, for errors.
 
-    `columns`: only these of them.
+    `columns` limits the result to some columns.
 
     Raises:
-        ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
+        ArchiveBrokenError: It is not a Parquet file, or has a schema this program does not know.
     """
     with _readable(content, name=name):
         file = _parquet(content, name=name, schemas=schemas)
@@ -206,12 +206,12 @@ def row_batches(
     schemas: Mapping[str, FileSchema] = SCHEMAS,
     columns: Sequence[str] | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a file in order, so many at a time; see `read_rows`.
+    """Yield the rows of a file in order, at most `rows_max` at a time; see `read_rows`.
 
-    `content`: or the file, and then only what is asked of it is held.
+    `content` may be an open file, of which then only what is needed is held in memory.
 
     Raises:
-        ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
+        ArchiveBrokenError: It is not a Parquet file, or has a schema this program does not know.
     """
     with _readable(content, name=name):
         file = _parquet(content, name=name, schemas=schemas)
@@ -222,12 +222,12 @@ def row_batches(
 def rows_between(
     file: BinaryIO, *, name: str, first: str, after: str, by: str = "order_no"
 ) -> pa.Table:
-    """The rows of a file with texts from `first` on, before `after` (blank: to the end).
+    """Return the rows whose `by` is at least `first` and less than `after` (blank: no end).
 
-    Of the row groups only those that can hold such a row are read; see `read_rows`.
+    Only row groups that can contain such a row are read; see `read_rows`.
 
     Raises:
-        ArchiveBrokenError: it is no Parquet file, or of a schema that this program does not know.
+        ArchiveBrokenError: It is not a Parquet file, or has a schema this program does not know.
     """
     with _readable(file, name=name):
         parquet = _parquet(file, name=name, schemas=SCHEMAS)
@@ -238,7 +238,7 @@ def rows_between(
                 inside = pc.greater_equal(rows[by], first)
                 inside = pc.and_(inside, pc.less(rows[by], after)) if after else inside
                 tables.append(rows.filter(inside))
-                del rows  # before the next one is read
+                del rows  # free it before the next one is read
         return pa.concat_tables(tables).unify_dictionaries()
 
 
@@ -253,9 +253,9 @@ def _may_hold(parquet: pq.ParquetFile, *, group: int, by: str, first: str, after
 def _parquet(
     source: bytes | BinaryIO, *, name: str, schemas: Mapping[str, FileSchema]
 ) -> pq.ParquetFile:
-    """A file of one of these schemas."""
+    """Open a file and check that it has one of these schemas."""
     content = pa.BufferReader(source) if isinstance(source, bytes) else source
-    # Of a file that is elsewhere a row group is asked for at once, not column by column.
+    # A row group of a remote file is fetched with one request, not column by column.
     file = pq.ParquetFile(content, pre_buffer=True)
     which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
     known = {schema.label.decode() for schema in schemas.values()}
@@ -272,7 +272,7 @@ def _parquet(
 
 @contextmanager
 def _readable(source: bytes | BinaryIO, *, name: str) -> Iterator[None]:
-    """What is wrong with a file as a sentence; what its storage says is the storage's to tell."""
+    """Translate errors of Parquet to ArchiveBrokenError; those of the storage pass unchanged."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:

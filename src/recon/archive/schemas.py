@@ -1,4 +1,4 @@
-"""The files of nights, of facts and of answers, as schemas.toml types and documents each column."""
+"""Schemas of the files of nights, facts and answers; schemas.toml documents each column."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,35 +29,35 @@ _KINDS: Mapping[str, tuple[pa.DataType, str, str]] = {
     "number": (_WHOLE, "", ""),
     "number?": (_WHOLE, "", ""),
 }
-"""Type of a column in schemas.toml -> Arrow's, its unit, and what is said behind its sentence."""
+"""Column type in schemas.toml -> Arrow type, unit, and a suffix for its documentation."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """One file of a night's folder."""
+    """Schema of one archived file."""
 
     name: str
     folder: str
-    """Folder beside which it stands: inputs, compared, results or proof; else facts or answers."""
+    """Its folder: inputs, compared, results or proof in a night's folder; or facts or answers."""
     columns: pa.Schema
-    """Fields with `doc` and, where there is one, `unit` in their metadata."""
+    """Fields with `doc` and, if they have one, `unit` in their metadata."""
     key: tuple[str, ...]
     """Columns by which its rows are sorted."""
     version: int = 1
 
     @property
     def path(self) -> str:
-        """Where it stands, from the night's folder."""
+        """Path relative to the night's folder."""
         return f"{self.folder}/{self.name}.parquet"
 
     @property
     def label(self) -> bytes:
-        """Name and version, as they stand in the file's metadata."""
+        """Name and version, as stored in the file's metadata."""
         return f"{self.name}/{self.version}".encode()
 
 
 def _schemas(text: str) -> dict[str, FileSchema]:
-    """Each file of schemas.toml by its folder and name."""
+    """Return the schema of each file in schemas.toml by its folder and name."""
     tables = tomllib.loads(text)
     groups = tables.pop("columns")
     shared = {line.partition(" ")[0]: line for line in groups.pop("shared")}
@@ -88,19 +88,19 @@ def _schemas(text: str) -> dict[str, FileSchema]:
 
 FACTS = "facts"
 ANSWERS = "answers"
-"""The file of what is compared of them."""
+"""Name of a night's file of the gateway answers that are compared."""
 OF_ANSWERS = "answers"
-"""How the names of their steps begin; a number follows."""
+"""Prefix of the names of steps that hold answers; a number follows."""
 _ALL = _schemas(Path(__file__).with_name("schemas.toml").read_text("utf-8"))
 SCHEMAS: Mapping[str, FileSchema] = {
     each.name: each for each in _ALL.values() if each.folder not in {FACTS, OF_ANSWERS}
 }
-"""Those of a night by name, in the order in which it makes them."""
+"""Schemas of a night's files by name, in the order in which they are written."""
 ORDER_FACTS, SETTLED_FACTS = _ALL["facts/order_facts"], _ALL["facts/settled_facts"]
-"""The rows that an order file brought, each part of it by key; the lines of a settlement file."""
+"""Rows of an order file, sorted by key within each part; lines of a settlement file."""
 ASKED, REPLIES = _ALL["answers/asked"], _ALL["answers/replies"]
-"""Keys that the gateway is to be asked for, noted before the first question. A row for each payment
-that an answer showed, and one for each key that showed none."""
+"""Keys to query at the gateway, written before the first query; and one row for each payment that
+an answer showed, or for each key without one."""
 ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}
 METADATA = b"recon.schema"
-"""Key of a Parquet file's metadata; its value is FileSchema.label."""
+"""Key in a Parquet file's metadata for FileSchema.label."""

@@ -1,8 +1,8 @@
-"""One step of a night, written once: its files, then its manifest; then it is only read.
+"""The folder of a night's step: written once, first its files, then its manifest; then read only.
 
-A step that was stopped is written again: what lies there without a manifest is nobody's and goes.
-A manifest that says the same is verified and used. One that says something else stays as it is,
-under another name. No two files are held at once.
+An interrupted step is written again: files without a manifest belong to no step and are deleted. An
+existing manifest with the same content is verified and used; one with other content is kept under
+another name. Not more than one file is held in memory.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ MANIFEST_BYTES_MAX = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whose step it is."""
+    """What a step belongs to: run, account, versions and earlier steps."""
 
     run_id: str
     merchant_id: str
@@ -36,15 +36,15 @@ class About:
     mode: str
     step: str
     predecessor: str
-    """The run whose open breaks the night carries forward; "" without one."""
+    """The run whose open breaks the night carries forward; "" if there is none."""
     rules_digest: str
     product_version: str
     history_before: str
-    """`number:hash` of the newest link when the manifest was written."""
+    """`number:hash` of the newest link of the history when the manifest was written."""
     after: Mapping[str, str] = field(default_factory=dict)
     """Earlier step of the same night -> SHA-256 of its manifest."""
     absent: tuple[str, ...] = ()
-    """Sources that the night did not have; their files hold no row."""
+    """Sources that the night did not have; their files have no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,45 +52,45 @@ class FileEntry:
     """One file of a step."""
 
     name: str
-    """Below the step's folder."""
+    """Relative to the step's folder."""
     rows: int
-    """0 for what has none."""
+    """0 for a document."""
     bytes: int
     sha256: str
     schema: str
-    """`orders/1`; "" for what is no table."""
+    """Such as `orders/1`; "" for a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One step, whole."""
+    """Description and files of a complete step."""
 
     about: About
     files: tuple[FileEntry, ...]
 
     def same_content(self, other: "Manifest") -> bool:
-        """Whether both say the same, after whatever link."""
+        """Return whether both are equal except for the link of the history."""
         own, theirs = (replace(each.about, history_before="") for each in (self, other))
         return own == theirs and {*self.files} == {*other.files}
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """The manifest as it is written."""
+    """Return the manifest as JSON bytes."""
     files = [*map(asdict, manifest.files)]
     document = {"format": FORMAT, **asdict(manifest.about), "files": files}
     return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
 
 
 def manifest_hash(content: bytes) -> str:
-    """What the history keeps of it."""
+    """Return the hash by which the history attests a manifest."""
     return hashlib.sha256(content).hexdigest()
 
 
 def manifest_of(content: bytes, *, name: str) -> Manifest:
-    """A manifest as it was read; `name` is the file's, for the sentence.
+    """Parse a manifest; `name` is that of the file, for errors.
 
     Raises:
-        ArchiveBrokenError: it is none, or of a format that this program does not know.
+        ArchiveBrokenError: It is not a manifest, or has a format that this program does not know.
     """
     try:
         document = json.loads(content) if len(content) <= MANIFEST_BYTES_MAX else None
@@ -115,43 +115,43 @@ def manifest_of(content: bytes, *, name: str) -> Manifest:
 
 
 ASIDE = ".aside-"
-"""Behind a step's name: an earlier attempt that said something else."""
+"""Follows the step's name in the folder of an earlier attempt with other content."""
 ASIDE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A table of a step in the order of its schema's key: the same rows are the same bytes."""
+    """A table of a step in the order of its schema's key, so that equal rows give equal bytes."""
 
     rows: Ordered
     schema: FileSchema
     number: int = 0
-    """Of a table that comes in several files; 0: it is one."""
+    """Number of this file if the table is split into several; 0 if it is not."""
 
     @classmethod
     def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
-        """Put a table in order."""
+        """Sort a table by its schema's key."""
         return cls(ordered_rows(table, schema=schema), schema, number)
 
     @property
     def name(self) -> str:
-        """Below the step's folder."""
+        """File name in the step's folder."""
         return f"{self.schema.name}{f'-{self.number:05}' if self.number else ''}.parquet"
 
 
 def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
-    """Tables by the names of their schemas as the files of a step, each made when it is asked."""
+    """Yield tables, named by their schemas, as files of a step; each is sorted when requested."""
 
     def as_rows(named: tuple[str, pa.Table]) -> Rows:
         return Rows.of(named[1], schema=SCHEMAS[named[0]])
 
-    # A map holds no table while its rows are written, as a loop would.
+    # Unlike a loop, `map` holds no reference to a table while its rows are written.
     return map(as_rows, tables)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Any other file of a step."""
+    """A file of a step that is not a table."""
 
     name: str
     content: bytes
@@ -162,12 +162,12 @@ Part = Rows | Document
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A step that is written."""
+    """A completed step."""
 
     folder: str
-    """Below the archive."""
+    """Relative to the archive."""
     sha256: str
-    """Of its manifest."""
+    """Hash of its manifest."""
     manifest: Manifest
 
 
@@ -179,17 +179,17 @@ def write_step(
     parts: Iterable[Part],
     crash_point: Callable[[str], None] = lambda _: None,
 ) -> Sealed:
-    """Write a step of a night, or use the one that is there and says the same.
+    """Write a step of a night, or return the existing one if its content is the same.
 
     Args:
         storage: The archive.
-        night: The folder of the run, below the archive.
-        about: Whose step it is; `about.step` names its folder.
-        parts: Its files; they are held together only where an earlier attempt has to be compared.
-        crash_point: Where tests end the process.
+        night: The folder of the run, relative to the archive.
+        about: What the step belongs to; `about.step` names its folder.
+        parts: Its files; all are in memory only if an earlier attempt has to be compared.
+        crash_point: Called where tests end the process.
 
     Raises:
-        OSError: the archive cannot be written; nothing that was sealed is changed.
+        OSError: The archive cannot be written; no sealed step is changed.
     """
     folder = f"{night}/{about.step}"
     try:
@@ -204,17 +204,17 @@ def write_step(
             return saved
         set_aside(storage, folder=folder)
     for name in storage.names(folder):
-        storage.remove(name)  # of an attempt that never had a manifest
+        storage.remove(name)  # left by an attempt without a manifest
 
     def write(part: Part) -> FileEntry:
         entry = write_part(storage, part, folder=folder, flushed=False)
         crash_point("archived a part")
         return entry
 
-    # A map holds no file while the next one is made, as a loop would.
+    # Unlike a loop, `map` holds no reference to a file while the next one is made.
     entries = tuple(map(write, parts))
     if entries:
-        # No manifest over names that a loss of power could take back.
+        # The manifest must not name files whose names a power failure could undo.
         storage.flush(folder)
     sealed = write_manifest(storage, Manifest(about, entries), folder=folder)
     crash_point("archived a manifest")
@@ -226,11 +226,11 @@ def seal_parts(
 ) -> Sealed:
     """Write the manifest of a step whose files were written one by one; see `write_part`.
 
-    What else lies there was never named by anybody and goes. A manifest that no history binds is
-    written anew.
+    Other files in the folder are not referenced anywhere and are deleted. A manifest that the
+    history does not attest is written again.
 
     Raises:
-        OSError: the archive cannot be written.
+        OSError: The archive cannot be written.
     """
     folder = f"{night}/{about.step}"
     named = {f"{folder}/{entry.name}" for entry in entries}
@@ -240,10 +240,10 @@ def seal_parts(
 
 
 def write_manifest(storage: Storage, manifest: Manifest, *, folder: str) -> Sealed:
-    """Seal the files that lie in a folder.
+    """Seal the files in a folder by writing their manifest.
 
     Raises:
-        OSError: the archive cannot be written.
+        OSError: The archive cannot be written.
     """
     content = manifest_bytes(manifest)
     with storage.writing(f"{folder}/{MANIFEST}") as file:
@@ -252,10 +252,10 @@ def write_manifest(storage: Storage, manifest: Manifest, *, folder: str) -> Seal
 
 
 def sealed_step(storage: Storage, *, folder: str) -> Sealed | None:
-    """A step by its manifest; None where there is none.
+    """Return a step by its manifest; None if there is none.
 
     Raises:
-        ArchiveBrokenError: the manifest is none.
+        ArchiveBrokenError: The manifest cannot be parsed.
     """
     content = _manifest_in(storage, folder)
     return None if content is None else _sealed_by(content, folder=folder)
@@ -274,7 +274,7 @@ def _sealed_by(content: bytes, *, folder: str) -> Sealed:
 
 
 def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Sealed | None:
-    """The step whose manifest has this hash, set aside or not; None where it is gone."""
+    """Return the step whose manifest has this hash, set aside or not; None if it is missing."""
     for folder in _attempts(storage, night=night, step=step):
         content = _manifest_in(storage, folder)
         if content is not None and manifest_hash(content) == sha256:
@@ -283,14 +283,14 @@ def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Seal
 
 
 class SeenFile(NamedTuple):
-    """A file below a folder of the archive."""
+    """A file in a folder of the archive."""
 
     name: str
-    """Below the archive."""
+    """Relative to the archive."""
     content: bytes | None
-    """None: it is gone."""
+    """None if it is missing."""
     fault: str = ""
-    """In what it is not as it was sealed, as a sentence."""
+    """How it differs from what was sealed, as a sentence; "" if it does not."""
 
 
 STRANGE = "lies there, and nobody sealed it: move it away"
@@ -303,9 +303,9 @@ def look_through(
     steps: Iterable[Sealed],
     is_left: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[SeenFile]:
-    """Every file below a folder, and those that its steps sealed and that are gone.
+    """Yield every file in a folder, and those that its steps sealed and that are missing.
 
-    `is_left` says of a file outside these steps (below the folder) that an attempt left it.
+    `is_left` returns whether a file outside these steps (by its name in the folder) is a leftover.
     """
     sealed: dict[str, FileEntry | None] = {}
     for step in steps:
@@ -332,16 +332,16 @@ def look_through(
 
 
 def step_problems(storage: Storage, sealed: Sealed) -> list[str]:
-    """What of a sealed step is not as it was written, each as a sentence; none when all is."""
+    """Return a sentence for each file of a sealed step that differs from what was sealed."""
     files = look_through(storage, sealed.folder, steps=[sealed])
     return [file.fault for file in files if file.fault]
 
 
 def whole_file(storage: Storage, sealed: Sealed, *, name: str) -> bytes:
-    """The content of a file of a sealed step, exactly as it was sealed.
+    """Return the content of a file of a sealed step, exactly as it was sealed.
 
     Raises:
-        ArchiveBrokenError: it is gone, or is not the file that was sealed.
+        ArchiveBrokenError: It is missing, or differs from what was sealed.
     """
     entry, path = entry_of(sealed, name=name), f"{sealed.folder}/{name}"
     try:
@@ -354,15 +354,15 @@ def whole_file(storage: Storage, sealed: Sealed, *, name: str) -> bytes:
 
 
 def entry_of(sealed: Sealed, *, name: str) -> FileEntry | None:
-    """What the manifest says of a file; None where it names none."""
+    """Return a file's entry in the manifest; None if there is none."""
     return next((each for each in sealed.manifest.files if each.name == name), None)
 
 
 def refuse_changed(path: str, *, entry: FileEntry | None, size: int | None, sha256: str) -> None:
-    """Refuse a file that is not as it was sealed; `size` is None of one that is not there.
+    """Refuse a file that differs from what was sealed; `size` is None if it does not exist.
 
     Raises:
-        ArchiveBrokenError: it is gone, or is not the file that was sealed.
+        ArchiveBrokenError: It is missing, or differs from what was sealed.
     """
     if size is None or entry is None:
         msg = f"{path} is gone from the archive"
@@ -376,7 +376,7 @@ def refuse_changed(path: str, *, entry: FileEntry | None, size: int | None, sha2
 
 
 def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
-    """The folder of a step, then those set aside: whoever finds it in the first lists nothing."""
+    """Yield the folder of a step, then those set aside, which are listed only if needed."""
     yield f"{night}/{step}"
     for folder in storage.folders(night):
         if folder.startswith(f"{night}/{step}{ASIDE}"):
@@ -384,10 +384,10 @@ def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
 
 
 def set_aside(storage: Storage, *, folder: str) -> None:
-    """Give a step that is there another name, under which nobody is looked for but by its hash.
+    """Rename the folder of a step so that it can be found only by the hash of its manifest.
 
     Raises:
-        ArchiveBrokenError: that was done very often.
+        ArchiveBrokenError: This was done ASIDE_MAX times already.
     """
     night, _, step = folder.rpartition("/")
     names = set(_attempts(storage, night=night, step=step))
@@ -401,17 +401,17 @@ def set_aside(storage: Storage, *, folder: str) -> None:
 
 
 def expected_entry(part: Part) -> FileEntry:
-    """A file's entry as it will be when it is written."""
+    """Return the manifest entry that a file will have when it is written."""
     return _filled(None, part)
 
 
 def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = True) -> FileEntry:
-    """Write one file of a step; what lies there under its name was nobody's.
+    """Write one file of a step, replacing any leftover of that name.
 
     `flushed` is as for Storage.writing.
 
     Raises:
-        OSError: the archive cannot be written.
+        OSError: The archive cannot be written.
     """
     with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:
         return _filled(file, part)
@@ -428,9 +428,9 @@ def _filled(file: BinaryIO | None, part: Part) -> FileEntry:
 
 
 class Hashing(RawIOBase):
-    """A file that is written once from its beginning to its end, with the hash of what went by.
+    """A file that hashes what is written to it, from beginning to end.
 
-    Whoever opened the file flushes and closes it; without one it is only hashed.
+    The caller flushes and closes the underlying file; without one the content is only hashed.
     """
 
     def __init__(self, file: BinaryIO | None) -> None:
@@ -447,20 +447,20 @@ class Hashing(RawIOBase):
         return len(content)
 
     def tell(self) -> int:
-        """Where the next byte goes."""
+        """Return the position of the next byte."""
         return self.size
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
 
 @contextmanager
 def opened_file(storage: Storage, sealed: Sealed, *, name: str) -> Iterator[BinaryIO]:
-    """A file of a sealed step, exactly as it was sealed, to be read from any place.
+    """Open a file of a sealed step, verified to be as it was sealed, for random access.
 
     Raises:
-        ArchiveBrokenError: it is gone, or is not the file that was sealed.
+        ArchiveBrokenError: It is missing, or differs from what was sealed.
     """
     entry, path = entry_of(sealed, name=name), f"{sealed.folder}/{name}"
     with ExitStack() as stack:

@@ -1,6 +1,6 @@
-"""Where nights lie, a folder of this machine or an S3-compatible storage.
+"""Storage of the archive: a local folder, or an S3-compatible storage.
 
-Files have names with `/`, and each is there whole or not at all: on this machine they are written
+File names may contain `/`. Each file is there completely or not at all: a local file is written
 under another name, flushed, then renamed; an object needs no rename.
 """
 
@@ -26,31 +26,31 @@ MAKE_WRITABLE = (
     "make the archive writable, or move all of it to where there is room and name that place in "
     "archive.toml, then start the night again"
 )
-"""What to do; nights need what earlier ones wrote, so an empty archive helps nobody."""
+"""Advice in errors; nights need the files of earlier ones, so an empty archive does not help."""
 UNFINISHED = ".unfinished-"
-"""How the name of a file begins that is still being written."""
+"""Prefix of the name of a file that is still being written."""
 
 
 class Opened(NamedTuple):
-    """A file that can be read from any place."""
+    """A file opened for random access."""
 
     file: BinaryIO
     stamp: str
-    """Another one each time that the file is written."""
+    """Changes each time that the file is written."""
 
 
 BLOCK_BYTES = 4 * 2**20
-"""So much is hashed at once."""
+"""Number of bytes hashed at once."""
 FILES_MAX = 20_000
-"""So many files are known as they were written; behind them all are looked at once more."""
+"""Maximum number of verified files remembered; beyond it all are forgotten and hashed again."""
 _known: set[tuple[str, str, str]] = set()
-"""Place, stamp and hash of files that this process has hashed."""
+"""Place, stamp and hash of files that this process has verified."""
 
 
 def other_hash(opened: Opened, *, place: str, sha256: str) -> Iterator[tuple[int, str]]:
-    """Size and hash of a file that is not the one with this hash; nothing where it is.
+    """Yield size and hash of a file if its hash differs; nothing if it is equal.
 
-    Until it is written again it is looked at once.
+    A verified file is hashed again only after it was written again.
     """
     seen = place, opened.stamp, sha256
     if seen in _known:
@@ -68,61 +68,61 @@ def other_hash(opened: Opened, *, place: str, sha256: str) -> Iterator[tuple[int
 
 
 class Storage(Protocol):
-    """A folder of this machine, or of an S3-compatible storage."""
+    """A local folder, or an S3-compatible storage."""
 
     @property
     def shown(self) -> str:
-        """Its address for people."""
+        """Its address, for messages."""
 
     def writing(self, name: str, *, flushed: bool = True) -> AbstractContextManager[BinaryIO]:
-        """A new file; it has its name once the block ended well, and then it outlives a crash.
+        """Open a new file, which gets its name and survives a crash once the block ends normally.
 
-        Not `flushed`, its content does, and its name once its folder is flushed: of many files of
-        one folder nobody needs one before all are there.
+        If not `flushed`, the name survives only once its folder is flushed; this suits folders
+        whose files are needed only when all of them are written.
         """
 
     def flush(self, folder: str) -> None:
-        """Let the names of all files right below a folder outlive a crash."""
+        """Make the names of all files directly in a folder survive a crash."""
 
     def read(self, name: str) -> bytes:
-        """The content of a file.
+        """Return the content of a file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: It does not exist.
         """
 
     def reading(self, name: str) -> AbstractContextManager[Opened]:
-        """A file of which only parts are read.
+        """Open a file of which only parts are read.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: It does not exist.
         """
 
     def names(self, folder: str) -> Sequence[str]:
-        """Every file below a folder by its whole name, sorted; none where there is no folder."""
+        """Return the full names of all files below a folder, sorted; none if it does not exist."""
 
     def folders(self, folder: str) -> Sequence[str]:
-        """The folders right below a folder by their whole names, sorted."""
+        """Return the full names of the folders directly in a folder, sorted."""
 
     def move(self, folder: str, *, to: str) -> None:
-        """Give a folder another name that nobody has."""
+        """Rename a folder to a name that is not in use."""
 
     def remove(self, name: str) -> None:
-        """Remove a file that nothing names."""
+        """Delete a file that nothing references."""
 
     def clear(self, folder: str) -> None:
-        """Remove a folder with all that lies below it and that nothing names, if it is there."""
+        """Delete a folder, if it exists, with all its content, which nothing may reference."""
 
     def local(self, folder: str) -> AbstractContextManager[Path]:
-        """The folder as one of this machine, for whoever reads files by path."""
+        """Yield a local path of the folder, for readers that need file paths."""
 
 
 @contextmanager
 def reachable(storage: Storage, *, doing: str) -> Iterator[None]:
-    """What a storage says when it fails, as a sentence; `doing` is what was not done.
+    """Translate errors of a storage to ArchiveError; `doing` describes the failed action.
 
     Raises:
-        ArchiveError: it cannot be reached, is full or refuses.
+        ArchiveError: It cannot be reached, is full or refuses access.
     """
     try:
         yield
@@ -136,10 +136,10 @@ def _why(error: OSError) -> str:
 
 
 class LocalStorage:
-    """See `recon.archive.storage.Storage`."""
+    """Storage in a local folder; see `Storage`."""
 
     def __init__(self, root: Path) -> None:
-        """Work below `root`, which is made when something is written."""
+        """Use the folder `root`, which is created with the first file."""
         self._root = root
 
     @property
@@ -169,9 +169,9 @@ class LocalStorage:
         flush_folder(self._root / folder)
 
     def _make(self, folder: Path) -> None:
-        """Make a folder; the names of it and of those above it are on the disk afterwards."""
+        """Create a folder and its missing parents, so that their names survive a crash."""
         if folder.is_dir():
-            return  # as for all files of a step but the first
+            return  # true for all files of a step but the first
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         make_folder(folder)
         for each in missing:
@@ -193,7 +193,7 @@ class LocalStorage:
         except OSError as error:
             if error.errno not in {errno.ELOOP, errno.EINVAL}:
                 raise
-            # A pipe or a device would be read for ever, and a link leads elsewhere.
+            # A pipe or a device could block for ever, and a link leads outside the archive.
             raise OSError(errno.EINVAL, f"{name} is no regular file") from error
         return os.fdopen(descriptor, "rb")
 
@@ -229,19 +229,19 @@ class LocalStorage:
 CONNECT_SECONDS = 20
 SILENCE_SECONDS = 60
 WAITED_SECONDS_MAX = 300
-"""So long a storage that is busy or fails is waited for, over all of what is asked of it."""
+"""Total time for which a busy or failing storage is retried, over all requests."""
 TRIES_AT_ONCE = 4
-"""So often one request is sent within a second; what asks for something may need several of them.
-Longer waits are ours: those of the libraries are silent and know no end of the night."""
+"""Number of tries of one request within a second by the library. Longer waits are made here, since
+the library's are not reported and ignore the end of the night."""
 FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 15.0
 CHECKED_BYTES = 4 * 2**20
-"""So much of an object is held while it is asked for again."""
+"""Number of bytes of an object compared at once when it is read back."""
 Answer = TypeVar("Answer")
 
 
 class RetryDeadline:
-    """How long a storage that is busy or fails is waited for, by whoever asks it for anything."""
+    """Total time for which a busy or failing storage is retried, shared by all requests."""
 
     def __init__(
         self,
@@ -250,16 +250,16 @@ class RetryDeadline:
         elapsed: Callable[[], float],
         seconds: float = WAITED_SECONDS_MAX,
     ) -> None:
-        """Wait `seconds` in all; `elapsed` is a clock in seconds that nobody sets."""
+        """Allow `seconds` in total; `elapsed` is a monotonic clock in seconds."""
         self._pause, self._elapsed = pause, elapsed
         self._seconds = self._left = seconds
 
     def ask(self, call: Callable[[], Answer], *, shown: str) -> Answer:
-        """Call until it is answered, with growing pauses; what each failure took counts as well.
+        """Retry a call until it succeeds, with growing pauses; failing calls use up time as well.
 
         Raises:
-            FileNotFoundError: there is no such object.
-            OSError: it was refused, or failed until no patience was left.
+            FileNotFoundError: The object does not exist.
+            OSError: Access was refused, or the call failed until no time was left.
         """
         wait = FIRST_WAIT_SECONDS
         while True:
@@ -281,10 +281,10 @@ class RetryDeadline:
 
 
 class RemoteStorage:
-    """See `recon.archive.storage.Storage`."""
+    """Storage on a file system of fsspec; see `Storage`."""
 
     def __init__(self, storage: Any, *, root: str, shown: str, deadline: RetryDeadline) -> None:
-        """Work below `root` (`bucket/prefix`) of a file system of fsspec."""
+        """Use `root` (`bucket/prefix`) of a file system of fsspec."""
         self._storage = storage
         self._root = root.strip("/")
         self._shown = shown
@@ -299,9 +299,9 @@ class RemoteStorage:
 
     @contextmanager
     def writing(self, name: str, *, flushed: bool = True) -> Iterator[BinaryIO]:
-        """See Storage; an object that is there stays there, `flushed` or not.
+        """See Storage; a written object is durable, `flushed` or not.
 
-        It is asked for again: a storage may say that it kept what it did not.
+        It is read back, since a storage may report success without having stored the object.
         """
         del flushed
         with folder_for_now("recon-night-") as folder, (folder / "file").open("w+b") as temporary:
@@ -324,7 +324,7 @@ class RemoteStorage:
             return False
 
     def flush(self, folder: str) -> None:
-        """See Storage; there is nothing to do."""
+        """See Storage; nothing needs to be done."""
 
     def read(self, name: str) -> bytes:
         content: bytes = self._ask(self._storage.cat_file, self._path(name))
@@ -332,7 +332,7 @@ class RemoteStorage:
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Opened]:
-        """See Storage; what is asked for is asked of the storage, and nothing beside it."""
+        """See Storage; only the requested bytes are fetched, without read-ahead."""
         opened = partial(self._storage.open, self._path(name), "rb", cache_type="none")
         with self._ask(opened) as file:
             file.cache.fetcher = partial(self._ask, file.cache.fetcher)
@@ -350,7 +350,7 @@ class RemoteStorage:
         return sorted(self._name(each["name"]) for each in listed if each["type"] != "file")
 
     def move(self, folder: str, *, to: str) -> None:
-        """See Storage: each object is copied; the manifest goes last, in both folders."""
+        """See Storage; objects are copied, then deleted, in both cases the manifest last."""
         names = sorted(self.names(folder), key=lambda name: name.endswith("/manifest.json"))
         targets = {name: to + name.removeprefix(folder) for name in names}
         for name, target in targets.items():
@@ -370,7 +370,7 @@ class RemoteStorage:
 
     @contextmanager
     def local(self, folder: str) -> Iterator[Path]:
-        """See Storage: copied for as long as the block lasts."""
+        """See Storage; a temporary copy that is deleted after the block."""
         with folder_for_now("recon-night-") as temporary:
             for name in self.names(folder):
                 path = temporary / PurePosixPath(name).relative_to(folder)
@@ -389,10 +389,10 @@ class RemoteStorage:
 def s3_storage(
     settings: ArchiveSettings, *, keys: Mapping[str, str], deadline: RetryDeadline
 ) -> RemoteStorage:
-    """The storage that the settings name; `keys` are the environment's variables.
+    """Return the S3 storage of the settings; `keys` are the environment's variables.
 
     Raises:
-        ConfigurationError: a key is missing.
+        ConfigurationError: An access key is missing.
     """
     from s3fs import S3FileSystem
 
@@ -420,7 +420,7 @@ def s3_storage(
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Errors of the client that are no OSError, as one; ours and a file's absence stay."""
+    """Translate other errors of the client to OSError; ours and every OSError pass unchanged."""
     from aiohttp import ClientError
     from botocore.exceptions import BotoCoreError
 
@@ -435,15 +435,15 @@ def _translated() -> Iterator[None]:
 def open_storage(
     settings: ArchiveSettings, *, variables: Mapping[str, str], deadline: RetryDeadline
 ) -> Storage:
-    """The archive of an account's nights.
+    """Return the archive of an account's nights.
 
     Args:
-        settings: What archive.toml says, with a path.
-        variables: The environment's, for keys.
-        deadline: How long a remote storage that fails is waited for.
+        settings: Those of archive.toml, with a path.
+        variables: The environment's variables, for access keys.
+        deadline: How long a failing remote storage is retried.
 
     Raises:
-        ConfigurationError: a key of a remote storage is missing.
+        ConfigurationError: An access key of a remote storage is missing.
     """
     if settings.is_remote:
         return s3_storage(settings, keys=variables, deadline=deadline)

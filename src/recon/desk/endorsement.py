@@ -1,24 +1,24 @@
-"""Endorsements: the desk's Ed25519 signature over exactly what one person agreed to.
+"""Endorsements: the Ed25519 signature of the approvals service on exactly what one person approved.
 
-An endorsement is one person's word. Its document is one JSON object of these members, all of them
-always there:
+An endorsement is the decision of one person. Its document is a JSON object with these members, all
+of them required:
 
 - `kind`: one of `Kind`, such as "approval".
-- `subject`: what the word is about: of a list its digest as people saw it, of a night its run id,
-  of an override what is overridden, of a write-off the break.
-- `items`: {instruction id: `terms_digest` of it}; {} where the word is about no instructions.
-- `says`: {name: text} that belongs to the word, such as the SHA-256 of the workbook that is signed.
-- `person`, `name`, `role`: short name, full name and role in approvers.toml when they spoke.
-- `proven`: whether a one-time code proved that it was them. Towards money that is real it must.
-- `at`, `valid_until`: instants, ISO 8601 in UTC with microseconds; `valid_until` is "" for ever.
-- `sequence`: a whole number, 1, 2, 3 ... over all endorsements of one database.
-- `nonce`: 32 hexadecimal digits of chance.
-- `database`: hash of the first link of the history in which it was said; it counts in no other.
+- `subject`: what it is about: the digest of a list as the person saw it, the run id of a night,
+  what an override overrides, or the break of a write-off.
+- `items`: {instruction id: its `terms_digest`}; {} if it is not about instructions.
+- `says`: {name: text} with further content, such as the SHA-256 of the workbook that is signed.
+- `person`, `name`, `role`: short name, full name and role in approvers.toml at that time.
+- `proven`: whether a one-time code proved the person's identity; required where money is real.
+- `at`, `valid_until`: instants, ISO 8601 in UTC with microseconds; `valid_until` "" means for ever.
+- `sequence`: an integer, 1, 2, 3 ... over all endorsements of one database.
+- `nonce`: 32 random hexadecimal digits.
+- `database`: hash of the first link of the database's history; it counts in no other database.
 
-What is signed are the bytes `TAG` + the document in canonical form: keys sorted, no white space,
-UTF-8, nothing escaped that need not be. What travels and is stored is `Signed`: that very text, the
-signature and the id of the key, both in hexadecimal. Whoever has the public key can then check
-alone that a row is in a list that people endorsed: `opened` each `Signed`, then `row_problem`.
+The signed bytes are `TAG` + the document in canonical form: keys sorted, no white space, UTF-8,
+without unnecessary escapes. `Signed` is what is stored and transferred: that text, the signature
+and the id of the key, both in hexadecimal. With the public key anybody can verify that a row is in
+a list that people endorsed: apply `opened` to each `Signed`, then call `row_problem`.
 """
 
 import hashlib
@@ -36,19 +36,19 @@ from recon.config.approvers import folded
 from recon.model.errors import EndorsementError
 
 TAG = b"recon endorsement v2\n"
-"""Domain separation: no other signature of this key can be taken for an endorsement."""
+"""Domain separation: no other signature by this key can be taken for an endorsement."""
 TERMS_TAG = b"recon terms v1\n"
 KEY_ID_CHARACTERS = 16
 DOCUMENT_CHARACTERS_MAX = 64 * 1024 * 1024
-"""Of one document: a list of half a million instructions."""
+"""Maximum length of a document; it fits a list of half a million instructions."""
 FILLED_IN = ("transaction_id", "payment_amount")
-"""Terms that a claim fills in from the gateway's answer: the payment, where nobody named it, and
-its own amount, which stands beside the amount that moves."""
+"""Terms that a claim may fill in from the gateway's answer: the payment, if the instruction names
+none, and the payment's own amount, which accompanies the amount that moves."""
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 class Kind(StrEnum):
-    """What a person can agree to."""
+    """What a person can endorse."""
 
     APPROVAL = "approval"
     REJECTION = "rejection"
@@ -56,16 +56,16 @@ class Kind(StrEnum):
     WRITE_OFF = "write_off"
     SIGN_OFF = "sign_off"
     OVERRIDE = "override"
-    """The end of a stop or of a night's hold, a restored database that counts, a file set aside."""
+    """Ends a stop or a night's hold, accepts a restored database, or sets a file aside."""
     FILE = "file"
-    """A file is read again, or let go; one person's word."""
+    """Has a file read again or dropped; needs one person only."""
     TAKEN_BACK = "taken_back"
-    """An earlier word counts no more; `says` has its kind under `of`, it has the same subject."""
+    """Withdraws the person's earlier endorsement of this subject, of the kind in `says["of"]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endorsement:
-    """One person's word; the module says what each member is."""
+    """The decision of one person; the module describes each field."""
 
     kind: Kind
     subject: str
@@ -84,7 +84,7 @@ class Endorsement:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """An endorsement as it is stored and handed on."""
+    """An endorsement as it is stored and transferred."""
 
     document: str
     """In canonical form."""
@@ -95,23 +95,23 @@ class Signed:
 
 
 def canonical(endorsement: Endorsement) -> str:
-    """The document: the one text that stands for an endorsement."""
+    """Return an endorsement's document in canonical form."""
     return _CANONICAL.encode(asdict(endorsement))
 
 
 def endorse(endorsement: Endorsement, *, key: Ed25519PrivateKey) -> Signed:
-    """Sign one person's word."""
+    """Sign an endorsement."""
     document = canonical(endorsement)
     signature = key.sign(TAG + document.encode()).hex()
     return Signed(document, signature, key_id(key.public_key()))
 
 
 def opened(signed: Signed, *, key: Ed25519PublicKey) -> Endorsement:
-    """The endorsement behind a signature that holds.
+    """Return the endorsement in a signed document after verifying its signature.
 
     Raises:
-        EndorsementError: the signature is not this key's over this document, or the document is
-            not one.
+        EndorsementError: The signature is not this key's over this document, or the document is
+            not an endorsement.
     """
     if len(signed.document) > DOCUMENT_CHARACTERS_MAX:
         _refuse(f"its document is longer than {DOCUMENT_CHARACTERS_MAX} characters")
@@ -123,18 +123,18 @@ def opened(signed: Signed, *, key: Ed25519PublicKey) -> Endorsement:
 
 
 def terms_digest(terms: Mapping[str, str | int]) -> str:
-    """What one instruction would send, in 64 hexadecimal digits (`instruction.terms_of`)."""
+    """Return a hash, 64 hexadecimal digits, of an instruction's terms (`instruction.terms_of`)."""
     given = {name: value for name, value in terms.items() if value}
     return hashlib.sha256(TERMS_TAG + _CANONICAL.encode(given).encode()).hexdigest()
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """By which a public key is named."""
+    """Return the id of a public key: the start of its SHA-256."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:KEY_ID_CHARACTERS]
 
 
 def instant(at: datetime) -> str:
-    """An instant as a document has it."""
+    """Return an instant as text, as documents have it."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
@@ -146,22 +146,22 @@ def row_problem(
     must_be_proven: bool,
     at: datetime | None = None,
 ) -> str:
-    """Why two people's approval does not cover a row with these terms; "" when it does.
+    """Return why two people's approval does not cover a row with these terms; "" if it does.
 
-    Two different people, one of them an approver, must have approved one and the same list that
-    has this row with exactly these terms. A later rejection ends every earlier approval, and who
-    took a word back before the other spoke gave none.
+    Two different people, one of them an approver, must have approved the same list containing this
+    row with exactly these terms. A later rejection ends all earlier approvals; an approval that was
+    withdrawn before the other person's does not count.
 
     Args:
-        instruction_id: the row.
-        terms: what it would send, as people saw it; `is_filled_in` compares it with what leaves.
-        endorsements: those that were opened; of other kinds and lists may be among them.
-        must_be_proven: whether only words count that a one-time code proved.
-        at: the instant at which they must still hold; None asks only whether they were given.
+        instruction_id: The row.
+        terms: Its terms as people saw them; `is_filled_in` compares them with what is sent.
+        endorsements: Verified endorsements, which may include other kinds and lists.
+        must_be_proven: Whether only endorsements proven by a one-time code count.
+        at: The instant at which they must be valid; None does not check validity.
     """
     digest = terms_digest(terms)
     about = [endorsement for endorsement in endorsements if instruction_id in endorsement.items]
-    # Whoever rejected it later took every earlier yes back.
+    # A later rejection withdraws all earlier approvals.
     no = max(
         (statement.sequence for statement in about if statement.kind is Kind.REJECTION), default=0
     )
@@ -189,14 +189,14 @@ def row_problem(
 
 
 def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int]) -> bool:
-    """Whether terms are those that people saw, but for the payment where nobody had named it."""
+    """Return whether terms are those that people saw, except for values that a claim fills in."""
     may = set(FILLED_IN) - ({"transaction_id"} if seen.get("transaction_id") else set())
     names = {*seen, *now} - may
     return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
 def taken_back(statements: Iterable[Endorsement], *, kind: Kind, subject: str) -> list[Endorsement]:
-    """Those by which people took back what they had said of a kind about a subject."""
+    """Return the withdrawals of endorsements of one kind and subject."""
     return [
         statement
         for statement in statements
@@ -212,16 +212,16 @@ def endorsements_problem(
     must_be_proven: bool,
     ended_by: Sequence[Endorsement] = (),
 ) -> str:
-    """Why some words about one thing are not those of two people; "" when they are.
+    """Return why endorsements of one subject are not those of two people; "" if they are.
 
-    They are two different people by short and by full name, at least one of them an approver, and
-    the first word stood when the second was said: it had neither run out nor been ended by its own
-    person.
+    The two must differ in short and in full name, at least one must be an approver, and the first
+    endorsement must have been valid at the time of the second: neither expired nor withdrawn by its
+    own person.
 
     Args:
-        statements: of one kind and about one subject.
-        must_be_proven: whether only words count that a one-time code proved.
-        ended_by: words that end earlier ones of their person.
+        statements: Endorsements of one kind and subject.
+        must_be_proven: Whether only endorsements proven by a one-time code count.
+        ended_by: Endorsements that end earlier ones of the same person.
     """
     counted = sorted(
         (statement for statement in statements if statement.proven or not must_be_proven),
@@ -249,7 +249,7 @@ def endorsements_problem(
 
 
 def _ended(first: Endorsement, second: Endorsement, *, ended_by: Sequence[Endorsement]) -> bool:
-    """Whether the first person ended their word before the second was said."""
+    """Return whether the first person withdrew theirs before the second endorsement."""
     return any(
         first.sequence < statement.sequence < second.sequence and _is_same(first, statement)
         for statement in ended_by
@@ -257,12 +257,12 @@ def _ended(first: Endorsement, second: Endorsement, *, ended_by: Sequence[Endors
 
 
 def _is_same(first: Endorsement, second: Endorsement) -> bool:
-    """Whether two words are one person's: short names change, and full names do."""
+    """Return whether two are of one person, whose short name or full name may have changed."""
     return first.person == second.person or folded(first.name) == folded(second.name)
 
 
 def _in_time(first: Endorsement, second: Endorsement) -> bool:
-    """Whether the first word still stood when the second was said."""
+    """Return whether the first endorsement had not expired at the time of the second."""
     return not first.valid_until or second.at <= first.valid_until
 
 

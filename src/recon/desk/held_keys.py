@@ -1,7 +1,7 @@
-"""Which keys of the desk this process has: nights and readers the public one, the desk both.
+"""Keys of the approvals service in this process: all processes have the public key, it has both.
 
-The sandbox has a pair of its own that everybody knows, so that a demo walks the very path of a live
-night without a set-up. Towards any other gateway that pair counts for nothing.
+The sandbox has a pair of its own that is published, so that a demo runs exactly as a live night
+without any set-up. For any other gateway that pair is refused.
 """
 
 import fcntl
@@ -27,10 +27,10 @@ PUBLIC_MODE = 0o644
 
 
 def make_keys(private: Path, *, public: Path) -> Ed25519PublicKey:
-    """A new pair of keys in two PEM files; the public one.
+    """Write a new pair of keys to two PEM files and return the public key.
 
     Raises:
-        ConfigurationError: one of the files is there already, or its folder cannot be written.
+        ConfigurationError: One of the files exists already, or its folder cannot be written.
     """
     for path in (private, public):
         if path.exists():
@@ -43,10 +43,10 @@ def make_keys(private: Path, *, public: Path) -> Ed25519PublicKey:
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """The desk's own key.
+    """Read the private key of the approvals service.
 
     Raises:
-        ConfigurationError: there is none, others can read it, or it is no Ed25519 key.
+        ConfigurationError: It is missing, others can read it, or it is not an Ed25519 key.
     """
     try:
         key = serialization.load_pem_private_key(key_of_file(path).encode(), password=None)
@@ -59,10 +59,10 @@ def private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
-    """The key with which everybody checks what the desk signed.
+    """Read the public key that verifies endorsements.
 
     Raises:
-        ConfigurationError: there is none, or it is no Ed25519 key.
+        ConfigurationError: It is missing, or not an Ed25519 key.
     """
     try:
         text = path.read_bytes()[:KEY_FILE_BYTES_MAX]
@@ -80,7 +80,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
 
 
 def private_text(key: Ed25519PrivateKey) -> str:
-    """The private key as its file has it: PEM, PKCS #8."""
+    """Return the private key as text for its file: PEM, PKCS #8."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -89,7 +89,7 @@ def private_text(key: Ed25519PrivateKey) -> str:
 
 
 def public_text(key: Ed25519PublicKey) -> str:
-    """The public key as its file has it: PEM."""
+    """Return the public key as text for its file: PEM."""
     return key.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     ).decode()
@@ -99,7 +99,7 @@ def _write(path: Path, *, text: str, mode: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w") as file:
-            # The umask may have taken a right; it must not have left one more.
+            # The umask may have removed a right, and must not have left an additional one.
             os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()
@@ -112,43 +112,43 @@ def _write(path: Path, *, text: str, mode: int) -> None:
 
 FILE_BYTES_MAX = 1024 * 1024
 ENDING = ".spoken"
-"""Behind the name of the key's file."""
+"""Suffix to the name of the key's file for the file of last signatures."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastSignature:
-    """The newest word of one database."""
+    """The newest endorsement of one database."""
 
     sequence: int
     signature: str
 
 
 class Memory:
-    """One file: database -> the newest word that the desk gave it."""
+    """A file with the newest endorsement that the approvals service signed for each database."""
 
     def __init__(self, path: Path, *, published: Path | None = None) -> None:
-        """Remember in this file, which is made with the first word.
+        """Use this file, which is created with the first endorsement.
 
         Args:
-            path: The desk's own file; of a night the published copy.
-            published: Where the desk writes what everybody may read.
+            path: The file of the approvals service; in a night, the published copy.
+            published: Where the approvals service writes a copy that everybody can read.
         """
         self._path = path
         self._published = published
 
     def newest(self, database: str) -> LastSignature | None:
-        """The newest word; None where the desk never spoke.
+        """Return the newest endorsement; None if nothing was signed for the database.
 
         Raises:
-            ConfigurationError: the file cannot be read, or is none of the desk's.
+            ConfigurationError: The file cannot be read, or is not of this format.
         """
         return self._all().get(database)
 
     def save(self, database: str, last_signature: LastSignature) -> None:
-        """Remember a word that is newer than the one before; on the disk when this returns.
+        """Store an endorsement durably if it is newer than the stored one.
 
         Raises:
-            ConfigurationError: the file cannot be written.
+            ConfigurationError: The file cannot be written.
         """
         with self._turn():
             known = self._all()
@@ -157,10 +157,10 @@ class Memory:
             self._write({**known, database: last_signature} if newer else known)
 
     def forget(self, database: str) -> None:
-        """Begin with what the database has.
+        """Forget a database, so that its own newest endorsement is accepted.
 
         Raises:
-            ConfigurationError: the file cannot be written.
+            ConfigurationError: The file cannot be written.
         """
         with self._turn():
             self._write(
@@ -169,7 +169,7 @@ class Memory:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Nobody else writes meanwhile: of two desks with one key the older word would win."""
+        """Hold the file's lock, so that of two services with one key no older state wins."""
         lock = self._path.with_name(f"{self._path.name}.lock")
         try:
             descriptor = for_owner(str(lock), os.O_RDWR | os.O_CREAT)
@@ -230,18 +230,18 @@ _KNOWN_TO_ALL = Ed25519PrivateKey.from_private_bytes(b"the sandbox's desk, not a
 
 @dataclass(frozen=True, slots=True)
 class HeldKeys:
-    """The desk's keys as this process has them."""
+    """The keys of the approvals service that this process has."""
 
     public: Ed25519PublicKey | None
-    """None: nobody's word can be checked, so none counts."""
+    """None: no endorsement can be verified, so none counts."""
     private: Ed25519PrivateKey | None
-    """None: this process is not the desk."""
+    """None: this process is not the approvals service."""
     must_be_proven: bool
-    """Whether only words count that a one-time code proved."""
+    """Whether only endorsements proven by a one-time code count."""
     memory: Path | None = None
-    """Where the desk remembers what it said; None: this process is not the desk, or everybody's."""
+    """File of the last signatures; None outside the approvals service and for SANDBOX_KEYS."""
     published: Path | None = None
-    """Where everybody reads what the newest word is; None: the sandbox's desk tells nobody."""
+    """Its published copy, which everybody can read; None for SANDBOX_KEYS and without keys."""
 
     def __repr__(self) -> str:
         held = "both keys" if self.private else "public key" if self.public else "no key"
@@ -249,14 +249,14 @@ class HeldKeys:
 
     @property
     def codes(self) -> Path | None:
-        """Where the desk keeps used and wrong codes; None: in the database, as at the sandbox."""
+        """File of used and wrong one-time codes; None: in the database, as in the sandbox."""
         if self.memory is None:
             return None
         return self.memory.with_name(self.memory.name.removesuffix(ENDING) + CODES_ENDING)
 
     @property
     def name(self) -> str:
-        """The id of the key that counts; "" without one."""
+        """Id of the public key; "" without one."""
         return key_id(self.public) if self.public else ""
 
 
@@ -265,13 +265,13 @@ SANDBOX_KEYS = HeldKeys(_KNOWN_TO_ALL.public_key(), _KNOWN_TO_ALL, must_be_prove
 
 
 def held_keys(variables: Mapping[str, str], *, is_sandbox: bool) -> HeldKeys:
-    """The keys that the variables name.
+    """Return the keys that the environment variables name.
 
-    Without any the sandbox has its own, and towards another gateway there are none.
+    Without any, the sandbox has its own pair, and other gateways have none.
 
     Raises:
-        ConfigurationError: a file is missing, no key, readable by others, the two are no pair, or
-            the sandbox's own pair is named for another gateway.
+        ConfigurationError: A file is missing, not a key or readable by others, the two are not a
+            pair, or the sandbox's own pair is named for another gateway.
     """
     private = _named(variables, PRIVATE)
     public = _named(variables, PUBLIC)
@@ -298,7 +298,7 @@ def held_keys(variables: Mapping[str, str], *, is_sandbox: bool) -> HeldKeys:
 
 
 def _published(private: Path | None, *, public: Path | None) -> Path | None:
-    """Beside the public key, which `recon enrol --desk` makes beside the private one."""
+    """Return the path next to the public key, whose default is next to the private one."""
     public_path = public or (None if private is None else private.with_suffix(".pub"))
     return None if public_path is None else public_path.with_name(public_path.name + ENDING)
 

@@ -1,4 +1,4 @@
-"""The desk on a Unix socket, HTTP whose callers the kernel names; and saying something there."""
+"""Server and client of the approvals service: HTTP on a Unix socket that identifies its callers."""
 
 import asyncio
 import json
@@ -30,17 +30,17 @@ from recon.privacy.own_servers import (
 )
 
 SECONDS_MAX = 120.0
-"""How long the desk may take; it waits for its turn at the database."""
+"""How long the service may take to reply; it waits for the database's write lock."""
 REPLY_BYTES_MAX = 16 * 1024 * 1024
 _HEADERS = {"Content-Type": "application/json", "Connection": "close"}
 
 
 def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the desk replies.
+    """Send a request to the approvals service and return its reply.
 
     Raises:
-        ReconError: what the desk refused, in its words and of its kind.
-        UsageError: no desk listens, or it did not reply in time.
+        ReconError: The service refused; with its message and the same type.
+        UsageError: No service listens, or it did not reply in time.
     """
     with closing(SocketConnection(path, name="desk", seconds_max=SECONDS_MAX)) as connection:
         try:
@@ -53,7 +53,7 @@ def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]
             reply = connection.getresponse()
             answer: dict[str, Any] = json.loads(reply.read(REPLY_BYTES_MAX))
         except (HTTPException, OSError, ValueError):
-            # Not chained: a protocol error may quote what was sent, and so a code.
+            # Not chained: a protocol error may quote the request, which may contain a code.
             msg = (
                 f"the desk at {path} did not reply: look at `recon status` before you say it "
                 "again, for it may have been noted"
@@ -65,7 +65,7 @@ def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _error_of(answer: Mapping[str, Any]) -> ReconError:
-    """The desk's error of the same kind, so that the command ends as if it had met it itself."""
+    """Return an error of the type that the service reports, as if it had been raised here."""
     kind = getattr(errors, str(answer.get("kind", "")), UsageError)
     is_ours = isinstance(kind, type) and issubclass(kind, ReconError)
     why = str(answer.get("error", "the desk refused"))
@@ -73,20 +73,20 @@ def _error_of(answer: Mapping[str, Any]) -> ReconError:
 
 
 BODY_BYTES_MAX = 64 * 1024 * 1024
-"""A returned workbook in base64 is the largest."""
+"""The largest request is a returned workbook in base64."""
 CREDENTIALS = "3i"
-"""What the kernel tells of a peer: process, user, group."""
+"""Format of the kernel's credentials of a peer: process, user, group."""
 UNEXPECTED = "the desk met an error of its own; its log says which; nothing is known to be done"
 
 Hear = Callable[[str, Mapping[str, Any], str], Mapping[str, Any]]
-"""`(act, body, origin) -> reply`; a ReconError is told to whoever asked."""
+"""`(act, body, origin) -> reply`; the caller receives a ReconError as an error reply."""
 
 
 class _Known(Impatient):
-    """HTTP whose client is the login at the other end of the socket."""
+    """HTTP protocol that identifies the client by the login at the other end of the socket."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the library has it
-        """Ask the kernel who it is."""
+        """Read the peer's credentials from the kernel."""
         super().connection_made(transport)
         peer: socket.socket = transport.get_extra_info("socket")
         size = struct.calcsize(CREDENTIALS)
@@ -96,10 +96,10 @@ class _Known(Impatient):
 
 
 def serve_until_ended(path: Path, *, hear: Hear, ready: Callable[[str], None]) -> None:
-    """Hear people until SIGINT or SIGTERM; tells `ready` once the socket is there.
+    """Serve requests until SIGINT or SIGTERM; `ready` is called once the socket exists.
 
     Raises:
-        ConfigurationError: the socket cannot be made, or another desk listens there.
+        ConfigurationError: The socket cannot be created, or another service listens there.
     """
     with listening(path) as listener:
         ready(str(path))
@@ -109,7 +109,7 @@ def serve_until_ended(path: Path, *, hear: Hear, ready: Callable[[str], None]) -
 
 
 def desk_app(hear: Hear) -> Starlette:
-    """The application around what hears: `POST /<act>` with a JSON object."""
+    """Return the web application around `hear`: `POST /<act>` with a JSON object."""
     bodies = Bodies(BODY_BYTES_MAX)
 
     async def answer_of(request: Request) -> JSONResponse:
@@ -133,10 +133,10 @@ def desk_app(hear: Hear) -> Starlette:
 
 
 def listening(path: Path) -> socket.socket:
-    """A listening Unix socket that its owner and group may connect to.
+    """Return a listening Unix socket to which its owner and group may connect.
 
     Raises:
-        ConfigurationError: it cannot be, or a desk listens there.
+        ConfigurationError: It cannot be created, or another service listens there.
     """
     try:
         return own_servers.listening(path, whose="the desk", mode=own_servers.WITH_GROUP)
@@ -146,7 +146,7 @@ def listening(path: Path) -> socket.socket:
 
 
 def _object_of(body: bytes) -> Mapping[str, Any] | None:
-    """The JSON object that was sent; None when it is none."""
+    """Parse the JSON object of a request; None if it is not one."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""What the signer is told, in a file of its own: keys, whose word counts, and its own limits.
+"""Settings of the signer, in a file of its own: keys, key of the approvals service, and limits.
 
-The file belongs to the signer's user. Nothing of a worker's configuration counts here: whoever took
+The file belongs to the signer's user. No configuration of a worker counts here, since whoever took
 over a worker could have changed it.
 """
 
@@ -24,7 +24,7 @@ from recon.model.terms import InstructionKind
 from recon.privacy.own_files import others_may_change
 
 ANY = "any"
-"""Stands in `by_rule` for every currency that has no table of its own."""
+"""Key in `by_rule` for all currencies that have no table of their own."""
 _K = InstructionKind
 COUNTS_AS: Mapping[InstructionKind, InstructionKind | None] = {
     _K.CAPTURE: _K.CAPTURE,
@@ -34,30 +34,30 @@ COUNTS_AS: Mapping[InstructionKind, InstructionKind | None] = {
     _K.REVIEW: _K.REFUND,
     _K.CANCEL_SUBSCRIPTION: None,
 }
-"""Kind -> whose limits of `by_rule` it uses up; None: people decide, always. A review can make
-money of a hold and is signed like a refund; a subscription's texts read like a payment's id."""
+"""Kind -> kind whose `by_rule` limits it uses; None: people always decide. A review can turn a hold
+into money and is limited like a refund; a subscription's texts could be read as a payment's id."""
 
 
 class RuleBounds(DeclaredTable):
-    """What is signed of one kind and currency without people; major units."""
+    """Limits on one kind and currency for signing without people; in major units."""
 
     count: int = Field(ge=1)
-    """Instructions in 24 hours."""
+    """Maximum number of instructions in 24 hours."""
     item: Decimal | None = Field(default=None, ge=0)
-    """The largest; absent: nothing bounds one."""
+    """Maximum amount of one instruction; None: no limit."""
     day: Decimal | None = Field(default=None, ge=0)
-    """Sum of 24 hours; absent: nothing bounds it."""
+    """Maximum sum in 24 hours; None: no limit."""
 
 
 class SignerAccount(DeclaredTable):
     """One account whose requests are signed."""
 
     sign_key_file: Path | None = None
-    """Its own key; absent: that of the installation."""
+    """Its own key; None: that of the installation."""
     by_rule: dict[InstructionKind, dict[CurrencyCode | Literal["any"], RuleBounds]] = Field(
         default_factory=dict
     )
-    """A kind that is absent is never signed without people."""
+    """A kind without limits is never signed without people."""
 
     @model_validator(mode="after")
     def _limits_where_they_count(self) -> "SignerAccount":
@@ -81,7 +81,7 @@ class SignerAccount(DeclaredTable):
         return self
 
     def bounds(self, kind: InstructionKind, *, currency: str) -> tuple[str, RuleBounds] | None:
-        """What holds for a currency, and under which name it counts; None: only with people."""
+        """Return the table name and limits that apply to a currency; None: only with people."""
         whose = COUNTS_AS[kind]
         tables = {} if whose is None else self.by_rule.get(whose, {})
         name = currency if currency in tables else ANY
@@ -89,32 +89,32 @@ class SignerAccount(DeclaredTable):
 
 
 class SignerFile(DeclaredTable):
-    """The signer's own file, as it stands."""
+    """The signer's own file."""
 
     socket: Path
     group: str = ""
-    """Whose members may ask, beside the signer's own user."""
+    """Group whose members may send requests, besides the signer's own user."""
     book: Path
-    """Where it keeps what it signed, so that its limits count over a restart."""
+    """File in which it stores what it signed, so that limits count across restarts."""
     log: Path | None = None
-    """One JSON object a line; absent: the standard error."""
+    """File with one JSON object per line; None: standard error."""
     sign_key_file: Path | None = None
     desk_key_file: Path | None = None
-    """The desk's public key; absent: nothing counts as approved by people."""
+    """Public key of the approvals service; None: nothing counts as approved by people."""
     must_be_proven: bool = True
-    """Only words of people count that a one-time code proved."""
+    """Whether only endorsements proven by a one-time code count."""
     signs_free_fields: bool = False
-    """Also what starts payments, and queries whose signature covers texts of the caller."""
+    """Whether to sign also starts of payments, and queries whose signature covers free texts."""
     calls_per_second: float = Field(default=50, gt=0, le=10_000)
     profile: Literal["base", "extended"] = "base"
     config_dir: Path | None = None
-    """The folder of the signer's own signature.toml and profiles.toml."""
+    """Folder of the signer's own signature.toml and profiles.toml."""
     accounts: dict[str, SignerAccount] = Field(min_length=1)
     """By "<merchant_id>/<account_id>"."""
 
 
 class SignerSettings(BaseModel):
-    """Everything the signer stands on, read once when it starts."""
+    """All settings of the signer, read once when it starts."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     file: SignerFile
@@ -125,11 +125,11 @@ class SignerSettings(BaseModel):
 
 
 def signer_settings(path: Path) -> SignerSettings:
-    """The signer's settings from its file.
+    """Read the signer's settings from its file.
 
     Raises:
-        ConfigurationError: the file, a key in it, or a file that it names is wrong or open to
-            others.
+        ConfigurationError: The file, a key in it, or a file that it names is invalid, or accessible
+            to others.
     """
     given = _read(path)
     tables: dict[str, Any] = {
@@ -168,7 +168,7 @@ def _key_of(given: SignerFile, account: str, *, source: Path) -> SecretStr:
 
 
 def _refuse_ambiguous(keys: Mapping[str, SecretStr], *, source: Path) -> None:
-    """A signature has no delimiter: what stands in it must be that of one account only."""
+    """Refuse two accounts with one key if a signature, which has no delimiters, may fit both."""
     named = sorted((account.replace("/", ""), account) for account in keys)
     for (text, account), (longer, other) in combinations(named, 2):
         if longer.startswith(text) and keys[account] == keys[other]:

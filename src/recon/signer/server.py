@@ -1,8 +1,8 @@
-"""The signer on its socket until somebody ends it, over HTTP, bounded in size, rate and time.
+"""The signer's HTTP server on a Unix socket, with limits of size, rate and time.
 
-Its own log has what was asked and what became of it, one JSON object a line, no secret. Of a row
-only ids, currency and amounts get in; of a message that starts a payment nothing but its operation:
-its fields may hold a card.
+Its log has each request and its result, one JSON object per line, without secrets. Of a row only
+ids, currency and amounts are logged; of a message that starts a payment only its operation, since
+its fields may contain a card number.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from recon.signer.signed_book import SignedBook
 from recon.signer.signing import KINDS, Asked, Signing, asked_of
 
 BURST_SECONDS = 2.0
-"""So much of the pace may be used at once."""
+"""Length of the largest burst, in seconds of the allowed rate."""
 
 
 @dataclass(slots=True)
 class RateLimiter:
-    """Lets so many calls a second pass; `seconds` is a clock that never goes back."""
+    """Limits the number of calls per second; `seconds` is a monotonic clock."""
 
     calls_per_second: float
     seconds: Callable[[], float]
@@ -55,7 +55,7 @@ class RateLimiter:
         return max(1.0, self.calls_per_second * BURST_SECONDS)
 
     def lets_pass(self) -> bool:
-        """Whether one more may be asked now; it is counted when it may."""
+        """Return whether one more call is allowed now, and count it if so."""
         now = self.seconds()
         gained = (now - self._looked_at) * self.calls_per_second
         self._left = min(self._most, self._left + gained)
@@ -74,13 +74,13 @@ SHOWN = (
 
 
 class AskedLog:
-    """Appends to a file, or to the standard error where none is named."""
+    """Log of requests, appended to a file or, without a path, to standard error."""
 
     def __init__(self, path: Path | None) -> None:
-        """Open the file for its owner alone.
+        """Open the file, accessible to its owner only.
 
         Raises:
-            ConfigurationError: it cannot be written.
+            ConfigurationError: It cannot be written.
         """
         try:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -94,14 +94,14 @@ class AskedLog:
         os.close(self._descriptor)
 
     def note(self, answer: str, *, at: datetime, why: str = "", **fields: Any) -> None:
-        """One line."""
+        """Write one line."""
         line = {"at": at.astimezone(UTC).isoformat(), "answer": answer, "why": why, **fields}
         text = json.dumps({name: value for name, value in line.items() if value != ""})
         os.write(self._descriptor, f"{text}\n".encode(errors="replace"))
 
 
 def shown(asked: Asked) -> dict[str, Any]:
-    """What the log has of a request."""
+    """Return the parts of a request that are logged."""
     head = {
         "operation": _cut(asked.template),
         "account": _cut(asked.account),
@@ -131,7 +131,7 @@ MALFORMED, REFUSED, TOO_SLOW, TOO_LARGE, TOO_OFTEN = 400, 403, 408, 413, 429
 
 
 class SignerApp:
-    """What answers at the three paths; `about` is what it says of itself."""
+    """The HTTP handlers for the three paths; `about` is the answer to a health request."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class SignerApp:
         self._clock = clock
         self._about = dict(about)
         self._bodies = Bodies(REQUEST_BYTES_MAX)
-        # One after another: the book has one writer, and a limit is counted once.
+        # Requests are signed one at a time: the book has one writer, and limits count exactly.
         self._one_by_one = asyncio.Lock()
 
     @property
@@ -163,7 +163,7 @@ class SignerApp:
         )
 
     async def sign(self, request: Request) -> JSONResponse:
-        """The signature, or why there is none."""
+        """Reply with the signature, or why there is none."""
         asked = await self._asked(request)
         if isinstance(asked, JSONResponse):
             return asked
@@ -177,14 +177,14 @@ class SignerApp:
         return JSONResponse({"told": answer.why_not, "refused": rows}, REFUSED)
 
     async def matches(self, request: Request) -> JSONResponse:
-        """Whether a signature that came is the right one."""
+        """Reply whether a received signature is correct."""
         asked = await self._asked(request)
         if isinstance(asked, JSONResponse):
             return asked
         return JSONResponse({"matches": self._signing.matches(asked)})
 
     async def health(self, _request: Request) -> JSONResponse:
-        """What this signer is."""
+        """Reply with the description of this signer."""
         return JSONResponse(self._about)
 
     async def _asked(self, request: Request) -> Asked | JSONResponse:
@@ -194,7 +194,7 @@ class SignerApp:
             return self._not_heard("the body took too long", status=TOO_SLOW)
         if body is None:
             return self._not_heard(f"larger than {REQUEST_BYTES_MAX} bytes", status=TOO_LARGE)
-        # Behind the body: who is still writing one does not hear an answer.
+        # Checked after the body: a client still writing one would not read a reply.
         if not self._rate_limiter.lets_pass():
             return self._not_heard("asked too often", status=TOO_OFTEN)
         try:
@@ -212,10 +212,10 @@ class SignerApp:
 def sign_until_ended(
     path: Path, *, clock: Callable[[], datetime], ready: Callable[[str], None]
 ) -> None:
-    """Sign until SIGINT or SIGTERM; tells `ready` the socket once it can be asked.
+    """Serve until SIGINT or SIGTERM; `ready` is called with the socket once it accepts requests.
 
     Raises:
-        ConfigurationError: the signer's file, a key or the socket cannot be used.
+        ConfigurationError: The signer's file, a key or the socket cannot be used.
     """
     settings = signer_settings(path)
     with ExitStack() as opened:
@@ -236,7 +236,7 @@ def sign_until_ended(
         listener = opened.enter_context(closing(listening(settings.file)))
         opened.callback(settings.file.socket.unlink, missing_ok=True)
         log.note("started", at=clock(), uid=os.geteuid(), accounts=sorted(settings.keys))
-        # Connections wait in the backlog from here on, so it may be told before the first one.
+        # Connections wait in the backlog from here on, so `ready` may be called before serving.
         ready(str(settings.file.socket))
         OrderlyServer(server_config(app.routes)).run(sockets=[listener])
         log.note("ended", at=clock())
@@ -252,10 +252,10 @@ def _by_rule(given: SignerFile) -> set[str]:
 
 
 def listening(given: SignerFile) -> socket.socket:
-    """The listening socket, for the owner and the group that the file names.
+    """Return the listening socket, open to the owner and the group that the file names.
 
     Raises:
-        ConfigurationError: somebody listens there already, or it cannot be made.
+        ConfigurationError: Another process listens there, or it cannot be created.
     """
     try:
         return own_servers.listening(given.socket, whose="the signer", group=given.group)

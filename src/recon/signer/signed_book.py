@@ -1,4 +1,4 @@
-"""What was signed, kept for ever: limits count over a restart, and the same row is signed again."""
+"""Record of everything signed: limits count across restarts, and a signed row is signed again."""
 
 import json
 import os
@@ -54,29 +54,29 @@ _KEEP = "INSERT OR IGNORE INTO signed VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedRow:
-    """One row as it was signed."""
+    """One signed row."""
 
     account: str
     kind: str
     instruction_id: str
     row_sha256: str
-    """Of the row as it goes on the wire."""
+    """Hash of the row as sent on the wire."""
     counts_as: str
     """The currency, or "any"."""
     minor_units: int
     by_rule: bool
     transaction_id: str = ""
-    """The payment that it moves; "" where the kind has none."""
+    """The payment that it moves; "" if the kind has none."""
 
 
 class SignedBook:
-    """One SQLite file of the signer's own; one process writes it."""
+    """A SQLite file of the signer; one process writes it."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it, readable by its owner alone.
+        """Open or create the file, accessible to its owner only.
 
         Raises:
-            ConfigurationError: it cannot be written.
+            ConfigurationError: It cannot be written.
         """
         try:
             os.close(for_owner(str(path), os.O_RDWR | os.O_CREAT))
@@ -98,7 +98,7 @@ class SignedBook:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """What is looked at and kept in the block goes on the disk together, or not at all."""
+        """Run the block in one write transaction, rolled back on errors."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -108,14 +108,14 @@ class SignedBook:
         self._connection.execute("COMMIT")
 
     def knows(self, row: SignedRow) -> bool:
-        """Whether exactly this row was signed before."""
+        """Return whether exactly this row was signed before."""
         named = (row.account, row.kind, row.instruction_id, row.row_sha256)
         return self._connection.execute(_KNOWN, named).fetchone() is not None
 
     def names_another(self, row: SignedRow) -> bool:
-        """Whether this instruction was signed before for another payment.
+        """Return whether this instruction was signed before for another payment.
 
-        Where people named an order only, its payment is a worker's word: it is taken once.
+        If people named only the order, the worker chooses the payment; it may do so only once.
         """
         named = (row.account, row.kind, row.instruction_id)
         other = self._connection.execute(_PAYMENT, named).fetchone()
@@ -124,13 +124,13 @@ class SignedBook:
     def used(
         self, account: str, *, kinds: Iterable[str], counts_as: str, at: datetime
     ) -> tuple[int, int]:
-        """How many of these kinds, and minor units, a rule let pass in the 24 hours before."""
+        """Return count and minor units signed of these kinds by rule in the 24 hours before."""
         values = (account, json.dumps(list(kinds)), counts_as, _instant(at - DAY))
         count, sum_ = self._connection.execute(_USED, values).fetchone()
         return int(count), int(sum_)
 
     def keep(self, rows: Iterable[SignedRow], *, at: datetime) -> None:
-        """Write down what is being signed."""
+        """Store rows that are being signed."""
         rows = list(rows)
         values = [
             (

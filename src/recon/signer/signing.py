@@ -1,7 +1,7 @@
-"""What is signed: queries, what two people agreed to at the desk, and what the own limits allow.
+"""Decides what is signed: queries, what two people endorsed, and what the signer's limits allow.
 
-A list is signed whole or not at all. What was signed once is signed again: the same row gives the
-same signature, so that a night that ended in between can go on.
+A list is signed completely or not at all. A row that was signed once is signed again with the same
+signature, so that an interrupted night can be resumed.
 """
 
 import hashlib
@@ -34,24 +34,24 @@ from recon.signer.signed_book import SignedBook, SignedRow
 ROWS_MAX = 100
 FIELDS_MAX = 200
 WORDS_MAX = 1_000
-"""Endorsements that may come with one request."""
+"""Maximum number of endorsements in one request."""
 TEXT_CHARACTERS_MAX = 8_192
 NAME_CHARACTERS_MAX = 100
 
 
 class AskedRow(BaseModel):
-    """What is said for one row: which instruction it is, and what that would send."""
+    """The grounds for one row: its instruction and the terms of that."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     instruction_id: str = Field(min_length=1, max_length=NAME_CHARACTERS_MAX)
     terms: dict[str, str | int]
-    """What it sends now, as `instruction.terms_of` has it."""
+    """Its terms as sent now, in the form of `instruction.terms_of`."""
     seen: dict[str, str | int] = Field(default_factory=dict)
-    """What people saw of it, where that was before its payment was filled in; {}: the same."""
+    """Its terms as people saw them, before its payment was filled in; {}: equal to `terms`."""
 
 
 class AskedEndorsement(BaseModel):
-    """An endorsement of the desk."""
+    """An endorsement of the approvals service."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     document: str
@@ -60,12 +60,12 @@ class AskedEndorsement(BaseModel):
 
     @property
     def signed(self) -> Signed:
-        """As the desk's own module reads it."""
+        """The endorsement in the form that `recon.desk.endorsement` verifies."""
         return Signed(self.document, self.signature, self.key)
 
 
 class Grounds(BaseModel):
-    """Why money may move: the rows in order, and who endorsed them."""
+    """Why money may move: the rows in order, and their endorsements."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     rows: tuple[AskedRow, ...] = Field(default=(), max_length=ROWS_MAX)
@@ -73,7 +73,7 @@ class Grounds(BaseModel):
 
 
 class Asked(BaseModel):
-    """What somebody wants signed, or checked."""
+    """A request to sign a message, or to check a signature."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     template: str = Field(max_length=NAME_CHARACTERS_MAX)
@@ -83,7 +83,7 @@ class Asked(BaseModel):
     rows: tuple[dict[str, str], ...] = Field(max_length=ROWS_MAX)
     grounds: Grounds = Grounds()
     given: str = Field(default="", max_length=TEXT_CHARACTERS_MAX)
-    """Of a check: the signature that came."""
+    """For a check: the received signature."""
 
     @property
     def account(self) -> str:
@@ -92,10 +92,10 @@ class Asked(BaseModel):
 
 
 def asked_of(document: Any) -> Asked:
-    """The request in a document.
+    """Validate a document as a request.
 
     Raises:
-        UsageError: it is none; no value of it is quoted.
+        UsageError: It is not a request; none of its values is quoted.
     """
     try:
         return Asked.model_validate(document)
@@ -105,7 +105,7 @@ def asked_of(document: Any) -> Asked:
 
 
 class Limits:
-    """What the own limits still allow, counted as the rows of one list go by."""
+    """What the signer's own limits still allow, while the rows of one list are counted."""
 
     def __init__(
         self,
@@ -116,18 +116,18 @@ class Limits:
         kind: InstructionKind,
         at: datetime,
     ) -> None:
-        """Of one account and kind, as they stand at an instant."""
+        """Read the limits of one account and kind, as used up at an instant."""
         self._account = given.accounts[account]
         self._name = account
         self._kind = kind
-        # What uses up the same limit is counted together.
+        # Kinds that use the same limit are counted together.
         self._kinds = [other for other, whose in COUNTS_AS.items() if whose is COUNTS_AS[kind]]
         self._book = book
         self._at = at
         self._used: dict[str, tuple[int, int]] = {}
 
     def taken(self, row: SignedRow, *, currency: str) -> SignedRow | str:
-        """The row as one that a rule let pass, or why none does."""
+        """Return the row as signed by rule and count it, or why no rule allows it."""
         used = self._account.bounds(self._kind, currency=currency)
         if used is None:
             return f"no {self._kind.value} {currency} is signed without people".replace("  ", " ")
@@ -166,18 +166,18 @@ KINDS: Mapping[str, InstructionKind] = {
     Operation.CANCEL_SUBSCRIPTION: InstructionKind.CANCEL_SUBSCRIPTION,
     Operation.PAYOUT: InstructionKind.PAYOUT,
 }
-"""Template -> what it does; every other template moves nothing that was instructed."""
+"""Template -> kind of instruction; no other template carries an instruction."""
 
 MOVED_IN: Mapping[InstructionKind, str] = {
     InstructionKind.CAPTURE: "amount",
     InstructionKind.REFUND: "refund_amount",
     InstructionKind.PAYOUT: "payment_amount",
 }
-"""The field of the wire that says how much moves."""
+"""Field of the row on the wire with the amount that moves."""
 WHOLE_IN = frozenset({InstructionKind.REFUND, InstructionKind.CANCEL, InstructionKind.REVIEW})
-"""Kinds whose `amount` on the wire is the whole payment's."""
+"""Kinds whose `amount` on the wire is that of the whole payment."""
 AMOUNT_NEEDED = frozenset({InstructionKind.CANCEL, InstructionKind.REVIEW})
-"""Kinds that count by that amount, so that it must be one."""
+"""Kinds that count by that amount, so that it must be valid."""
 _K = InstructionKind
 SAME: Mapping[InstructionKind, Mapping[str, str]] = {
     _K.CAPTURE: {"order_no": "order_no", "currency": "currency"},
@@ -187,17 +187,17 @@ SAME: Mapping[InstructionKind, Mapping[str, str]] = {
     _K.CANCEL_SUBSCRIPTION: {"recurring_id": "recurring_id", "contract_name": "contract_name"},
     _K.PAYOUT: {"request_id": "gateway_request_id", "payment_currency": "currency"},
 }
-"""Field of the wire -> of the instruction; both say the same."""
+"""Field on the wire -> field of the instruction; their values must be equal."""
 IF_NAMED: Mapping[str, str] = {"transaction_id": "transaction_id", "review_flag": "review_flag"}
-"""The same, where the instruction says anything: which payment of an order is found out later."""
+"""As SAME, but only if the instruction has a value: its payment may be determined later."""
 
 
 AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,4})?", re.ASCII)
-"""An amount as it stands on the wire: no sign, which would give back to a limit what it used."""
+"""An amount on the wire, without a sign, since a negative one would give back used-up limit."""
 
 
 def row_differs(wire: Wire, *, kind: InstructionKind, account: str, terms: Terms) -> str:
-    """What a row has otherwise than its instruction, in words; "" when they agree."""
+    """Return how a row differs from its instruction, as text; "" if they agree."""
     if terms.get("kind") != kind.value:
         return f"its instruction is a {terms.get('kind', 'nothing')}, not a {kind.value}"
     if f"{terms.get('merchant_id')}/{terms.get('account_id')}" != account:
@@ -224,7 +224,7 @@ def _amount_differs(wire: Wire, *, kind: InstructionKind, terms: Terms) -> str:
 
 
 def grammar_problem(wire: Wire, *, interface: GatewayInterface) -> str:
-    """Why the ids of a row must not be signed: a space that is removed makes another id of one."""
+    """Return why a row's ids must not be signed (removing a space makes another id), or ""."""
     for name in ("transaction_id", "order_no", "currency"):
         if name in wire and (reason := text_problem(name, text=wire[name], interface=interface)):
             return f"its {name} {reason}"
@@ -232,7 +232,7 @@ def grammar_problem(wire: Wire, *, interface: GatewayInterface) -> str:
 
 
 def moved_units(wire: Wire, *, kind: InstructionKind, terms: Terms) -> int:
-    """How much a row moves, minor units; of a cancel what it gives up, of a review all of it."""
+    """Return the minor units a row moves; of a cancel or review those of the whole payment."""
     field = MOVED_IN.get(kind, "amount")
     return _minor(wire, field, currency=str(terms.get("currency", ""))) or 0
 
@@ -247,15 +247,15 @@ def _minor(wire: Wire, field: str, *, currency: str) -> int | None:
 
 
 NEVER_SIGNED = frozenset({"payment_reply"})
-"""Only the gateway signs these; they are checked."""
+"""Templates that only the gateway signs; their signatures can be checked."""
 BARE = frozenset({"merchant_id", "account_id"})
-"""What the signature of a query covers; a text of the caller's own could be made that of a refund,
-since nothing stands between two fields."""
+"""What the signature of a query may cover. Further texts of the caller could be made to read like a
+refund, since fields are joined without delimiters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a request."""
+    """The result of a request."""
 
     signature: str = field(default="", repr=False)
     why_not: str = ""
@@ -264,7 +264,7 @@ class Answer:
 
 
 class Signing:
-    """Says yes or no to requests, and writes down each yes before it is given."""
+    """Signs or refuses requests; rows of money are recorded before their signature is returned."""
 
     def __init__(
         self, settings: SignerSettings, *, book: SignedBook, clock: Callable[[], datetime]
@@ -274,7 +274,7 @@ class Signing:
         self._clock = clock
 
     def sign(self, asked: Asked) -> Answer:
-        """The signature of what may be signed, or why it may not."""
+        """Return the signature if the request may be signed, else why not."""
         if why := self._unknown(asked):
             return Answer(why_not=why)
         if asked.template in KINDS:
@@ -286,7 +286,7 @@ class Signing:
         return Answer(signature=self._signature(asked))
 
     def matches(self, asked: Asked) -> bool:
-        """Whether the signature that came with a message is the right one."""
+        """Return whether the signature that came with a message is correct."""
         if self._unknown(asked):
             return False
         return same_signature(asked.given, expected=self._signature(asked))
@@ -310,7 +310,7 @@ class Signing:
         return signed_with(key, wanted, interface=self._settings.interface)
 
     def _refused_message(self, asked: Asked) -> str:
-        """Why what moves nothing that was instructed is not signed."""
+        """Return why a message that carries no instruction is not signed; "" if it may be."""
         if asked.template in NEVER_SIGNED:
             return f"{asked.template} is what the gateway signs"
         covered = set(self._settings.interface.signature.templates[asked.template])
@@ -323,7 +323,7 @@ class Signing:
         )
 
     def _refused_rows(self, asked: Asked) -> dict[int, str]:
-        """Why rows of money are not signed; {} when all are, which then stand in the book."""
+        """Return why rows are not signed; {} if all may be, and they are recorded then."""
         kind = KINDS[asked.template]
         wires = self._signed_rows(asked)
         if not wires:
@@ -336,7 +336,7 @@ class Signing:
     def _unagreed_rows(
         self, asked: Asked, *, kind: InstructionKind, wires: Sequence[Mapping[str, str]]
     ) -> dict[int, str]:
-        """Why neither people nor a limit let rows pass; {} once all of them stand in the book."""
+        """Return why neither people nor a limit allow rows; {} once all of them are recorded."""
         endorsements, account = self._endorsements(asked), asked.account
         refused: dict[int, str] = {}
         with self._book.turn():
@@ -362,7 +362,7 @@ class Signing:
         return refused
 
     def _signed_rows(self, asked: Asked) -> tuple[Mapping[str, str], ...]:
-        """The rows that the signature covers: of a batch its rows, else its fields; () for both."""
+        """Return the rows that the signature covers: a batch's rows or its fields; () if wrong."""
         described = self._settings.interface.batch(asked.template)
         if described.rows_field:
             return () if asked.fields else asked.rows
@@ -387,7 +387,7 @@ class Signing:
         return refused
 
     def _endorsements(self, asked: Asked) -> list[Endorsement]:
-        """What the desk endorsed; what it did not sign is nobody's word."""
+        """Return the endorsements with a valid signature; others are ignored."""
         key = self._settings.desk_key
         if key is None:
             return []
