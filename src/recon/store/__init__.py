@@ -1,6 +1,6 @@
 """The database: tables, migrations, the journal and the history.
 
-`Connection` is what a step holds while it reads or writes; only this package executes SQL on it.
+`Connection` is passed to steps that read or write; only this package executes SQL on it.
 """
 
 from sqlalchemy import Connection

@@ -1,7 +1,7 @@
-"""The tables: one row's grain stands beside each. Money is BIGINT minor units + currency.
+"""The database tables; a comment above each says what one row is. Money is BIGINT minor units.
 
-Instants are UTC. Text columns hold "" for "not given". Everything a night did can be rebuilt from
-here; `history` is append-only and hash-chained (see `history`).
+Instants are UTC. Text columns hold "" for "not given". Together they document everything a night
+did; `history` is append-only and hash-chained (see `store.database.history`).
 """
 
 from sqlalchemy import (
@@ -53,13 +53,13 @@ run = Table(
     Column("mode", String(10), nullable=False),
     # active, finished, stopped; part: a part that ended
     Column("status", String(10), nullable=False),
-    text_column("part", 10),  # model.Part; "" is a whole night
-    # what stands in place of the night before; "" where it is there (steps.predecessor)
+    text_column("part", 10),  # model.Part; "" for a whole night
+    # why the night before has no run; "" if it has one (steps.runtime.predecessor)
     text_column("predecessor", REASON_CHARACTERS),
-    text_column("step", 20),  # last step that was finished
-    # host, process id and its start time, for the sentence that names the holder
+    text_column("step", 20),  # last finished step
+    # host, process id and start time, shown in messages
     text_column("owner"),
-    text_column("owner_process", 120),  # the same for programs: night_lock.Process
+    text_column("owner_process", 120),  # the same, machine-readable: night_lock.Process
     at_column("started_at", nullable=False),
     at_column("finished_at"),
     at_column("as_of", nullable=False),
@@ -80,7 +80,7 @@ run = Table(
     Index("ix_run_night", "merchant_id", "account_id", "business_date"),
 )
 
-# One row per source other than order files that a run read (the ledger).
+# One row per source that a run read anew instead of from order_file (the ledger).
 run_source = Table(
     "run_source",
     metadata,
@@ -89,9 +89,9 @@ run_source = Table(
     *file_columns(),
 )
 
-# Order files, the actions they ask for, and what could not be read.
+# Files that arrived, the actions they request, and rows that could not be read.
 
-# One row per version of an order file of a merchant's inbox.
+# One row per version of a file of any kind but the ledger, for the account whose night read it.
 order_file = Table(
     "order_file",
     metadata,
@@ -103,11 +103,11 @@ order_file = Table(
     *file_columns(),
     *count_columns("rows_new", "rows_repeat"),
     at_column("read_at", nullable=False),
-    Column("kind", String(20), nullable=False, server_default="orders"),  # orders, instructions
+    Column("kind", String(20), nullable=False, server_default="orders"),  # SourceKind but ledger
     UniqueConstraint("merchant_id", "account_id", "name", "version"),
 )
 
-# One row per action that an order file row carries.
+# One row per action requested in an order file or instruction file.
 order_action = Table(
     "order_action",
     metadata,
@@ -119,21 +119,21 @@ order_action = Table(
     text_column("transaction_id", ID_CHARACTERS),
     text_column("action", 20),
     Column("currency", String(3), nullable=False),
-    amount_column("amount"),  # of the order
+    amount_column("amount"),  # of the whole order
     amount_column("action_amount", nullable=True),
     text_column("action_reason", 50),
     text_column("request_id", ID_CHARACTERS),
-    # Of the order row that carries it; "" where it stands in an instruction file.
+    # From the order row with the action; "" in an instruction file.
     text_column("status", 20),
     amount_column("expected_captured_amount", nullable=True),
     amount_column("refund_amount", nullable=True),
-    text_column("instruction_id", ID_CHARACTERS),  # what it became; "" until it is planned
+    text_column("instruction_id", ID_CHARACTERS),  # its instruction; "" until it is planned
     *payee_columns(),
     text_column("content_digest", 64),
     Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is planned
 )
 
-# One row per row of a source that could not be read.
+# One row per rejected row of a source.
 reject = Table(
     "reject",
     metadata,
@@ -146,42 +146,42 @@ reject = Table(
     text_column("column", 100),
     *text_columns("reason", "value", length=REASON_CHARACTERS),
     *text_columns("merchant_id", "account_id", "order_no", length=ID_CHARACTERS),
-    # Of an entry of the books of which all three can be read; of a settlement line its currency.
+    # Of a ledger entry, if all three can be read; of a settlement line its currency.
     text_column("entry_type", 40),
     text_column("currency", 3),
     Column("amount", BigInteger, nullable=False, server_default="0"),
-    text_column("batch_id", ID_CHARACTERS),  # of a settlement line, where it could be read
+    text_column("batch_id", ID_CHARACTERS),  # of a settlement line, if it could be read
 )
 
-# How a rejected order row stopped standing for its order; never changed, never removed.
+# How a rejected order row was resolved; rows are never changed or deleted.
 reject_end = Table(
     "reject_end",
     metadata,
     Column("end_id", Integer, primary_key=True),
     Column("reject_id", Integer, ForeignKey("reject.reject_id"), nullable=False),
     text_column("ended", 20),  # delivered, dismissed
-    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=True),  # that brought it
+    Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=True),  # its delivery
     text_column("said_by", ID_CHARACTERS),
     text_column("why", REASON_CHARACTERS),
     at_column("ended_at", nullable=False),
     Index("ix_reject_end_reject", "reject_id"),
 )
 
-# Which files of facts hold the rows of an order file; the rows themselves lie in the archive.
+# References to facts files, which hold the rows of files in the archive.
 
-# One row per order file that brought rows, or arrived with those of another, and settlement file.
+# One row per order file (also if its rows are those of another file) or settlement file with rows.
 order_facts = Table(
     "order_facts",
     metadata,
     Column("file_id", Integer, ForeignKey("order_file.file_id"), primary_key=True),
-    Column("folder", Text, nullable=False),  # below the archive of the file's account
+    Column("folder", Text, nullable=False),  # in the archive of the file's account
     id_column("rows_sha256"),
-    count_column("size_bytes"),  # of all of them
+    count_column("size_bytes"),  # of the facts file
     count_column("row_count"),
     text_column("sender", SENDER_CHARACTERS),  # of orders, see StoredFacts
 )
 
-# One row per account that such a file has rows of.
+# One row per account with rows in such a file.
 order_facts_account = Table(
     "order_facts_account",
     metadata,
@@ -193,9 +193,9 @@ order_facts_account = Table(
     Index("ix_order_facts_account_ordered", "merchant_id", "account_id", "ordered_to"),
 )
 
-# Statements of banks, and of their entries only those that are the merchant's business.
+# Bank statements, and those of their entries that concern the merchant.
 
-# One row per statement of a version of a file; whoever's night read it, it is the bank's.
+# One row per statement in a version of a file, for all accounts that the bank serves.
 bank_statement = Table(
     "bank_statement",
     metadata,
@@ -211,15 +211,15 @@ bank_statement = Table(
     amount_column("closing", nullable=True),
     amount_column("booked"),
     count_column("entries"),
-    amount_column("others"),  # of entries that are not kept
+    amount_column("others"),  # sum of entries that are not stored
     text_column("content", 64),
     text_column("created", 40),
     count_column("days_given"),
-    Column("known_file", Integer, nullable=False),  # the last file that said which batches are ours
+    Column("known_file", Integer, nullable=False),  # newest file then that named batches of ours
     Index("ix_bank_statement_bank", "bank", "sha256"),
 )
 
-# One row per entry in scope, and per payment that it stands for.
+# One row per entry in scope, and per payment that it combines.
 bank_entry = Table(
     "bank_entry",
     metadata,
@@ -240,34 +240,34 @@ bank_entry = Table(
     Column("instructed_amount", BigInteger, nullable=True),
 )
 
-# Which files hold what the gateway answered, and the few answers that are asked for by key.
+# References to files with the gateway's answers, and the few answers that are queried by key.
 
 PHASE_CHARACTERS = 80
 
-# One row per file of keys or answers in the archive, made before anything is built on it.
+# One row per archive file of keys or answers, stored before the file is used.
 answer_part = Table(
     "answer_part",
     metadata,
     Column("part_id", Integer, primary_key=True),
     id_column("run_id"),
     Column("phase", String(PHASE_CHARACTERS), nullable=False),
-    *account_columns(),  # whose answers; another account's than the run's where it was asked, too
-    Column("path", Text, nullable=False),  # below the archive
+    *account_columns(),  # whose answers; a run may query other accounts too
+    Column("path", Text, nullable=False),  # relative to the archive
     Column("schema_label", String(40), nullable=False),
     text_column("sha256", ID_CHARACTERS),
     *count_columns("size_bytes", "row_count"),
-    count_column("asked"),  # keys that are to be asked for
+    count_column("asked"),  # keys to query
     count_column("answered"),  # keys with a final answer
-    at_column("last_at"),  # of the newest answer
-    # the newest link of the history when the last of them was asked
+    at_column("last_at"),  # time of the newest answer
+    # the newest link of the history when the last of its answers was queried
     Column("asked_after", BigInteger, nullable=False, server_default="0"),
     Column("codes", Text, nullable=False, server_default="{}"),
-    text_column("chargeback_codes"),  # those that the rules took for chargebacks
+    text_column("chargeback_codes"),  # codes mapped to chargeback then
     Index("ix_answer_part_run", "run_id", "phase"),
     Index("ix_answer_part_account", "merchant_id", "account_id", "last_at"),
 )
 
-# One row per order and code of a chargeback, as an answer first showed it.
+# One row per order and chargeback code, as an answer first showed it.
 charged_back_order = Table(
     "charged_back_order",
     metadata,
@@ -278,9 +278,9 @@ charged_back_order = Table(
     Column("part_id", Integer, nullable=False),
 )
 
-# What a run compared, kept so that its night can be compared again.
+# What a run compared, stored so that its night can be compared again.
 
-# One row per set of rules that a run ever used, as canonical JSON.
+# One row per set of rules that a run has used, as canonical JSON.
 rules_version = Table(
     "rules_version",
     metadata,
@@ -289,7 +289,7 @@ rules_version = Table(
     at_column("first_used_at", nullable=False),
 )
 
-# Instructions, the batches that carry them, and the chained history of both.
+# Instructions, the batches in which they are sent, and the history of both.
 
 # One row per intended money movement.
 instruction = Table(
@@ -302,14 +302,14 @@ instruction = Table(
     id_column("order_no"),
     text_column("transaction_id", ID_CHARACTERS),
     Column("currency", String(3), nullable=False),
-    amount_column("amount"),  # what moves: captured, refunded, cancelled
-    amount_column("payment_amount"),  # the payment's own amount, as the gateway wants it beside
+    amount_column("amount"),  # to capture, refund or cancel
+    amount_column("payment_amount"),  # the payment's own amount, which the gateway requires
     text_column("reason", 50),
     text_column("request_id", ID_CHARACTERS),
     Column("file_id", Integer, nullable=True),
     Column("line", Integer, nullable=False, server_default="0"),
     Column("state", String(24), nullable=False),
-    text_column("hold", REASON_CHARACTERS),  # why it waits for a person; "" when nothing holds it
+    text_column("hold", REASON_CHARACTERS),  # why it waits for people; "" if it does not
     count_column("attempts"),
     text_column("batch_id", ID_CHARACTERS),  # of the last attempt
     text_column("outcome", 20),
@@ -318,20 +318,20 @@ instruction = Table(
     text_column("refund_reference_id", ID_CHARACTERS),
     text_column("baseline_status", 20),  # payment_status before the first attempt
     text_column("approved_by"),
-    id_column("run_id"),  # that planned it
+    id_column("run_id"),  # the run that planned it
     at_column("planned_at", nullable=False),
     *at_columns("approved_at", "sent_at", "outcome_at", "in_doubt_since"),
     *payee_columns(),
-    text_column("again_for", ID_CHARACTERS),  # the first of two captures; "" for all others
-    Column("repeats", Text, nullable=False, server_default=""),  # ids of its like, with spaces
-    text_column("gateway_request_id", ID_CHARACTERS),  # of a payout; kept for ever
+    text_column("again_for", ID_CHARACTERS),  # id of the first of two captures, or ""
+    Column("repeats", Text, nullable=False, server_default=""),  # ids of similar ones, with spaces
+    text_column("gateway_request_id", ID_CHARACTERS),  # of a payout; never changed
     Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is final
     UniqueConstraint("natural_key"),
     Index("ix_instruction_state", "merchant_id", "account_id", "state"),
     Index("ix_instruction_payment", "merchant_id", "account_id", "transaction_id"),
 )
 
-# One row per request that moves money. Written, with its body's hash, before the first byte.
+# One row per request that moves money, stored with the hash of its body before it is sent.
 batch = Table(
     "batch",
     metadata,
@@ -347,7 +347,7 @@ batch = Table(
     *at_columns("replied_at", "closed_at"),
     Column("http_status", Integer, nullable=True),
     Column("reply_headers", Text, nullable=False, server_default="{}"),
-    Column("reply", LargeBinary, nullable=True),  # card numbers masked
+    Column("reply", LargeBinary, nullable=True),  # with card numbers masked
     text_column("reply_sha256"),  # of the bytes as received
     text_column("return_status", 20),
     text_column("message", REASON_CHARACTERS),
@@ -374,7 +374,7 @@ history = Table(
     metadata,
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     at_column("at", nullable=False),
-    text_column("entity", 20),  # instruction, batch, run; each has its ids
+    text_column("entity", 20),  # instruction, batch, run, …; the kind of entity_id
     text_column("entity_id", ID_CHARACTERS),
     text_column("event", 40),
     Column("data", Text, nullable=False),
@@ -382,9 +382,9 @@ history = Table(
     Index("ix_history_entity", "entity", "entity_id", "sequence"),
 )
 
-# Whether money may be sent at all.
+# The switch that stops all sending.
 
-# One row per turn of the switch that stops all sending; the newest holds, none means allowed.
+# One row per change of the switch; the newest applies, and without rows sending is allowed.
 sending_switch = Table(
     "sending_switch",
     metadata,
@@ -395,28 +395,28 @@ sending_switch = Table(
     at_column("at", nullable=False),
 )
 
-# Cases: what the gateway showed after the end of an instruction, against the journal.
+# Cases: evidence after the end of an instruction that contradicts the journal.
 
 APPLIED = "applied"
-"""What two people may say of a case: that it took effect."""
+"""Verdict on a case: the instruction took effect."""
 
-# One row per instruction that the gateway contradicted after its end.
+# One row per instruction that evidence contradicted after its end.
 contradiction = Table(
     "contradiction",
     metadata,
     id_column("instruction_id", primary_key=True),
     *account_columns(),
     text_column("transaction_id", ID_CHARACTERS),
-    text_column("believed", 24),  # the state that the journal has, and keeps
+    text_column("believed", 24),  # the journal's state, which does not change
     text_column("told", REASON_CHARACTERS),
     at_column("noted_at", nullable=False),
     text_column("verdict", 12),  # applied, not_applied; "" while the case is open
     at_column("closed_at"),
 )
 
-# What people decided: verdicts on doubts, and used codes.
+# What people decided: verdicts on doubts, and one-time codes.
 
-# One row per word of a person about an instruction that evidence cannot decide.
+# One row per verdict of a person on an instruction that evidence cannot decide.
 verdict = Table(
     "verdict",
     metadata,
@@ -446,13 +446,13 @@ wrong_code = Table(
     Column("wrong_id", Integer, primary_key=True),
     id_column("person"),
     at_column("at", nullable=False),
-    text_column("origin", 100),  # whose login on this machine gave it
+    text_column("origin", 100),  # the login on this machine that entered it
 )
 
-# What people agreed to, as the desk signed it.
+# What people approved, signed by the approvals service.
 
-# One row per word of one person. Only added to; what counts is the document under its signature,
-# the other columns are there to find it by.
+# One row per endorsement by one person, never changed. Only the signed document is evidence; the
+# other columns serve to find it.
 endorsement = Table(
     "endorsement",
     metadata,
@@ -468,40 +468,40 @@ endorsement = Table(
     Index("ix_endorsement_kind_subject", "kind", "subject"),
 )
 
-# What two people agree to: lists of instructions, and overrides of a stop.
+# What two people agree on: lists of instructions, overrides, and months.
 
-# One row per list or override that a first person said yes to.
+# One row per subject that a first person approved.
 agreement = Table(
     "agreement",
     metadata,
     Column("agreement_id", Integer, primary_key=True),
     # approve, allow sending, accept restore, set file aside, release night, close or reopen month
     text_column("what", 40),
-    # which list (its digest), stop, database, file, run; of a month what is signed
+    # digest of the list, or id of the stop, database, file or run; of a month what is signed
     text_column("subject", ID_CHARACTERS),
     text_column("reason", REASON_CHARACTERS),
-    Column("instruction_ids", Text, nullable=False, server_default="[]"),  # of a list, JSON
+    Column("instruction_ids", Text, nullable=False, server_default="[]"),  # of a list, as JSON
     text_column("state", 12),  # first, complete, void
     *people_columns(),
     at_column("valid_until", nullable=False),
     text_column("why", REASON_CHARACTERS),  # why it is void
 )
 
-# What the gateway told by itself, and what claimed to come from it and was refused.
+# Notifications of the gateway, and messages that were refused.
 
-# One row per verified message of an account; its repeats only count up. Of what the signature does
-# not cover several may say different things, since whoever holds one message can write another.
+# One row per verified message of an account; repeats are only counted. Messages on one subject may
+# differ where the signature does not cover them, since whoever has one can forge another.
 notification = Table(
     "notification",
     metadata,
     Column("notification_id", Integer, primary_key=True),
     *account_columns(),
     text_column("kind", 40),
-    Column("identity_sha256", String(64), nullable=False),  # what it is about, and which stage
-    Column("sha256", String(64), nullable=False),  # of all its kept fields, canonical
+    Column("identity_sha256", String(64), nullable=False),  # of its subject and stage
+    Column("sha256", String(64), nullable=False),  # of all its stored fields
     *text_columns("order_no", "transaction_id", length=ID_CHARACTERS),
     text_column("currency", 3),
-    amount_column("amount", nullable=True),  # of the refund where it tells of one
+    amount_column("amount", nullable=True),  # of the refund if it is about one
     text_column("status", 20),
     Column("fields", Text, nullable=False, server_default="{}"),  # JSON, allow-listed names only
     at_column("received_at", nullable=False),
@@ -526,9 +526,9 @@ notification_case = Table(
     UniqueConstraint("merchant_id", "account_id", "problem", "body_sha256"),
 )
 
-# What a run's reconciliation came to.
+# Results of runs.
 
-# One row per equation of a run's proof.
+# One row per control total of a run.
 control_total = Table(
     "control_total",
     metadata,
@@ -543,7 +543,7 @@ control_total = Table(
     Column("right", BigInteger, nullable=False),
 )
 
-# One row per run: its result in a few words, as JSON; the rows lie in the folder of the night.
+# One row per run: the summary of its result as JSON; the rows are in the night's folder.
 result_summary = Table(
     "result_summary",
     metadata,
@@ -551,9 +551,9 @@ result_summary = Table(
     Column("document", Text, nullable=False),
 )
 
-# What people answered to breaks, and the workbooks that brought the answers.
+# Answers of people to breaks, and the workbooks with which they came.
 
-# One row per answer to a break, never changed but for the second person of a write-off.
+# One row per answer to a break, changed only when the second person agrees to a write-off.
 break_answer = Table(
     "break_answer",
     metadata,
@@ -567,19 +567,19 @@ break_answer = Table(
     text_column("resolved_on", 10),
     text_column("given_by", 100),
     at_column("given_at", nullable=False),
-    Column("waits", Boolean, nullable=False),  # a write-off without its second person
+    Column("waits", Boolean, nullable=False),  # a write-off without a second person
     text_column("agreed_by", 100),
     at_column("agreed_at"),
     id_column("run_id"),
     text_column("file_sha256", 64),
     Column("sheet_row", Integer, nullable=False),
-    text_column("scope", 40),  # how far it was to reach, or that it came with another break's
+    text_column("scope", 40),  # its scope, or that it was given with another break
     text_column("currency", 3),
-    amount_column("exposure", nullable=True),  # of the break, as the answered workbook showed it
+    amount_column("exposure", nullable=True),  # of the break in the answered workbook
     UniqueConstraint("merchant_id", "account_id", "break_id", "version"),
 )
 
-# One row per returned workbook that was taken in.
+# One row per imported workbook with answers.
 answer_file = Table(
     "answer_file",
     metadata,
@@ -592,7 +592,7 @@ answer_file = Table(
     Column("refused", Integer, nullable=False),
 )
 
-# Who signed which workbook.
+# Sign-offs of workbooks.
 
 # One row per run and role. A later run of the night, or of an earlier one, makes it void.
 sign_off = Table(
@@ -606,9 +606,9 @@ sign_off = Table(
     text_column("workbook_sha256", 64),
 )
 
-# Journals that were handed out for import into the books.
+# Journals that were exported for import into the ledger.
 
-# One row per journal handed out. Proposed ones stand in the result of their run only.
+# One row per exported journal; a proposed one is only in the result of its run.
 exported_journal = Table(
     "exported_journal",
     metadata,
@@ -617,7 +617,7 @@ exported_journal = Table(
     id_column("break_id"),
     text_column("currency", 3),
     Column("version", Integer, nullable=False),
-    id_column("run_id"),  # whose proposal it was
+    id_column("run_id"),  # that proposed it
     at_column("exported_at", nullable=False),
     text_column("booked_in", ID_CHARACTERS),  # the run whose ledger showed it; "" until then
 )

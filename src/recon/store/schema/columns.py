@@ -1,4 +1,4 @@
-"""What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
+"""Column types and helpers: UTC instants, ISO dates, ids, texts, amounts, and account filters."""
 
 import hashlib
 import json
@@ -34,41 +34,41 @@ from recon.model.nights import Account
 
 
 class OfAccount(Protocol):
-    """What bears both numbers of an account, such as a run."""
+    """Anything with the ids of an account, such as a run."""
 
     @property
     def merchant_id(self) -> str:
-        """At the gateway."""
+        """The merchant's id at the gateway."""
 
     @property
     def account_id(self) -> str:
-        """At the gateway."""
+        """The account's id at the gateway."""
 
 
 Owner = OfAccount | Account
-"""Whose rows are meant: what bears both numbers, or merchant and account."""
+"""Identifies the account whose rows are meant."""
 
 
 def account_of(owner: Owner) -> Account:
-    """Merchant and account."""
+    """Return merchant and account id."""
     return owner if isinstance(owner, tuple) else (owner.merchant_id, owner.account_id)
 
 
 def in_account(table: FromClause, owner: Owner) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """The condition of a statement about one account."""
+    """Return the conditions that restrict a table to one account."""
     merchant_id, account_id = account_of(owner)
     return table.c.merchant_id == merchant_id, table.c.account_id == account_id
 
 
 def in_accounts(table: FromClause, owners: Iterable[Owner]) -> ColumnElement[bool]:
-    """The condition of a statement about some accounts; of none it finds nothing."""
+    """Return the condition that restricts a table to some accounts; of none it matches nothing."""
     return or_(False, *(and_(*in_account(table, owner)) for owner in owners))
 
 
 def among(
     connection: Connection, column: ColumnElement[Any], values: Iterable[str] | Iterable[int]
 ) -> ColumnElement[bool]:
-    """Whether a column has one of any number of values, given as one parameter."""
+    """Return the condition that a column has one of any number of values, as one parameter."""
     wanted = [*values]
     if connection.dialect.name == "sqlite":
         each = func.json_each(json.dumps(wanted)).table_valued("value")
@@ -80,53 +80,53 @@ ID_CHARACTERS = 64
 
 
 def id_of(*names: str) -> str:
-    """Some names as one id; the hash of what is longer than an id can be."""
+    """Join names to one id; returns a hash if the result is longer than an id may be."""
     name = "/".join(names)
     return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
 
 
 NAME_CHARACTERS = 255
 SENDER_CHARACTERS = 512
-"""Merchant, account, and a name or a pattern of names."""
+"""Length for merchant, account, and a file name or pattern."""
 REASON_CHARACTERS = 400
 LEFT_OUT = " […]"
 
 
 class Instant(TypeDecorator[datetime]):
-    """An instant with a zone, stored in UTC on every database."""
+    """A time-zone aware instant, stored in UTC on every database."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """UTC going in; SQLite keeps no zone."""
+        """Convert to UTC; SQLite stores no time zone."""
         if value is None:
             return None
         moved = value.astimezone(UTC)
         return moved.replace(tzinfo=None) if dialect.name == "sqlite" else moved
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - signature of TypeDecorator
-        """UTC coming out."""
+        """Return the instant in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class IsoDate(TypeDecorator[date]):
-    """A date, stored on every database as its ISO text, which people read and which orders it."""
+    """A date stored as its ISO text, which is readable and sorts correctly on every database."""
 
     impl = String(10)
     cache_ok = True
 
     def process_bind_param(self, value: date | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - signature of TypeDecorator
-        """Its ISO text going in."""
+        """Convert to ISO text."""
         return None if value is None else value.isoformat()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> date | None:  # noqa: ARG002 - signature of TypeDecorator
-        """A date coming out.
+        """Parse the date.
 
         Raises:
-            StoreError: the text is no date; only somebody past the code writes one.
+            StoreError: The text is not a date; it was written bypassing the code.
         """
         try:
             return None if value is None else date.fromisoformat(value)
@@ -149,12 +149,12 @@ metadata = MetaData(
 
 
 def id_column(name: str, **options: Any) -> Column[str]:
-    """An identifier; required."""
+    """A required identifier."""
     return Column(name, String(ID_CHARACTERS), nullable=False, **options)
 
 
 def text_column(name: str, length: int = NAME_CHARACTERS) -> Column[str]:
-    """A text of bounded length, "" when not given."""
+    """A text of limited length, "" if not given."""
     return Column(name, String(length), nullable=False, server_default="")
 
 
@@ -164,12 +164,12 @@ def text_columns(*names: str, length: int = NAME_CHARACTERS) -> Iterator[Column[
 
 
 def amount_column(name: str, *, nullable: bool = False) -> Column[int]:
-    """Minor units."""
+    """An amount in minor units."""
     return Column(name, BigInteger, nullable=nullable)
 
 
 def count_column(name: str) -> Column[int]:
-    """How many; 0 until known."""
+    """A count, 0 until known."""
     return Column(name, Integer, nullable=False, server_default="0")
 
 
@@ -179,7 +179,7 @@ def count_columns(*names: str) -> Iterator[Column[int]]:
 
 
 def file_columns() -> Iterator[Column[Any]]:
-    """What is known of a file that was read: name, hash, size, and what became of its rows."""
+    """Columns of a file that was read: name, hash, size, and row counts."""
     yield from text_columns("name", "sha256")
     yield Column("size_bytes", BigInteger, nullable=False)
     yield from count_columns("rows_read", "rows_accepted", "rows_rejected", "rows_skipped")
@@ -188,7 +188,7 @@ def file_columns() -> Iterator[Column[Any]]:
 
 
 def people_columns() -> Iterator[Column[Any]]:
-    """Two people's words on one thing; the second name is "" while that person is missing."""
+    """Columns of two people's agreement; the second name is "" until that person agrees."""
     for each in ("first", "second"):
         yield text_column(f"{each}_by", 100)
         yield Column(f"{each}_authenticated", Boolean, nullable=False)
@@ -196,11 +196,11 @@ def people_columns() -> Iterator[Column[Any]]:
 
 
 def payee_columns() -> Iterator[Column[str]]:
-    """Whom a payment goes to, or which contract it ends."""
+    """Columns for the recipient of a payment, or the contract that ends."""
     yield text_column("review_flag", 20)
     yield text_column("recurring_id", ID_CHARACTERS)
     yield text_column("contract_name")
-    yield text_column("payee", 80)  # as people may see it
+    yield text_column("payee", 80)  # masked for display
     yield text_column("payee_digest", 64)
 
 
@@ -215,17 +215,17 @@ def at_columns(*names: str) -> Iterator[Column[datetime]]:
 
 
 def business_date_column() -> Column[date]:
-    """The business date of a night; required."""
+    """The required business date of a night."""
     return Column("business_date", IsoDate, nullable=False)
 
 
 def account_columns(**options: Any) -> tuple[Column[str], Column[str]]:
-    """Merchant and account, the first columns of almost every table."""
+    """Merchant and account id, the first columns of almost every table."""
     return id_column("merchant_id", **options), id_column("account_id", **options)
 
 
 def reason_that_fits(sentence: str) -> str:
-    """A reason of at most REASON_CHARACTERS: whole words, and no command of it cut in two.
+    """Cut a reason to REASON_CHARACTERS at a word, never within a quoted command.
 
     >>> long = "x" * (REASON_CHARACTERS - 20) + " then run `recon verify NIGHT` now"
     >>> reason_that_fits(long).endswith("x then run […]")
