@@ -1,1 +1,1 @@
-"""What a night read and came to, as sealed Parquet files under a manifest, and what checks them."""
+"""The archive: inputs and results of nights as Parquet files, sealed by a manifest and verified."""

@@ -1,1 +1,1 @@
-"""The desk for people: it alone holds what proves who said yes, and its signature says so."""
+"""The approvals service: the only process that can verify and sign who approved what."""

@@ -1,4 +1,4 @@
-"""Keys of the approvals service in this process: all processes have the public key, it has both.
+"""Keys of the approvals service: it has the pair, all other processes only the public key.
 
 The sandbox has a pair of its own that is published, so that a demo runs exactly as a live night
 without any set-up. For any other gateway that pair is refused.

@@ -1,1 +1,1 @@
-"""Instructions: planned, judged, sent once, their doubts; and the gateway as an account has it."""
+"""Instructions: planning, approval, eligibility, sending, doubts; and access to the gateway."""

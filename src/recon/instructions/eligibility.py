@@ -240,7 +240,7 @@ def _capture_or_cancel(
 def _capture_in_parts(
     instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
 ) -> str:
-    """Check parts of an authorisation, whose sum may not exceed it."""
+    """Check a partial capture: together the captures may not exceed the authorisation."""
     if payment.state not in _CAPTURABLE_IN_PARTS:
         return f"the gateway shows {payment.state}; there is nothing to capture"
     moved = [o for o in others if o.may_have_moved]

@@ -1,1 +1,1 @@
-"""The one process that holds the gateway's sign keys; it signs what was agreed and no more."""
+"""The signer: the only process with the gateway's sign keys; it signs only what was approved."""

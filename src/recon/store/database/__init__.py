@@ -1,1 +1,1 @@
-"""The database itself: engine, migrations, roles, locks, the hash chain and its heads outside."""
+"""The database: engine, migrations, roles, locks, the hash-chained history and its head files."""

@@ -82,8 +82,7 @@ class Store:
     def writing(self, *, turn: Turn = Turn.JOURNAL) -> Iterator[Connection]:
         """Yield a connection in a write transaction, committed at the end, rolled back on errors.
 
-        No other writer with the same lock runs meanwhile, and the commit is durable. Events that
-        restrict money are noted in the head files too.
+        Writers are serialised, commits durable; events that restrict money go to head files too.
 
         Raises:
             OutputError: It is committed, but could not be noted in a head file.

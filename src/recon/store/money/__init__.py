@@ -1,1 +1,1 @@
-"""What moves: instructions, batches, the journal, doubts."""
+"""Money movements in the database: instructions, batches, journal, endorsements, cases."""

@@ -1,1 +1,1 @@
-"""What a night read, asked, found and came to."""
+"""Nights in the database: the files they read, gateway answers, inputs, results and sign-offs."""

@@ -41,7 +41,7 @@ _SUBJECT = case(
     (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION, instruction.c.recurring_id),
     else_=instruction.c.transaction_id,
 ).label("transaction_id")
-"""Subject of an instruction at the gateway; an end of a subscription is known by its id."""
+"""Subject at the gateway; ends of one subscription share its id, so that a later one counts."""
 _STATE = case(
     (
         (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION)

@@ -59,8 +59,7 @@ def save(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Sa
     A signature covers little: whoever has one message can forge another with a valid signature. So
     the first message is no truer than the next, and none prevents another from being stored.
 
-    The caller's transaction must be the only writer (SQLite), or retry when it fails on the unique
-    identity (PostgreSQL).
+    The caller is the only writer (SQLite), or retries if the unique identity fails (PostgreSQL).
     """
     identity = notification.c.identity_sha256 == message.identity_sha256
     mine = (*in_account(notification, owner), identity)
@@ -81,7 +80,7 @@ def save(connection: Connection, owner: Owner, *, message: GatewayMessage) -> Sa
 def save_case(
     connection: Connection, owner: Owner, *, case: Mapping[str, Any], at: datetime
 ) -> None:
-    """Store a refused message (`problem`, `reason`, `body_sha256`, `fields`) once, to a limit."""
+    """Store a refused message, once; `case` has `problem`, `reason`, `body_sha256`, `fields`."""
     table = notification_case
     mine = in_account(table, owner)
     same = (*mine, *(table.c[name] == case[name] for name in ("problem", "body_sha256")))

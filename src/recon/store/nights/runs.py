@@ -451,7 +451,7 @@ def unfinished(connection: Connection) -> list[Run]:
 
 
 def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
-    """Return conditions on files: a live night ignores those that a dry run of a night read."""
+    """Return conditions on files: live nights ignore what a whole dry run read, except OF_DAYS."""
     if night.mode is not Mode.LIVE:
         return ()
     dry = select(run.c.run_id).where(run.c.mode == Mode.DRY_RUN, run.c.part == "")
