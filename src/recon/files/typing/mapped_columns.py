@@ -363,7 +363,8 @@ def without_skipped(
             left = tuple(
                 bad for bad, fit in zip(bad_rows, fits, strict=True) if not (bad.is_short and fit)
             )
-            skipped[name], bad_rows = len(bad_rows) - len(left), left
+            skipped[name] += len(bad_rows) - len(left)
+            bad_rows = left
     judged, orphans, again = raw, np.zeros_like(rule_of, bool), np.zeros_like(rule_of, bool)
     if layout.lines is not None:
         column, first = layout.lines.column, layout.lines.first

@@ -46,6 +46,14 @@ def test_a_heading_with_too_few_cells_is_left_out(order_csv: Write) -> None:
     assert table.source_file.rows_read == 5
 
 
+def test_a_word_that_stands_twice_counts_its_rows_once(order_csv: Write) -> None:
+    """No row goes uncounted."""
+    text = "\n".join([HEADER, "North", order("A-1"), "North"]) + "\n"
+    headings = {"column": "merchant_id", "words": ["North"]}
+    counts = read(order_csv(text), skip=[headings, headings]).source_file
+    assert (counts.rows_read, counts.skipped_by) == (3, "merchant_id = North: 2")
+
+
 ITEM = "100042,100042001,{0},,,,,,{1}"
 LINES = {
     "under their order": ([order("A-1"), ITEM.format("A-1", 2), ITEM.format("", 3)], 2, []),
