@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.schemas import ANSWERS, SCHEMAS
+from recon.archive.schemas import ANSWERS, INSTANT, SCHEMAS
 from recon.config.fee_contract import FACTS, PRICED
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
@@ -95,7 +95,7 @@ from recon.store.nights.settlement_rows import (
     Settlements,
     frame_of_lines,
 )
-from recon.store.nights.stored_orders import StoredOrders
+from recon.store.nights.stored_orders import StoredOrders, rows_by_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +196,14 @@ class RunReading:
     def orders(self, asked: pa.Array, *, joined: OfSiblings, files: Counter[int]) -> pa.Table:
         """The own orders and those of other accounts that complete a key; opens a new connection.
 
-        `files` receives the number of the account's rows per order file, by the file's number.
+        `files` receives the number of those from before the window per order file, by its number.
         """
         with self.environment.store.reading() as connection:
             facts_rows.refuse_changed(connection)
             own = replace(self, connection=connection).own_orders(asked)
-        counts = own["file_id"].value_counts().to_pylist()
+        since = pa.scalar(window_start(self.run, rules=self._rules), INSTANT)
         files.clear()
-        files.update({count["values"]: count["counts"] for count in counts})
+        files.update(rows_by_file(own.filter(pc.less(own["ordered_at"], since))))
         schema = SCHEMAS["orders"].columns
         tables = [own.select(schema.names).cast(schema), table_of(joined.orders, name="orders")]
         return pa.concat_tables(tables).unify_dictionaries()
@@ -337,7 +337,8 @@ class RunReading:
         """
         connection, run, inputs, rules = self.connection, self.run, self.inputs, self._rules
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
-        became = self._stored.steps(files, declared=declared_accounts(self.environment))
+        since, declared = window_start(run, rules=rules), declared_accounts(self.environment)
+        became = self._stored.steps(files, since=since, declared=declared)
         taken = {**became.taken, **settlement_rows.taken(connection, chosen.repeats)}
         give_back()
         unread = None

@@ -1,5 +1,6 @@
 """Current orders of an account, determined from all facts files that may contain them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -114,12 +115,17 @@ class StoredOrders:
         if spans:
             yield self._current(spans=spans, behind=behind, columns=_ALWAYS)["order_no"]
 
-    def steps(self, compared: Mapping[int, int], *, declared: Collection[Account]) -> OrderSteps:
-        """Count how the rows of the newest versions of the night's files were used.
+    def steps(
+        self, older: Mapping[int, int], *, since: datetime, declared: Collection[Account]
+    ) -> OrderSteps:
+        """Count what became of the rows of the newest versions of the night's files.
+
+        Rows of the window are counted anew, so that one that `in_view` lost leaves a difference.
 
         Args:
-            compared: Number of a file -> how many of its rows the night compares (see `in_view`).
-            declared: Accounts that have a night of their own.
+            older: number of a file -> how many of its rows from before the window are in view.
+            since: start of the window.
+            declared: accounts that have a night of their own.
         """
         tonight = facts_rows.of_files(self.connection, self._newest_files())
         names = {file.file_id: file.name for file in tonight}
@@ -151,7 +157,8 @@ class StoredOrders:
             steps[REPLACED] -= count - current - repeats
             other = OTHER_ACCOUNTS if account in declared else UNDECLARED
             steps[BEFORE_WINDOW if account == own else other] -= current
-        for file_id, count in compared.items():
+        recent = self._current(spans=[(since, None)], columns=_ALWAYS)
+        for file_id, count in (Counter(older) + rows_by_file(recent)).items():
             steps[BEFORE_WINDOW if file_id in names else KNOWN_BEFORE] += count
         return OrderSteps(steps, taken)
 
@@ -231,6 +238,12 @@ class StoredOrders:
             ask = partial(_read, files, of=files, storages=self.storages)
             return facts_rows.answered(("orders", *files), ask=ask)
         return _read(files, of=of, numbers=numbers, columns=columns, storages=self.storages)
+
+
+def rows_by_file(rows: pa.Table) -> Counter[int]:
+    """Number of a file -> how many of some rows it brought."""
+    counts = rows["file_id"].value_counts().to_pylist()
+    return Counter({count["values"]: count["counts"] for count in counts})
 
 
 def _read(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from python_calamine import CalamineWorkbook
 
@@ -11,6 +12,7 @@ from recon.model.terms import Verdict
 from recon.proof import books_bridge
 from recon.steps.compare import reconcile, sealed_inputs
 from recon.store.nights import runs
+from recon.store.nights.stored_orders import StoredOrders
 from reports.workbook_io import workbooks
 from tests.recon.steps.compare.written_night import newest
 
@@ -110,6 +112,23 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(
     failing = {(one.id, one.name) for one in kept.control_totals if not one.passed}
     # What is sealed lacks the step, too: SQL comes to the same difference.
     assert failing == {("T0", "ledger in money: file = compared, step by step")}
+
+
+def test_an_order_row_of_the_window_that_is_not_compared_leaves_a_difference(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not count as one from before the window: the window is counted by itself."""
+    one, other = merchant.payments("captured")[:2]
+    merchant.drop("orders.csv", merchant.order(one), merchant.order(other))
+    whole = StoredOrders.in_view
+
+    def less(orders: StoredOrders, **told: Any) -> pa.Table:
+        return whole(orders, **told).slice(1)
+
+    monkeypatch.setattr(StoredOrders, "in_view", less)
+    assert merchant.night() is Verdict.NOT_PROVEN
+    failing = [one for one in merchant.result().control_totals if not one.passed]
+    assert [(one.id, one.left, one.right) for one in failing] == [("T2", 2, 1)]
 
 
 def test_a_break_that_the_night_before_stored_is_carried_forward(
