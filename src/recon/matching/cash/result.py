@@ -284,12 +284,8 @@ def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
         for held in listed
         if held.what == RESERVE and held.amount < 0
     }
-    places = groups.rows("merchant_id", "account_id", "currency", "kind")
-    over = [
-        below.get(account_key, 0) if kind == RESERVES else 0
-        for *place_, kind in places
-        for account_key in [tuple(place_)]
-    ]
+    keys = groups.rows("merchant_id", "account_id", "currency", "kind")
+    over = [below.get((*key,), 0) if kind == RESERVES else 0 for *key, kind in keys]
     return np.array(over, dtype=np.int64)
 
 

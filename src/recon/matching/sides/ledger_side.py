@@ -128,7 +128,7 @@ SIGN = {
 """Sign of each entry type in the ledger's net; a reversal has the opposite sign."""
 
 _NEVER_COMPARED = frozenset({EntryType.FEE, EntryType.RESERVE, EntryType.PAYOUT, EntryType.BANK})
-CLASSIFIED = "payout_judged"
+CLASSIFIED = "payout_compared"
 """Column that the engine adds to the ledger: this payout entry is compared."""
 GROUPED = "in_group"
 """Column that the engine adds to the ledger: this entry belongs to a group of fees, reserves or
@@ -145,7 +145,7 @@ _ALIKE = ["set", "kind", "currency", "amount"]
 def compared(ledger: pd.DataFrame) -> Bools:
     """Mark the entries that belong to a set; fees, reserves and keyless adjustments do not.
 
-    Payouts do where they name a payout of ours (column `payout_judged`).
+    Payouts do where they name a payout of ours (column `payout_compared`).
     """
     belongs = ~is_base_type(ledger["entry_type"], *_NEVER_COMPARED)
     unkeyed = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)

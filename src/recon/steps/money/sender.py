@@ -121,7 +121,7 @@ class Sender:
         self._interval = interval
         self._next_at: timedelta | None = None
         self._ends_at: timedelta | None = None
-        self._reported_to_end: Callable[[], str] = str
+        self._ending_signal: Callable[[], str] = str
         self._circuit = Circuit()
         self._left_out: dict[str, str] = {}
 
@@ -129,15 +129,15 @@ class Sender:
         self,
         eligible: Sequence[Eligible],
         *,
-        reported_to_end: Callable[[], str] = str,
+        ending_signal: Callable[[], str] = str,
         ends_in: timedelta | None = None,
     ) -> Sent:
         """Send every eligible instruction once, in batches, until done or until the circuit opens.
 
-        `reported_to_end` names the signal that asked this process to end; "" if there was none.
+        `ending_signal` names the signal that asked this process to end; "" if there was none.
         After `ends_in` no further batch is claimed, and no wait goes beyond it.
         """
-        self._reported_to_end = reported_to_end
+        self._ending_signal = ending_signal
         self._ends_at = None if ends_in is None else self._elapsed() + ends_in
         count = rows = 0
         way = Way("instructions sent", of=len(eligible))
@@ -275,13 +275,13 @@ class Sender:
     async def _answer_to(self, request: PreparedRequest) -> RawReply:
         """Send (S); a process that was asked to end waits for the reply only a little longer."""
         sending = asyncio.ensure_future(self._gateway.send(request))
-        reported_to_end: timedelta | None = None
+        asked_at: timedelta | None = None
         while not sending.done():
             await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
             if sending.done() or not (reason := self._ending()):
                 continue
-            reported_to_end = reported_to_end or self._elapsed()
-            if self._elapsed() - reported_to_end > END_WITHIN:
+            asked_at = asked_at or self._elapsed()
+            if self._elapsed() - asked_at > END_WITHIN:
                 sending.cancel()
                 await asyncio.wait({sending})
                 if sending.cancelled():
@@ -289,7 +289,7 @@ class Sender:
         return sending.result()
 
     def _ending(self) -> str:
-        signal = self._reported_to_end()
+        signal = self._ending_signal()
         return f"this process was told to end ({signal})" if signal else ""
 
     def _evaluate(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:

@@ -448,7 +448,7 @@ class MoneyOfRun:
         """
         environment = self._environment
         self._note_head()
-        with held_back() as reported_to_end:
+        with held_back() as ending_signal:
             self._spill.reserve()
             try:
                 sender = Sender(
@@ -461,7 +461,7 @@ class MoneyOfRun:
                 )
                 ends_in = timedelta(seconds=seconds_left(self._run, environment=environment))
                 sending_all = sender.send_all(
-                    eligible, reported_to_end=reported_to_end, ends_in=ends_in
+                    eligible, ending_signal=ending_signal, ends_in=ends_in
                 )
                 sent = asyncio.run(sending_all)
             finally:

@@ -367,7 +367,7 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
     signals = iter(["", "", "SIGTERM"])
     tape = Tape(_busy(600))
     told, hour = (lambda: next(signals, "SIGTERM")), timedelta(hours=1)
-    sent = _send(tape, *EACH_KIND, reported_to_end=told, ends_in=hour)
+    sent = _send(tape, *EACH_KIND, ending_signal=told, ends_in=hour)
 
     assert _steps(tape)[:2] == ["claim b1", "send capture i1"]
     assert len(_steps(tape)) <= 3
@@ -458,7 +458,7 @@ def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None
     readings = [0.0, 0, 100, 100, 106, 107]
     left = iter(readings)
     told = iter(["", *["SIGTERM"] * len(readings)])
-    sent = _send(tape, ONE, TWO, seconds=left, reported_to_end=lambda: next(told))
+    sent = _send(tape, ONE, TWO, seconds=left, ending_signal=lambda: next(told))
 
     assert tape.events == ["claim b1", "send 2", "doubt b1"]
     assert (sent.batches, list(left)) == (1, [])
