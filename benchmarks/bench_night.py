@@ -34,7 +34,7 @@ from played_merchant import (
 
 from recon.config.night_archive import DEFAULT_FOLDER
 from recon.model.money import format_minor_units, parse_minor_units
-from recon.steps.runtime import stages
+from recon.steps.runtime import night_end
 
 ORDERS = 1_000_000
 CAPTURED_ONE_IN = 20
@@ -134,7 +134,7 @@ def one_night(folder: Path, base_url: str) -> dict[str, Any]:
     """The figures that the night wrote, and its whole CPU."""
     environment = prepared(folder, base_url)
     cpu_seconds = played(night_command(), environment=environment)
-    (metrics,) = (folder / stages.FOLDER).glob("*.json")
+    (metrics,) = (folder / night_end.FOLDER).glob("*.json")
     kept = {"tables": bytes_of_tables(folder), "files": bytes_of_files(folder)}
     month = last_closed_date()[: len("2026-11")]
     close_seconds = played(command("close", month), environment=environment)
