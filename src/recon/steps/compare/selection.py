@@ -7,7 +7,7 @@ entries belong to the night: all rows are never in memory together.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import pandas as pd
 import pyarrow as pa
@@ -245,14 +245,14 @@ class RunReading:
         )
         return sources, entries
 
-    def joined(self, asked: pa.Array) -> OfSiblings:
+    def joined(self, own_numbers: Callable[[], pa.ChunkedArray]) -> OfSiblings:
         """Rows of the merchant's other accounts that complete a one-sided key, nothing else.
 
         A key is one-sided if only orders or only payments have it; with too many, nothing joins.
         """
         if not self.inputs.siblings:
             return OfSiblings()
-        ordered = pc.unique(self.own_orders(asked, columns=["order_no"])["order_no"])
+        ordered = pc.unique(own_numbers())
         shown = self._answered.newest(["answer"])
         is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
         paid = pc.unique(shown["order_no"].filter(is_found))
@@ -270,7 +270,11 @@ class RunReading:
         )
 
     def before_opening(
-        self, asked: pa.Array, *, joined: OfSiblings, moves: pd.DataFrame
+        self,
+        own_numbers: Callable[[], pa.ChunkedArray],
+        *,
+        joined: OfSiblings,
+        moves: pd.DataFrame,
     ) -> BeforeOpening:
         """Orders paid before the opening date, without order row, instruction or later payment."""
         start = opening(self._rules)
@@ -284,7 +288,7 @@ class RunReading:
         own = read(names).select(names)
         shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
         is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
-        ordered = self.own_orders(asked, columns=["order_no"])["order_no"].cast(pa.large_string())
+        ordered = own_numbers().cast(pa.large_string())
         younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
         known = [text_column(ordered), joined.orders["order_no"], moves["order_no"], younger]
         gone = {*shown.loc[is_old & ~is_among(shown["order_no"], pd.concat(known)), "order_no"]}
@@ -429,12 +433,13 @@ def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Se
         facts_rows.refuse_changed(connection)
         read = RunReading(connection, run, inputs, environment)
         asked = read.asked()
-        joined = read.joined(asked)
+        own_numbers = cache(lambda: read.own_orders(asked, columns=["order_no"])["order_no"])
+        joined = read.joined(own_numbers)
         moves = in_question(
             instructions_of(connection, run, inputs=inputs, environment=environment),
             asked=text_column(asked.cast(pa.large_string())),
         )
-        before = read.before_opening(asked, joined=joined, moves=moves)
+        before = read.before_opening(own_numbers, joined=joined, moves=moves)
         settled = read.lines(asked=read.asked_for(asked), before=before)
         small, entries = read.small(asked, moves=moves, settled=settled)
     give_back()

@@ -223,12 +223,14 @@ class Settlements:
         days = self._days
         files = [file for file in self._files if file.file_id in days]
         repeats = self.counted().repeats
+        recent = [file for file in files if days[file.file_id][1] >= since]
         before = [file for file in files if days[file.file_id][0] < since]
         older = PLAIN.empty_table()
         if before:
             with self._asking(before, repeats=repeats) as sql:
                 older = _older(sql, since=since, asked=asked)
-        return NightLines(self.run, since, files, older, repeats, self.storages)
+        # SQL reads at least one file; one without recent lines adds none.
+        return NightLines(self.run, since, recent or files[:1], older, repeats, self.storages)
 
     def days_reported(self) -> tuple[str, str]:
         """Return the first and last settlement day of the account's lines; "" without lines."""
@@ -291,7 +293,7 @@ class NightLines:
     run: Run
     since: str
     files: Sequence[StoredFacts]
-    """Files with lines of the account."""
+    """Files with lines of the account settled since then; where there is none, any one file."""
     older: pa.Table
     """SETTLEMENT_COLUMNS of lines settled before `since`, or their sums: few."""
     repeats: pa.Table
