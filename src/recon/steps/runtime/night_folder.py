@@ -217,10 +217,7 @@ def bind(
 
     `details`: further data of these links.
     """
-    known = [
-        link.data
-        for link in history.links_of(connection, [run.run_id], entity="run", event=runs.SEALED)
-    ]
+    known = [link.data for link in runs.run_links(connection, run.run_id, event=runs.SEALED)]
     bound = {each["step"]: each for each in known}
     events = []
     for each in sealed:
@@ -234,10 +231,7 @@ def bind(
 
 def links(connection: Connection, run_id: str) -> list[Link]:
     """The links that record steps of a run, oldest first."""
-    bound = [
-        link.data
-        for link in history.links_of(connection, [run_id], entity="run", event=runs.SEALED)
-    ]
+    bound = [link.data for link in runs.run_links(connection, run_id, event=runs.SEALED)]
     return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
 
 

@@ -35,11 +35,11 @@ from recon.model.terms import (
     SourceKind,
 )
 from recon.store.database.bulk_rows import frame_of_select
-from recon.store.database.history import Event, append, links_of
+from recon.store.database.history import Event, append
 from recon.store.database.record import SWITCH, record
 from recon.store.money.case_rows import open_cases
 from recon.store.money.instruction_rows import UNFINISHED
-from recon.store.nights.runs import BY_HAND, Run
+from recon.store.nights.runs import BY_HAND, Run, run_links
 from recon.store.schema import (
     attempt,
     bank_entry,
@@ -416,8 +416,8 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
     )
     kinds = {name: _KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
     sent = frame_of_select(connection, query, columns=kinds)
-    links = links_of(connection, [run.run_id], entity="run", event=WOULD_SEND)
-    would = links[-1].data["batches"] if links else ()
+    known = run_links(connection, run.run_id, event=WOULD_SEND)
+    would = known[-1].data["batches"] if known else ()
     return pd.concat([sent, _dry_frame(would, columns=kinds)]) if would else sent
 
 

@@ -131,8 +131,8 @@ def document(inputs: StoredInputs) -> dict[str, Any]:
 
 def load(connection: Connection, run_id: str) -> StoredInputs | None:
     """Return the stored inputs of a run's newest attempt; None if it did not get that far."""
-    bound = [link.data for link in links_of(connection, [run_id], entity="run", event=runs.SEALED)]
-    read = [data[READ] for data in bound if READ in data]
+    sealed = runs.run_links(connection, run_id, event=runs.SEALED)
+    read = [data[READ] for link in sealed if READ in (data := link.data)]
     return value_of(StoredInputs, read[-1]) if read else None
 
 

@@ -15,7 +15,7 @@ from recon.config.rules import Rules, digest_of
 from recon.model.errors import Defect, NightHeldError, StoreError
 from recon.model.nights import Account, Mode, NightRequest, Part
 from recon.model.terms import SourceKind, Verdict
-from recon.store.database.history import Event, append, document_of, links_of
+from recon.store.database.history import ChainLink, Event, append, document_of, links_of
 from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
 from recon.store.people.decision_rows import released
@@ -353,10 +353,15 @@ def result_event(
     return event_of(RUN, {"run_id": run_id, **values}, event=event, details=details)
 
 
+def run_links(connection: Connection, run_id: str, *, event: str) -> list[ChainLink]:
+    """Return a run's links of one event in the history, oldest first."""
+    return links_of(connection, [run_id], entity="run", event=event)
+
+
 def result_told(connection: Connection, run_id: str) -> Mapping[str, Any]:
     """Return the data of the newest event of a run's result; empty if there is none."""
-    links = links_of(connection, [run_id], entity="run", event=RECONCILED)
-    return links[-1].data if links else {}
+    results = run_links(connection, run_id, event=RECONCILED)
+    return results[-1].data if results else {}
 
 
 def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime) -> None:
@@ -366,7 +371,7 @@ def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime)
 
 def stop_of(connection: Connection, run_id: str) -> Stop:
     """Return why a run stopped sending and what was not sent, as recorded at that time."""
-    stops = links_of(connection, [run_id], entity="run", event=SENDING_STOPPED)
+    stops = run_links(connection, run_id, event=SENDING_STOPPED)
     return Stop(**stops[-1].data) if stops else Stop()
 
 
@@ -380,8 +385,7 @@ def note_unverified(
 
 def unverified(connection: Connection, run_id: str) -> list[str]:
     """Return the answers that a run could not verify."""
-    links = links_of(connection, [run_id], entity="run", event=NOT_VERIFIED)
-    return [str(link.data["what"]) for link in links]
+    return [str(each.data["what"]) for each in run_links(connection, run_id, event=NOT_VERIFIED)]
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
