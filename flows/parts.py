@@ -78,16 +78,17 @@ def _part(part: Part, account: Account, business_date: date | None, mode: Mode) 
     from recon.steps.night.whole_night import moved_since, next_night
 
     day = business_date or business_date_of_run()
-    with opened_environment() as environment:
-        if part is Part.INGEST and not business_date:
+    if part is Part.INGEST and not business_date:
+        with opened_environment() as environment:
             day = next_night(account, last_closed=day, environment=environment)
-        request = NightRequest(*account, day, mode)
-        artifacts = Artifacts(request, part=part.value)
-        run_id, summaries = walk(request, plan=PLANS[part], artifacts=artifacts)
-        if part is Part.QUERY:
+    request = NightRequest(*account, day, mode)
+    artifacts = Artifacts(request, part=part.value)
+    run_id, summaries = walk(request, plan=PLANS[part], artifacts=artifacts)
+    if part is Part.QUERY:
+        with opened_environment() as environment:
             moved = moved_since(run_id, environment=environment)
-            rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
-            artifacts.changes(rows, total=len(rows))
+        rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
+        artifacts.changes(rows, total=len(rows))
     state = state_of_part(part, summaries=summaries, live=request.mode is Mode.LIVE)
     artifacts.summary(verdict=str(state.name), summaries=summaries)
     artifacts.ended_as(str(state.name))
