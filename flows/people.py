@@ -1,4 +1,4 @@
-"""Prefect flows with forms for decisions of people, built from the models in `recon.steps.acts`.
+"""Prefect flows with forms for decisions of people, built from the models in `recon.acts`.
 
 Each form first only shows what it is about; both people then name the digest, the instruction or
 the run that it showed. Prefect hides a one-time code in its form but stores it; therefore a code is
@@ -28,13 +28,13 @@ from pydantic.fields import FieldInfo
 
 from flows.artifacts import on_a_page, table_row
 from flows.outcome import as_text
+from recon import acts
+from recon.acts import Act, Place, act_of, perform
 from recon.instructions.approval import list_of, sums_text
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.money import Money
 from recon.model.terms import DIGITS_READ, InstructionKind
-from recon.steps import acts
-from recon.steps.acts import Act, Place, act_of, perform
 from recon.steps.approvals import people, returned_answers
 from recon.steps.approvals.sign_off import Night, nights, to_sign
 from recon.steps.money import gate

@@ -16,7 +16,7 @@ from recon.matching.breaks.result import subject_of
 from recon.matching.classifying.severity import risk_of_break
 from recon.model.figures import ListFile
 from recon.model.resolutions import with_answers
-from recon.steps.month.close import (
+from recon.month.close import (
     NOT_PROVEN,
     PROVEN,
     Blocker,
@@ -25,8 +25,8 @@ from recon.steps.month.close import (
     PreparedClose,
     SeenClose,
 )
-from recon.steps.month.stated import StatedMonth
-from recon.steps.month.statement import (
+from recon.month.stated import StatedMonth
+from recon.month.statement import (
     DIFFERENCES,
     GROUPS,
     ITEMS,

@@ -13,7 +13,7 @@ from typing import Any
 from recon.config.settings import Settings
 from recon.model.business_date import BusinessMonth
 from recon.model.money import format_minor_units
-from recon.steps.month.close import (
+from recon.month.close import (
     PROVEN,
     ClosedView,
     CloseVerdict,
@@ -26,8 +26,8 @@ from recon.steps.month.close import (
     seen_close,
     write_files,
 )
-from recon.steps.month.stated import StatedMonth
-from recon.steps.month.statement import CLOSING, GATEWAY, MOVED, OPENING, MonthFigure, sums_of
+from recon.month.stated import StatedMonth
+from recon.month.statement import CLOSING, GATEWAY, MOVED, OPENING, MonthFigure, sums_of
 from recon.steps.runtime.environment import Environment
 from reports.drawing.blocks import (
     Column,

@@ -15,8 +15,8 @@ from recon.model.resolutions import Returned
 from recon.privacy.own_files import folder_for_now, for_owner
 
 if TYPE_CHECKING:
+    from recon.acts import Drawings
     from recon.model.figures import NightFigures
-    from recon.steps.acts import Drawings
     from recon.steps.admin.verify import Reading
     from recon.steps.approvals.returned_answers import Form
     from recon.steps.compare.sheets_proven import SheetTotals
@@ -74,7 +74,7 @@ def form() -> "Form":
 
 def drawings() -> "Drawings":
     """The functions with which people's actions read and write workbooks."""
-    from recon.steps.acts import Drawings
+    from recon.acts import Drawings
     from reports.month_workbook import close_workbook
     from reports.reading import signed_copy as copies
     from reports.reading.read_back import write_import

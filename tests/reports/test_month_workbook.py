@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.steps.month.close import (
+from recon.month.close import (
     FIGURE_COLUMNS,
     Blocker,
     OpenItem,
@@ -19,8 +19,8 @@ from recon.steps.month.close import (
     seen_close,
     write_files,
 )
-from recon.steps.month.stated import NightOfMonth, StatedMonth, statement_of
-from recon.steps.month.statement import MonthFrame
+from recon.month.stated import NightOfMonth, StatedMonth, statement_of
+from recon.month.statement import MonthFrame
 from reports import month_workbook
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import close_workbook

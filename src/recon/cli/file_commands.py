@@ -259,7 +259,7 @@ def file(
     if bool(again) == bool(dismiss) or bool(name) == (row is not None) or (row and again):
         msg = "name a file or a row (--row), and say --dismiss of it, or of a file --again"
         raise typer.BadParameter(msg)
-    from recon.steps import acts
+    from recon import acts
 
     if row is not None:
         perform(acts.DismissRow, {"row": row, "reason": dismiss}, name=by, code=code)

@@ -16,7 +16,7 @@ from recon.cli.people_commands import NAME_HELP, Code, perform, refuse_typed
 
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessMonth
-    from recon.steps.month.stated import StatedMonth
+    from recon.month.stated import StatedMonth
     from recon.steps.runtime.environment import Environment
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
@@ -61,9 +61,9 @@ def close(
     the sealed figures are shown, and what would be different today. Ends with 0 when it is ready or
     closed, 3 when it is ready with open items, 4 when something blocks it.
     """
+    from recon import acts
     from recon.model.business_date import BusinessMonth
-    from recon.steps import acts
-    from recon.steps.month.close import CloseVerdict
+    from recon.month.close import CloseVerdict
     from recon.steps.runtime.environment import named_accounts, one_account
     from reports.shown_close import shown_close
 
@@ -141,7 +141,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
         UsageError: something blocks the month.
     """
     from recon.model.errors import UsageError
-    from recon.steps.month.close import prepared_close, seen_close
+    from recon.month.close import prepared_close, seen_close
     from reports.shown_close import blocked
 
     prepared = prepared_close(wanted, account=which, environment=environment)
@@ -218,7 +218,7 @@ def journals(
         msg = "name a night (--day-of-night is of one) or a month (--period), not both"
         raise typer.BadParameter(msg)
     from recon.model.business_date import BusinessMonth
-    from recon.steps.month.books import HandOut, export_month, export_of_night
+    from recon.month.books import HandOut, export_month, export_of_night
     from recon.steps.runtime.environment import one_account
 
     named = "" if period else run_of(night)
@@ -260,7 +260,7 @@ def _list_out() -> None:
     """The journals that were handed out and that no night's ledger shows yet."""
     from recon.model.money import Money
     from recon.model.terms import PERMANENT
-    from recon.steps.month.books import journals_out
+    from recon.month.books import journals_out
 
     with opened() as environment:
         handed_out = journals_out(environment)
@@ -279,7 +279,7 @@ def _list_out() -> None:
 def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]:
     """The statement for a console, currency by currency; of a closed month its figures alone."""
     from recon.model.money import format_minor_units
-    from recon.steps.month.statement import blocks_of, unreported_refunds
+    from recon.month.statement import blocks_of, unreported_refunds
 
     if not is_closed:
         due = [night for night in stated.nights if night.run_id or night.trouble]

@@ -1,4 +1,4 @@
-"""What people decide, as commands made of the models in `recon.steps.acts`; and the desk itself.
+"""What people decide, as commands made of the models in `recon.acts`; and the desk itself.
 
 The models are imported when such a command is called: until then it is a name and a sentence, so
 that `recon --help` stays quick. A code is asked for without an echo (`code_of`); it is never
@@ -23,7 +23,7 @@ from recon.cli.output import echo, echo_error
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from recon.steps.acts import Act, Done
+    from recon.acts import Act, Done
     from recon.steps.runtime.environment import Environment
 
 FROM_INPUT = "-"
@@ -130,7 +130,7 @@ def act(model: str, sentence: str) -> Callable[[], None]:
 
 def command_of(name: str, model: str) -> Any:
     """The command of an act: an argument or option for each of its fields that has a help."""
-    from recon.steps import acts
+    from recon import acts
 
     act_model: type[Act] = getattr(acts, model)
 
@@ -163,7 +163,7 @@ def command_of(name: str, model: str) -> Any:
 
 def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
     """Each parameter of the command: its name, its type and help as Typer reads it, its default."""
-    from recon.steps import acts
+    from recon import acts
 
     needed = inspect.Parameter.empty
     left_out = "" if model.said_by or model.waits_by else needed
@@ -206,7 +206,7 @@ def perform(
     Raises:
         typer.Exit: it ends with another code than 0.
     """
-    from recon.steps import acts
+    from recon import acts
     from reports.workbook_io import drawings
 
     is_endorsed_already = not model.said_by or any(map(fields.get, model.said_by))
@@ -293,10 +293,10 @@ def desk(
 
     Commands and forms bring their words to its socket.
     """
+    from recon.acts import Place, hear
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
-    from recon.steps.acts import Place, hear
     from recon.steps.runtime.identity import go_on_restored, refuse_open_files, remember, the_desk
     from reports.workbook_io import drawings
 

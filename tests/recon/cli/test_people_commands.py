@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from recon import acts
+from recon.acts import SignOff
 from recon.cli import people_commands
 from recon.cli.commands import main
 from recon.model.errors import UsageError
-from recon.steps import acts
-from recon.steps.acts import SignOff
 
 
 @pytest.fixture

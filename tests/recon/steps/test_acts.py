@@ -13,9 +13,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from recon.desk.held_keys import make_keys
-from recon.model.errors import UsageError
-from recon.steps.acts import (
+from recon.acts import (
     HEARD,
     Act,
     Approve,
@@ -32,6 +30,8 @@ from recon.steps.acts import (
     perform,
     say,
 )
+from recon.desk.held_keys import make_keys
+from recon.model.errors import UsageError
 from recon.steps.money.approve import waiting
 from recon.steps.runtime.environment import Environment, system_clock
 from recon.steps.runtime.identity import identify

@@ -21,13 +21,13 @@ from recon.model.figures import NightFigures
 from recon.model.nights import Mode
 from recon.model.resolutions import BreakAnswer, StoredAnswer
 from recon.model.terms import ControlTotal, Verdict
+from recon.month.close import NOT_PROVEN
+from recon.month.statement import MonthFigure
 from recon.steps.admin.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
 from recon.steps.approvals.sign_off import Night
 from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.what_if import ComparedAgain, NeverRaised, WhatIf
-from recon.steps.month.close import NOT_PROVEN
-from recon.steps.month.statement import MonthFigure
 from recon.steps.night.monitor import IndexLine
 from recon.store.database.history import Head
 from recon.store.nights.runs import LetGo, Run

@@ -29,7 +29,7 @@ from recon.model.errors import (
 from recon.model.terms import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
 from recon.steps.admin.verify import night_files
-from recon.steps.month.folders import closed_folder
+from recon.steps.runtime.closed_folders import closed_folder
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     DECISIONS as DECIDED,

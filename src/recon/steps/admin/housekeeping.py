@@ -32,7 +32,7 @@ from recon.model.errors import (
 from recon.model.nights import Mode
 from recon.notify.night_log import LOG_VARIABLE
 from recon.steps.admin.verify import forgotten_folders, night_files
-from recon.steps.month.folders import close_problems
+from recon.steps.runtime.closed_folders import close_problems
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_end import FOLDER as METRICS
 from recon.steps.runtime.night_folder import (

@@ -36,8 +36,8 @@ from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.second_proof import proven_again
 from recon.steps.files.file_decisions import unendorsed_files
 from recon.steps.money.gate import given_up, link_missing, unendorsed_restores
-from recon.steps.month.folders import FOLDER, close_problems
 from recon.steps.night.report import figures_of
+from recon.steps.runtime.closed_folders import FOLDER, close_problems
 from recon.steps.runtime.environment import Environment, account_of
 from recon.steps.runtime.identity import lost_endorsement
 from recon.steps.runtime.night_folder import (

@@ -8,9 +8,9 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
+from recon.acts import DismissFile, Place, say
 from recon.model.errors import UsageError
 from recon.model.terms import Verdict
-from recon.steps.acts import DismissFile, Place, say
 from recon.steps.admin.verify import verify
 from recon.steps.files import file_decisions
 from recon.steps.files.file_decisions import AGAIN, DISMISSED, FileDecision, KnownFile

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
-from recon.steps.month.stated import EARLIER_READ
-from recon.steps.month.statement import MonthNight
+from recon.month.stated import EARLIER_READ
+from recon.month.statement import MonthNight
 from tests.recon.steps.month.month_truth import ACCOUNT, MERCHANT, Entry, MonthTruth, Sale, moves
 
 CLEARING, FEES = "clearing", "fees"

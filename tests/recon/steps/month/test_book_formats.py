@@ -13,7 +13,7 @@ import pytest
 
 from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
-from recon.steps.month.book_formats import FORMATS, BookLine, WantedBooks, book_files, note
+from recon.month.book_formats import FORMATS, BookLine, WantedBooks, book_files, note
 from tests.recon.steps.month.book_readers import (
     DECIMALS,
     NETSUITE,

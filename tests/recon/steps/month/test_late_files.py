@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.steps.month.stated import asked_earlier, statement_of
-from recon.steps.month.statement import (
+from recon.month.stated import asked_earlier, statement_of
+from recon.month.statement import (
     WAITS,
     ClosedPeriod,
     MonthFrame,

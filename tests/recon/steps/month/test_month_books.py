@@ -13,11 +13,11 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.terms import ACCRUAL, REVERSAL
-from recon.steps.month import books as month_books
-from recon.steps.month import signing as signed_closes
-from recon.steps.month.book_formats import BookLine
-from recon.steps.month.books import HandedOver, HandOut, export_month, journals_out
-from recon.steps.month.close import PreparedClose, prepared_close
+from recon.month import books as month_books
+from recon.month import signing as signed_closes
+from recon.month.book_formats import BookLine
+from recon.month.books import HandedOver, HandOut, export_month, journals_out
+from recon.month.close import PreparedClose, prepared_close
 from recon.steps.runtime.environment import Environment
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth

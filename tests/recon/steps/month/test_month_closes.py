@@ -6,15 +6,15 @@ import pandas as pd
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.month import close as month_closes
-from recon.steps.month.close import (
+from recon.month import close as month_closes
+from recon.month.close import (
     BOOKS_SHEET,
     CloseVerdict,
     PreparedClose,
     prepared_close,
 )
-from recon.steps.month.stated import StatedMonth
-from recon.steps.month.statement import ALONE, DIFFERENCES, MonthEquation
+from recon.month.stated import StatedMonth
+from recon.month.statement import ALONE, DIFFERENCES, MonthEquation
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture
 
 NOVEMBER = BusinessMonth.named("2026-11")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.steps.month.stated import MonthInSql, month_in_sql
-from recon.steps.month.statement import (
+from recon.month.stated import MonthInSql, month_in_sql
+from recon.month.statement import (
     ClosedPeriod,
     MonthFrame,
     MonthNight,

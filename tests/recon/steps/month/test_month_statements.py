@@ -6,8 +6,8 @@ import pytest
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, UsageError
 from recon.model.nights import Mode
-from recon.steps.month.close import document_of, month_files, name_of, write_files
-from recon.steps.month.stated import StatedMonth, earlier_days, stated_month
+from recon.month.close import document_of, month_files, name_of, write_files
+from recon.month.stated import StatedMonth, earlier_days, stated_month
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture, run_folder
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.month import test_month_closes as closes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.month.books import WRITTEN_OFF, HandedOver, HandOut, export_of_night
+from recon.month.books import WRITTEN_OFF, HandedOver, HandOut, export_of_night
 from tests.recon.steps.approvals.test_sign_off import PEOPLE
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
 from tests.recon.steps.conftest import Merchant

@@ -9,9 +9,9 @@ import openpyxl
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.month import close as month_closes
-from recon.steps.month.close import prepared_close, seen_close
-from recon.steps.month.statement import CLOSING
+from recon.month import close as month_closes
+from recon.month.close import prepared_close, seen_close
+from recon.month.statement import CLOSING
 from reports.month_workbook import close_workbook
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month import test_signed_closes as closes

@@ -10,9 +10,9 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.steps.month import stated as in_sql
-from recon.steps.month.stated import month_in_sql, statement_of
-from recon.steps.month.statement import ALONE, MonthFrame, MonthNight, MonthStatement
+from recon.month import stated as in_sql
+from recon.month.stated import month_in_sql, statement_of
+from recon.month.statement import ALONE, MonthFrame, MonthNight, MonthStatement
 from tests.recon.steps.month.month_folders import nights_of, table_of_rows
 from tests.recon.steps.month.month_truth import PLACE, MonthTruth
 

@@ -16,14 +16,12 @@ from typing import Any
 import pytest
 
 from flows.people import month_shown
+from recon.acts import Done, Place, ReopenMonth, SignClose, say
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
-from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
-from recon.steps.admin.verify import verify
-from recon.steps.money.gate import ENTITY as DATABASE
-from recon.steps.month import close as closed_view_module
-from recon.steps.month import signing as signed_closes
-from recon.steps.month.close import (
+from recon.month import close as closed_view_module
+from recon.month import signing as signed_closes
+from recon.month.close import (
     PreparedClose,
     SeenClose,
     basis_of,
@@ -31,9 +29,11 @@ from recon.steps.month.close import (
     prepared_close,
     seen_close,
 )
-from recon.steps.month.folders import period_folder
-from recon.steps.month.signing import CloseDecision, MonthToSign, sign_close
+from recon.month.signing import CloseDecision, MonthToSign, sign_close
+from recon.steps.admin.verify import verify
+from recon.steps.money.gate import ENTITY as DATABASE
 from recon.steps.night import whole_night as night
+from recon.steps.runtime.closed_folders import period_folder
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.steps.runtime.night_folder import storage_at

@@ -13,10 +13,10 @@ import pytest
 from recon.config.rules import JournalAccounts
 from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.model.errors import ReconError
-from recon.steps.month import stated as in_sql
-from recon.steps.month.close import month_files
-from recon.steps.month.stated import StatedMonth, equations_of, month_in_sql, statement_of
-from recon.steps.month.statement import (
+from recon.month import stated as in_sql
+from recon.month.close import month_files
+from recon.month.stated import StatedMonth, equations_of, month_in_sql, statement_of
+from recon.month.statement import (
     DIFFERENCES,
     ITEMS,
     MOVEMENTS,

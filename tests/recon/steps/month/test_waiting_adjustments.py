@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recon.steps.month import stated as in_sql
-from recon.steps.month.statement import WAITS, MonthStatement
+from recon.month import stated as in_sql
+from recon.month.statement import WAITS, MonthStatement
 from tests.recon.steps.month.month_folders import days_of, nights_of
 from tests.recon.steps.month.month_truth import Entry, MonthTruth
 from tests.recon.steps.month.test_late_files import FIRST, LAST, NOVEMBER, asked, broken

@@ -13,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import delete, update
 
+from recon.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
 from recon.config.approvers import Approver
 from recon.desk.endorsement import Kind, Signed, opened, row_problem
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, make_keys
@@ -20,7 +21,6 @@ from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 from recon.model.terms import InstructionState
-from recon.steps.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
 from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.approvals.returned_answers import Form
 from recon.steps.money.approve import approve, waiting

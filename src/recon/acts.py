@@ -25,6 +25,15 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.money import Money
 from recon.model.resolutions import Import
+from recon.month.close import closed_view, differing_lines
+from recon.month.signing import (
+    CloseDecision,
+    DrawnClose,
+    MonthToSign,
+    other_role,
+    reopen_month,
+    sign_close,
+)
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_files import folder_for_now, for_owner
 from recon.steps.approvals import people, returned_answers, verdicts
@@ -42,15 +51,6 @@ from recon.steps.compare.rebuild import run_named
 from recon.steps.files import file_decisions, order_files
 from recon.steps.money import approve, gate
 from recon.steps.money.approve import Narrowing, Waiting
-from recon.steps.month.close import closed_view, differing_lines
-from recon.steps.month.signing import (
-    CloseDecision,
-    DrawnClose,
-    MonthToSign,
-    other_role,
-    reopen_month,
-    sign_close,
-)
 from recon.steps.night.report import Workbooks, rebuild_answered
 from recon.steps.runtime.environment import Environment, one_account
 from recon.steps.runtime.identity import (

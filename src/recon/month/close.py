@@ -23,17 +23,8 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.money import format_minor_units
 from recon.model.resolutions import StoredAnswer, with_answers
-from recon.privacy.own_files import make_folder, replace_result
-from recon.steps.approvals.people import DOUBTFUL
-from recon.steps.approvals.sign_off import not_looked_after
-from recon.steps.compare.csv_columns import csv_parts
-from recon.steps.month.folders import (
-    UNREAD,
-    closed_folder,
-    sealed_figures,
-)
-from recon.steps.month.stated import CLOSED_MONTHS_MAX, StatedMonth, stated_month
-from recon.steps.month.statement import (
+from recon.month.stated import CLOSED_MONTHS_MAX, StatedMonth, stated_month
+from recon.month.statement import (
     ALONE,
     AMOUNT,
     CLOSING,
@@ -52,6 +43,14 @@ from recon.steps.month.statement import (
     MonthFigure,
     sums_of,
     unreported_refunds,
+)
+from recon.privacy.own_files import make_folder, replace_result
+from recon.steps.approvals.people import DOUBTFUL
+from recon.steps.approvals.sign_off import not_looked_after
+from recon.steps.compare.csv_columns import csv_parts
+from recon.steps.runtime.closed_folders import (
+    UNREAD,
+    closed_folder,
 )
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredResult
@@ -490,6 +489,11 @@ def document_of(stated: StatedMonth) -> dict[str, Any]:
         "proof": proof_rows(stated),
         "refunds_not_measured": [refund.payment for refund in statement.unknown_refunds],
     }
+
+
+def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
+    """Return the figures of a close as they were sealed."""
+    return [MonthFigure(*each) for each in document["signed"]["figures"]]
 
 
 def in_order(figures: Sequence[MonthFigure]) -> list[MonthFigure]:

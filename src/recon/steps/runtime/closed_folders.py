@@ -1,14 +1,13 @@
 """Read back the sealed folder of a closed month, verified against the history."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from recon.archive.step_folder import Sealed, step_problems, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveError, ConfigurationError
-from recon.steps.month.statement import MonthFigure
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import Link, bound_step, storage_at
 from recon.store import Connection
@@ -58,11 +57,6 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
     storage = storage_at(closed.account, environment=environment)
     link = Link(closed.folder.rpartition("/")[2], closed.folder, closed.manifest)
     return ClosedFolder(storage, bound_step(storage, link, doing=UNREAD))
-
-
-def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
-    """Return the figures of a close as they were sealed."""
-    return [MonthFigure(*each) for each in document["signed"]["figures"]]
 
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:

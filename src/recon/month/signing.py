@@ -18,8 +18,7 @@ from recon.model.business_date import BusinessMonth, Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
 from recon.model.terms import DIGITS_READ
-from recon.steps.approvals.sign_off import refuse_role
-from recon.steps.month.close import (
+from recon.month.close import (
     CloseSignature,
     PreparedClose,
     SeenClose,
@@ -30,7 +29,8 @@ from recon.steps.month.close import (
     prepared_close,
     seen_close,
 )
-from recon.steps.month.folders import DOCUMENT, period_folder
+from recon.steps.approvals.sign_off import refuse_role
+from recon.steps.runtime.closed_folders import DOCUMENT, period_folder
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import Person, agreed, ended
 from recon.steps.runtime.night_folder import storage_at

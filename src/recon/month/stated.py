@@ -36,9 +36,7 @@ from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode
 from recon.model.terms import SourceKind, Verdict
 from recon.model.uptime import give_back
-from recon.proof.night_tables import frame_of_table
-from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
-from recon.steps.month.statement import (
+from recon.month.statement import (
     COUNT,
     ClosedPeriod,
     MonthEquation,
@@ -50,6 +48,8 @@ from recon.steps.month.statement import (
     age_of_month,
     days_around,
 )
+from recon.proof.night_tables import frame_of_table
+from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import (
     PROOF,

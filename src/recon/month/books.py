@@ -25,9 +25,9 @@ from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.terms import PERMANENT, Verdict
+from recon.month.book_formats import BookLine, WantedBooks, book_files, journals_of
 from recon.steps.compare.result_files import output_folder, publish, stage
-from recon.steps.month.book_formats import BookLine, WantedBooks, book_files, journals_of
-from recon.steps.month.folders import closed_folder
+from recon.steps.runtime.closed_folders import closed_folder
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredResult
 from recon.store import Connection
