@@ -1,4 +1,4 @@
-"""`recon gateway`: one call to the gateway, for people.
+"""One call to the gateway, for people (`recon gateway query` and its like).
 
 The API document names the search of refunds and no more; only the profile `extended` has it. What
 moves a payment writes the journal of the nights: towards a gateway on this machine

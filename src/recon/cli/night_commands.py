@@ -322,8 +322,9 @@ def status(
     report: Annotated[
         str,
         typer.Option(
+            "--tell",
             help="A run or a business date: tell the people of notices.toml how it ended who have "
-            "not been told yet, and nothing else."
+            "not been told yet, and nothing else.",
         ),
     ] = "",
 ) -> None:

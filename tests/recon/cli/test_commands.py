@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ import pytest
 
 from recon import cli
 from recon.model.errors import GateClosedError, NightHeldError, StoreLockedError
+from tests.recon.cli.typed_commands import commands
 
 NOT_OF_PLAIN_FILES = {"sqlalchemy", "alembic", "prefect", "dask", "distributed", "aiohttp"}
 ORDERS = (
@@ -20,6 +22,12 @@ GATEWAY = (
 HEAVY = {"pandas", "numpy", "prefect", "sqlalchemy", "pydantic", "httpx", "openpyxl", "starlette"}
 COMMANDS = ("demo", "sandbox", "nightly", "reconcile", "status", "workbook", "verify", "doctor")
 NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "2026-11-20")
+
+
+ROOT = Path(__file__).parents[3]
+SENTENCES = {"docs": "*.md", "src": "*.py", "flows": "*.py", "reports": "*.py", "config": "*.*"}
+TYPED = re.compile(r"(?:`|^|[/ ]bin/|sudo -u \S+ )recon ([a-z][^`|\n]*)", re.MULTILINE)
+BETWEEN_LITERALS = re.compile(r'"\n\s+f?"')
 
 
 def recon(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -268,3 +276,22 @@ def test_no_package_beside_sees_what_is_checked(tmp_path: Path) -> None:
 
     assert (out / "summary.json").exists()
     assert not [*tmp_path.glob("seen-*")]
+
+
+@pytest.mark.parametrize("folder", SENTENCES)
+def test_what_sentences_and_documents_tell_people_to_type_is_there(folder: str) -> None:
+    """Each command that a message or a page names, with each of its options."""
+    options = {
+        words: {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        for words, command in commands()
+    }
+    missing = []
+    for path in sorted((ROOT / folder).rglob(SENTENCES[folder])):
+        for typed in TYPED.findall(BETWEEN_LITERALS.sub("", path.read_text("utf-8"))):
+            words = typed.rstrip(".,;:").split()
+            known = options.get(" ".join(words[:2]), options.get(words[0]))
+            named = {*re.findall(r"(?<![\w-])--[a-z][a-z-]+", typed)} - {"--help"}
+            if known is None or named - known:
+                missing.append(f"{path}: recon {typed}")
+
+    assert missing == []

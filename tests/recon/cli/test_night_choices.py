@@ -1,20 +1,18 @@
 """How commands take a night: a date, a run, or nothing at all."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from typer.main import get_command
 
 from recon import cli
-from recon.cli.commands import app
 from recon.cli.night_choices import closed_day
-from recon.cli.people_commands import command_of
 from recon.model.errors import ConfigurationError
+from tests.recon.cli.typed_commands import commands
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLOSED = "2026-11-20"
@@ -26,18 +24,6 @@ NAMED: Mapping[tuple[str, str], str] = {
 """What must be named although its help speaks of a night or a date, with its reason."""
 WITHOUT_NIGHT: Mapping[str, str] = {"verify": "everything that is stored"}
 """Commands that take a run and mean something else without one."""
-
-
-def commands() -> Iterator[tuple[str, Any]]:
-    """Every command of the program, by its words; of acts the whole one."""
-    open_groups: list[tuple[str, Any]] = [("", get_command(app))]
-    for words, command in open_groups:
-        inner = getattr(command, "commands", None)
-        if inner is None:
-            model = getattr(command.callback, "model", "")
-            yield words, command_of(words, model) if model else command
-            continue
-        open_groups.extend((f"{words} {name}".strip(), below) for name, below in inner.items())
 
 
 TAKING_RUNS = {

@@ -4,16 +4,14 @@ import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyotp
 import pytest
-import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from recon.cli.commands import app, main
-from recon.cli.people_commands import command_of
+from recon.cli.commands import main
 from recon.desk.held_keys import make_keys
+from tests.recon.cli.typed_commands import commands
 
 SECRET = pyotp.random_base32()
 PLACE = ["--merchant", "100042", "--account", "100042001"]
@@ -45,16 +43,6 @@ def live(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ed2551
     return make_keys(installation / "desk.key", public=installation / "desk.pub")
 
 
-def commands_with_code(group: Any, *before: str) -> Iterator[str]:
-    """Every command that takes a one-time code."""
-    for name, kept in group.commands.items():
-        command = command_of(name, kept.callback.model) if hasattr(kept.callback, "model") else kept
-        if hasattr(command, "commands"):
-            yield from commands_with_code(command, *before, name)
-        elif any("--code" in one.opts for one in command.params):
-            yield " ".join((*before, name))
-
-
 def now() -> str:
     """Jo's code."""
     return pyotp.TOTP(SECRET).at(datetime.now(UTC))
@@ -62,7 +50,10 @@ def now() -> str:
 
 def test_these_are_all_commands_that_take_a_code() -> None:
     """No command has a way of its own."""
-    assert sorted(commands_with_code(typer.main.get_command(app))) == sorted(WORDS)
+    taking = (
+        words for words, each in commands() if any("--code" in one.opts for one in each.params)
+    )
+    assert sorted(taking) == sorted(WORDS)
 
 
 @pytest.mark.usefixtures("live")
