@@ -1,6 +1,6 @@
 """Entry point of the matching engine: classifies the sets of the sources into result frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -43,6 +43,7 @@ from recon.matching.classifying.severity import microseconds
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.frames.total_rows import Place
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import with_refunds_settled
@@ -99,15 +100,16 @@ def classify(
     as_of: datetime,
     previous: Previous | None,
     buckets: Sequence[Broken] = (),
+    strict: Collection[Place] | None = None,
 ) -> Classified:
     """Classify the sets of some rows (see `prepared`) and build the frames of the result.
 
     The last of several buckets is classified with the results of the others (`buckets`) and assigns
-    the causes that breaks share; no other bucket assigns causes.
+    the causes that breaks share; no other bucket assigns causes. `strict`: see `classify_sets`.
     """
     joined = join_sides(sources, rules=rules, previous=previous)
     name_entries(joined)
-    outcomes = classify_sets(joined, rules=rules, as_of=microseconds(as_of))
+    outcomes = classify_sets(joined, rules=rules, as_of=microseconds(as_of), strict=strict)
     rows = classified_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
     ids, reopens = _identities(joined, states=outcomes, previous=previous)
     rows.columns["identity"] = ids[rows["set"]]
@@ -189,6 +191,14 @@ def prepared(sources: Sources, *, rules: Rules) -> Sources:
         return sources
     ledger = sources.ledger.assign(**{CLASSIFIED: classified_entries(sources)})
     return with_groups_marked(replace(sources, ledger=ledger), rules=rules)
+
+
+def spent_on_rounding(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
+) -> Mapping[Place, int]:
+    """Return the rounding of some rows (see `prepared`) while no budget is spent."""
+    joined = join_sides(sources, rules=rules, previous=previous)
+    return classify_sets(joined, rules=rules, as_of=microseconds(as_of), strict=()).spent
 
 
 def _identities(

@@ -150,38 +150,34 @@ def arrived_books(
     return _by_currency({FILE: in_file(file), **steps})
 
 
-def books_of(sources: Sources, *, rules: Rules) -> Books:
-    """Return all steps, including those of the comparison itself; empty without a ledger."""
-    if sources.ledger is None:
-        return {}
-    return of_money(sources, steps=steps_of(sources, rules=rules))
-
-
-def of_money(sources: Sources, *, steps: Steps, more: Mapping[str, int] | None = None) -> Books:
-    """Return all steps, given those of the comparison.
+def books_of(sources: Sources, *, rules: Rules, parts: Iterable[Steps] | None = None) -> Books:
+    """Return all steps, including those of the comparison itself; empty without a ledger.
 
     Args:
         sources: has the steps before the comparison; of plain files the ledger is used as well.
-        steps: see `steps_of`.
-        more: result of `restated` for entries that `steps` does not include.
+        rules: how fees are booked.
+        parts: see `steps_of`, of all rows that were compared; None: they are in `sources`.
     """
     if sources.ledger is None:
         return {}
-    ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
     arrived = sources.books
     if not arrived:  # plain files are compared whole
+        ledger = sources.ledger.drop(columns=[*ADDED], errors="ignore")
         rejected = _negative(in_file(rejected_sums(sources.rejects)))
         whole = _less(in_file(sums_by_type(ledger)), rejected)
         arrived = _by_currency({FILE: whole, REJECTED: rejected})
-    own = {**steps, RESTATED: _less(steps[RESTATED], _negative(more or {}))}
-    taken = _by_currency(own)
+    taken: dict[str, Counter[str]] = {}
+    for steps in [steps_of(sources, rules=rules)] if parts is None else parts:
+        for step, sums in steps.items():
+            taken.setdefault(step, Counter()).update(sums)
+    own = _by_currency(taken)
     return {
-        currency: {**arrived.get(currency, {}), **taken.get(currency, {})}
-        for currency in sorted({*arrived, *taken})
+        currency: {**arrived.get(currency, {}), **own.get(currency, {})}
+        for currency in sorted({*arrived, *own})
     }
 
 
-def restated(ledger: pd.DataFrame) -> dict[str, int]:
+def _restated(ledger: pd.DataFrame) -> dict[str, int]:
     """Return how compared entries change from their own currency to that of the payment."""
     if not given(ledger["transaction_amount"]).any():
         return {}
@@ -203,7 +199,7 @@ def steps_of(sources: Sources, *, rules: Rules) -> Steps:
     other = booked(ours if marked is None else marked)
     return {
         KEYLESS: _negative(_sums(ledger["currency"], np.where(unkeyed, _signed(ledger), 0))),
-        RESTATED: restated(ledger),
+        RESTATED: _restated(ledger),
         PAID_OUT: _less(_sums(other.currency, other.net), _sums(own.currency, own.net)),
         IDENTICAL: _negative(_sums(other.currency, np.where(outcome == REPEAT, other.net, 0))),
         SHARED_NUMBER: _negative(

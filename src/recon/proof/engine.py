@@ -1,32 +1,38 @@
 """Reconciles sources into matches, pending, breaks and a verdict. Pure: reads no clock.
 
-Many orders are compared in buckets, to hold only some sets in memory: all rows of an order number
-are in one bucket. The number of buckets changes no result.
+Many orders are compared in buckets, to hold only some sets in memory (see proof.buckets).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.digest import numbers_of
+from recon.matching.classifying.outcomes import budgets_of, over_budget
+from recon.matching.engine import prepared, spent_on_rounding
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.sets.independent_sets import LEGS
+from recon.matching.frames.total_rows import Place
 from recon.model.uptime import YOUNG, give_back
-from recon.proof.night_parts import (
-    ORDERS_PER_PART,
-    PARTS_MIN,
-    WORDS_MAX,
-    Gathering,
-    classified_part,
-    has_parts,
-    left_of,
-    reconcile_rest,
+from recon.proof.buckets import (
+    BUCKETS_MIN,
+    ORDERS_PER_BUCKET,
+    ROWS,
+    ROWS_PER_ORDER,
+    BucketFigures,
+    ComparedBucket,
+    Cut,
+    Range,
+    compare_bucket,
+    compared_last,
+    counted,
+    cut_of,
+    names_of,
 )
 from recon.proof.proven import compared
 
@@ -46,39 +52,120 @@ def reconcile(
         as_of: the instant that closes the business date; no other time is used.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
     """
-    parts = -(-len(sources.orders) // ORDERS_PER_PART)
-    buckets = parts if parts >= PARTS_MIN else 1
-    return in_buckets(sources, buckets=buckets, rules=rules, as_of=as_of, previous=previous)
-
-
-def in_buckets(
-    sources: Sources, *, buckets: int, rules: Rules, as_of: datetime, previous: Previous | None
-) -> Reconciliation:
-    """Reconcile in the given number of buckets; one bucket compares all rows at once."""
     terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
-    if buckets > 1 and has_parts(settled=sources.settlement is not None, rules=rules):
-        gathering = Gathering(sources)
-        gathering.see(sources)
-        elsewhere = gathering.elsewhere()
-        if len(elsewhere.labels) <= WORDS_MAX:
-            parts = []
-            for rows in _cut(sources, buckets=buckets):
-                parts.append(classified_part(rows, elsewhere=elsewhere, **terms))
-                give_back(generation=YOUNG)
-            return reconcile_rest(left_of(sources, parts=parts), parts=parts, **terms)
+    if has_buckets(len(sources.orders), settled=sources.settlement is not None, rules=rules):
+        return in_memory(sources, rows_per_bucket=ORDERS_PER_BUCKET * ROWS_PER_ORDER, **terms)
     return compared(sources, **terms)
 
 
-def _cut(sources: Sources, *, buckets: int) -> Iterator[Sources]:
-    """Yield the rows of each bucket."""
-    frames: dict[str, pd.DataFrame] = {
-        leg: frame for leg in LEGS if (frame := getattr(sources, leg)) is not None
-    }
-    bucket_of = {leg: numbers_of(frame["order_no"]) % buckets for leg, frame in frames.items()}
-    # With few orders some buckets have no row.
-    for number in np.unique(np.concatenate([*bucket_of.values()])).tolist():
-        own: dict[str, Any] = {
-            leg: frame[bucket_of[leg] == number].reset_index(drop=True)
-            for leg, frame in frames.items()
-        }
-        yield replace(sources, **own)
+def has_buckets(orders: int, *, settled: bool, rules: Rules) -> bool:
+    """Return whether so many orders are compared in buckets; `settled`: with a settlement.
+
+    Where the ledger has a fee per payment, there are as many settlement groups as payments, and
+    summing lines up would save nothing.
+    """
+    is_large = -(-orders // ORDERS_PER_BUCKET) >= BUCKETS_MIN
+    return is_large and not (settled and rules.ledger.fees_per == "payment")
+
+
+def in_memory(
+    sources: Sources,
+    *,
+    rows_per_bucket: int,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Reconciliation:
+    """Reconcile sources in memory in buckets of about so many rows."""
+    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
+    names = partial(names_of, sources)
+    cut = cut_of(names, small=sources, previous=previous, rows_per_bucket=rows_per_bucket)
+    if cut is None:
+        return compared(sources, **terms)
+
+    def each(ranges: Sequence[Range], strict: Collection[Place]) -> list[ComparedBucket]:
+        done = []
+        for within in ranges:
+            rows = _within(sources, within)
+            done.append(compare_bucket(rows, cut, small=sources, strict=strict, **terms))
+            give_back(generation=YOUNG)
+        return done
+
+    rows = partial(_within, sources)
+    return in_buckets(cut, small=sources, rows=rows, each=each, read=list, **terms).result
+
+
+class HasFigures(Protocol):
+    """What was done of a bucket."""
+
+    @property
+    def figures(self) -> BucketFigures:
+        """What it adds to the result."""
+
+
+Done = TypeVar("Done", bound=HasFigures)
+
+
+class InBuckets(NamedTuple):
+    """A run that was compared in buckets."""
+
+    result: Reconciliation
+    figures: list[BucketFigures]
+    last: Sources
+    """What was compared last."""
+
+
+def in_buckets(
+    cut: Cut,
+    *,
+    small: Sources,
+    rows: Callable[[Range], Sources],
+    each: Callable[[Sequence[Range], Collection[Place]], list[Done]],
+    read: Callable[[Sequence[Done]], Sequence[ComparedBucket]],
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> InBuckets:
+    """Compare all buckets, again those that a spent budget of rounding changes, then the rest.
+
+    Args:
+        cut: how the run is cut.
+        small: the sources; of their rows only whether they were given.
+        rows: returns all rows of a range.
+        each: compares the buckets of ranges under spent budgets.
+        read: returns the results of buckets with their rows.
+        rules: the rules of the comparison.
+        as_of: the instant of the comparison.
+        previous: what an earlier run left open.
+    """
+    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
+    done = each(cut.ranges, ())
+    spent = [bucket.figures.spent for bucket in done]
+    left = []
+    for within in cut.ranges:
+        left.append(cut.split(rows(within))[1])
+        give_back(generation=YOUNG)
+    last = compared_last(small, left=left, figures=[bucket.figures for bucket in done])
+    strict: frozenset[Place] = frozenset()
+    if budgets_of(rules):
+        own = spent_on_rounding(prepared(last, rules=rules), **terms)
+        strict = over_budget(counted([own, *spent]), rules=rules)
+    again = [at for at, places in enumerate(spent) if strict & places.keys()]
+    for at, bucket in zip(again, each([cut.ranges[at] for at in again], strict), strict=True):
+        done[at] = bucket
+    give_back()
+    result = compared(last, buckets=read(done), strict=strict, **terms)
+    return InBuckets(result, [bucket.figures for bucket in done], last)
+
+
+def _within(sources: Sources, within: Range) -> Sources:
+    """Return the rows of a range."""
+    rows: dict[str, Any] = {}
+    for name in ROWS:
+        frame: pd.DataFrame | None = getattr(sources, name)
+        if frame is not None:
+            inside = frame["order_no"] >= within.first
+            if within.after:
+                inside &= frame["order_no"] < within.after
+            rows[name] = frame[np.asarray(inside)].reset_index(drop=True)
+    return replace(sources, **rows)

@@ -5,6 +5,7 @@ Sets that their match describes completely are left out (see `reported_by_match`
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -13,9 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
+from recon.matching.breaks.result import Deferred
 from recon.matching.breaks.result_rows import first_identities, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.classifying.outcomes import Outcomes
+from recon.matching.engine import Classified
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
 from recon.matching.frames.coding import combined, equals, pieces
 from recon.matching.frames.digest import are_distinct
@@ -193,6 +196,29 @@ def items_of(
     silent = np.append(by_match & is_first, np.False_)
     of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
     return _one_table(_parts(sources, joined=joined, of=of, sets=sets))
+
+
+def every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table]:
+    """Return the deferred table of Reconciliation.items."""
+    joined, outcomes, cash = classified.joined, classified.outcomes, classified.cash
+    named = classified.rows.take(classified.rows["own"])
+    # Until items are requested, only the parts of the sets that they need stay in memory.
+    of_sets = partial(
+        items_of,
+        sources,
+        joined=named_alone(joined),
+        states=outcomes.states(),
+        hosts=outcomes.host,
+        ids=dict(named.rows("identity", "set")),
+        by_match=reported_by_match(
+            joined,
+            outcomes=outcomes,
+            flags=classified.rows["flags"][: joined.keys.size],
+            sources=sources,
+        ),
+    )
+    of_groups = partial(group_items, cash, ledger=None if cash is None else sources.ledger)
+    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:

@@ -1,14 +1,13 @@
 """Compares rows at once and proves the result with control totals over its files."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +18,8 @@ from recon.matching.bank.result import bank_frames
 from recon.matching.breaks.movements import Disposition, movements
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import (
+    OPEN_SORTED_BY,
+    Frames,
     business_date,
     dispositions_of_found,
 )
@@ -26,19 +27,24 @@ from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
-from recon.matching.engine import Broken, Classified, classify, prepared
+from recon.matching.engine import Classified, classify, prepared
 from recon.matching.frames.digest import digest_of
+from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.total_rows import Place
+from recon.matching.sides.ledger_side import unrated_entries
 from recon.model.step_progress import Way
 from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
-from recon.proof.items import group_items, items_of, named_alone, reported_by_match, sides_of
+from recon.proof.buckets import SECTIONS, ComparedBucket, counted
+from recon.proof.items import every_item, sides_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
 from recon.proof.verdict import (
     OpenCounts,
+    added_codes,
     bank_lacks,
     bank_not_covered,
     bank_scope,
@@ -59,8 +65,8 @@ def compared(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    buckets: Sequence[Broken] = (),
-    unpriced: Mapping[str, int] | None = None,
+    buckets: Sequence[ComparedBucket] = (),
+    strict: Collection[Place] | None = None,
 ) -> Reconciliation:
     """Compare rows at once and return the result; its control totals are computed from files later.
 
@@ -69,49 +75,47 @@ def compared(
         rules: tolerance, grace, calendar, status map.
         as_of: the instant that closes the business date; no other time is used.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
-        buckets: see matching.engine.classify.
-        unpriced: reason -> number of lines not among these whose fees are not covered.
+        buckets: the results of all buckets that were compared before; their frames are released.
+        strict: see outcomes.classify_sets.
     """
-    refuse_beyond_sums(sources)
+    refuse_beyond_sums(sources, parts=counted(each.figures.sums for each in buckets))
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
     terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
-    classified = classify(sources, buckets=buckets, **terms)
+    broken = [each.figures.broken for each in buckets]
+    classified = classify(sources, buckets=broken, strict=strict, **terms)
     give_back()
     way.more()
-    reasons = unpriced_lines(sources, contract=rules.fee_contract) + Counter(unpriced or {})
-    result = result_of(classified, sources=sources, unpriced=reasons, **terms)
+    result = _result_of(classified, sources=sources, buckets=buckets, **terms)
     give_back()
     way.more()
     return result
 
 
-def result_of(
+def _result_of(
     classified: Classified,
     *,
     sources: Sources,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    unpriced: Mapping[str, int],
+    buckets: Sequence[ComparedBucket],
 ) -> Reconciliation:
-    """Return the result with its verdict, without control totals.
-
-    Args:
-        classified: the sets, groups and findings.
-        sources: the classified sources.
-        rules: the rules of the comparison.
-        as_of: the instant of the comparison.
-        previous: what an earlier run left open.
-        unpriced: see fees_charged.unpriced_lines.
-    """
-    joined, outcomes, frames = classified.joined, classified.outcomes, classified.frames
+    """Return the result with its verdict, without control totals."""
     bank, cash, broken = classified.bank, classified.cash, classified.broken
-    sides = sides_of(joined, outcomes=outcomes, ledger=sources.ledger, cash=cash)
+    figures = [each.figures for each in buckets]
+    frames = _with_rows(classified.frames, buckets=buckets)
+    sides = sides_of(
+        classified.joined, outcomes=classified.outcomes, ledger=sources.ledger, cash=cash
+    )
+    sides = _added_sides([sides, *(each.sides for each in figures)])
     lacks = bank_lacks(bank)
     unverified = sides.loc[sides["state"].eq(SetState.UNVERIFIED.value), "count"]
     counts = OpenCounts(len(frames.breaks), len(frames.unverified), int(unverified.sum()))
     held = listed_frame(() if cash is None else cash.listed)
+    unpriced = unpriced_lines(sources, contract=rules.fee_contract)
+    unrated = unrated_entries(sources.ledger, rules=rules)
+    items = every_item(classified, sources=sources)
     return Reconciliation(
         as_of=as_of,
         verdict=verdict_of(counts, sources=sources, rules=rules, lacks=lacks),
@@ -122,10 +126,18 @@ def result_of(
         unverified=frames.unverified,
         control_totals=(),
         sides=sides,
-        unmapped_codes=unmapped_codes(sources, rules=rules),
+        unmapped_codes=added_codes(
+            [unmapped_codes(sources, rules=rules), *(each.unmapped for each in figures)]
+        ),
         not_covered=(
             *lacks,
-            *not_covered(sources, rules=rules, unpriced=unpriced, cash=cash),
+            *not_covered(
+                sources,
+                rules=rules,
+                unpriced=counted([unpriced, *(each.unpriced for each in figures)]),
+                unrated=counted([unrated, *(each.unrated for each in figures)]),
+                cash=cash,
+            ),
             *bank_not_covered(bank),
         ),
         scope_of_assurance=(
@@ -155,34 +167,37 @@ def result_of(
             **bank_frames(sources.bank, result=bank, settlement=sources.settlement),
             **banked_frame(classified.bookings),
         },
-        every_item=_every_item(classified, sources=sources),
+        every_item=Deferred(
+            lambda: pa.concat_tables([items.get(), *(each.items for each in buckets)])
+        ),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=cash),
         bank_lacks=lacks,
     )
 
 
-def _every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table]:
-    """Return the deferred table of Reconciliation.items."""
-    joined, outcomes, cash = classified.joined, classified.outcomes, classified.cash
-    named = classified.rows.take(classified.rows["own"])
-    # Until items are requested, only the parts of the sets that they need stay in memory.
-    of_sets = partial(
-        items_of,
-        sources,
-        joined=named_alone(joined),
-        states=outcomes.states(),
-        hosts=outcomes.host,
-        ids=dict(named.rows("identity", "set")),
-        by_match=reported_by_match(
-            joined,
-            outcomes=outcomes,
-            flags=classified.rows["flags"][: joined.keys.size],
-            sources=sources,
-        ),
-    )
-    of_groups = partial(group_items, cash, ledger=None if cash is None else sources.ledger)
-    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
+def _with_rows(frames: Frames, *, buckets: Sequence[ComparedBucket]) -> Frames:
+    """Merge and sort the rows of all buckets; each column is released once it is taken."""
+    if not buckets:
+        return frames
+    merged: dict[str, pd.DataFrame] = {}
+    for section in SECTIONS:
+        rest, parts = getattr(frames, section), [each.frames.pop(section) for each in buckets]
+        columns: dict[str, Any] = {
+            name: pd.concat([rest[name], *(part.pop(name) for part in parts)], ignore_index=True)
+            for name in map(str, rest.columns)
+        }
+        merged[section] = columns_in_order(columns, by=OPEN_SORTED_BY)
+    return replace(frames, **merged)
+
+
+def _added_sides(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Sum count and amount by source, account, currency and state over all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    every = pd.concat(parts, ignore_index=True)
+    by = [*every.columns.drop(["count", "amount"])]
+    return every.groupby(by)[["count", "amount"]].sum().reset_index()[[*every.columns]]
 
 
 def _every_disposition(classified: Classified) -> dict[str, Disposition]:

@@ -83,8 +83,15 @@ class SqlSession:
 
     def register(self, name: str, table: pa.Table) -> None:
         """Make a table readable by statements under a name."""
-        file = self._next_file()
-        pq.write_table(table, file, compression="none")
+        self.register_parts(name, iter([table]))
+
+    def register_parts(self, name: str, tables: Iterator[pa.Table]) -> None:
+        """Like `register`, for at least one table; each is released once it is written."""
+        file, first = self._next_file(), next(tables)
+        with pq.ParquetWriter(file, first.schema, compression="none") as writer:
+            writer.write_table(first)
+            for table in tables:
+                writer.write_table(table)
         self._ask("register", name=name, source=quoted(str(file)))
 
     def kinds(self, text: str) -> list[str]:

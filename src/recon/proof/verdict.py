@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.bank.result import BankResult
 from recon.matching.breaks.result import Reconciliation
@@ -18,7 +20,7 @@ from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
 from recon.matching.frames.coding import by_label, equals
 from recon.matching.frames.sources import Sources
-from recon.matching.sides.ledger_side import unrated_entries
+from recon.matching.sides.ledger_side import unrated_texts
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.terms import ControlTotal, Flag, GatewayState, KeyAnswer, Verdict
 
@@ -38,8 +40,6 @@ class OpenCounts(NamedTuple):
     unverified: int
     """Number of sets."""
     unverified_items: int
-    has_parts: bool = False
-    """Whether orders and payments were set aside in parts that are not among the sources."""
 
 
 def verdict_of(
@@ -54,7 +54,9 @@ def verdict_of(
     `lacks`: see `bank_lacks`.
     """
     uncertain = classified.unverified_items + len(sources.rejects)
-    empty = not classified.has_parts and (sources.orders.empty or sources.gateway.empty)
+    compared = {"orders": sources.orders, "gateway": sources.gateway}
+    before = sources.rows_before
+    empty = not all(len(frame) + before.get(name, 0) for name, frame in compared.items())
     missing = lacks or empty or sources.ledger is None
     if missing or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE
@@ -69,6 +71,7 @@ def allowance(sources: Sources, *, rules: Rules) -> int:
     if not sources.files:
         frames = (sources.orders, sources.gateway, sources.ledger, sources.instructions)
         read = sum(len(frame) for frame in frames if frame is not None) + len(sources.rejects)
+        read += sum(sources.rows_before.values())
     share = int(rules.verdict.max_unverified_share * read)
     return max(rules.verdict.max_unverified_rows, share)
 
@@ -102,8 +105,25 @@ def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     )
 
 
+def added_codes(parts: Iterable[Iterable[Line]]) -> tuple[Line, ...]:
+    """Add up the codes of several buckets (see `unmapped_codes`)."""
+    known: dict[tuple[str, str], Line] = {}
+    for line in chain.from_iterable(parts):
+        key = str(line["field"]), str(line["code"])
+        other = known.get(key, {"count": 0, "order_no": line["order_no"]})
+        count = int(line["count"]) + int(other["count"])
+        order_no = min(str(line["order_no"]), str(other["order_no"]))
+        known[key] = {**line, "count": count, "order_no": order_no}
+    return tuple(known[key] for key in sorted(known))
+
+
 def not_covered(
-    sources: Sources, *, rules: Rules, unpriced: Mapping[str, int], cash: CashResult | None
+    sources: Sources,
+    *,
+    rules: Rules,
+    unpriced: Mapping[str, int],
+    unrated: Mapping[AppliedRate, int],
+    cash: CashResult | None,
 ) -> Iterator[str]:
     """Yield comparisons and controls without a source, as text.
 
@@ -111,6 +131,7 @@ def not_covered(
         sources: the whole sources.
         rules: the rules of the comparison.
         unpriced: reason -> number of lines that the fee contract does not cover.
+        unrated: see ledger_side.unrated_entries.
         cash: its groups tell from which day an account's ledger covers the settlement.
     """
     lines, days, agreed = sources.settlement, sources.settled, sources.agreed_write_offs
@@ -118,7 +139,7 @@ def not_covered(
         yield "leg B (gateway to ledger), T5B and T5C: no ledger was given"
     if sources.instructions is None:
         yield "our own instructions, T8: no instruction file was given"
-    yield from unrated_entries(sources.ledger, rules=rules)
+    yield from unrated_texts(unrated)
     if lines is None:
         yield "settlement, T11 and T18: no settlement file was given"
         yield "fees and reserves of the books: no settlement file"
@@ -210,8 +231,7 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
     """
     hidden = by_label(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
     rows_of: tuple[tuple[pd.DataFrame, ...], ...] = (
-        # The breaks of a part are counted together with those of all parts.
-        (frames.matches,) if sources.is_part else (frames.matches, frames.breaks),
+        (frames.matches, frames.breaks),
         (frames.pending,),
         (frames.unverified,),
         (frames.matches[hidden.astype(np.bool_)],),

@@ -1,38 +1,30 @@
 """A night in memory, compared in buckets of its order numbers."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof import engine
-from recon.proof.night_parts import ClassifiedPart, classified_part
+from recon.proof.buckets import ROWS
 
 
-class InParts(NamedTuple):
-    """A night in buckets."""
-
-    result: Reconciliation
-    parts: list[ClassifiedPart]
-    """What was judged of each bucket; none where the night was compared at once."""
-
-
-def reconciled_in_parts(
+def reconciled_in_buckets(
     night: Sources, *, buckets: int, rules: Rules, as_of: datetime, previous: Previous | None
-) -> InParts:
-    """Compare a night in so many buckets."""
-    parts: list[ClassifiedPart] = []
+) -> engine.InBuckets:
+    """Compare a night in about so many buckets."""
+    kept: list[engine.InBuckets] = []
 
-    def kept(rows: Sources, **terms: Any) -> ClassifiedPart:
-        parts.append(classified_part(rows, **terms))
-        return parts[-1]
+    def keep(*given: Any, **named: Any) -> engine.InBuckets:
+        kept.append(in_buckets(*given, **named))
+        return kept[0]
 
+    in_buckets = engine.in_buckets
+    rows = sum(len(frame) for name in ROWS if (frame := getattr(night, name)) is not None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "classified_part", kept)
-        result = engine.in_buckets(
-            night, buckets=buckets, rules=rules, as_of=as_of, previous=previous
-        )
-    return InParts(result, parts)
+        patch.setattr(engine, "in_buckets", keep)
+        told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
+        engine.in_memory(night, rows_per_bucket=-(-rows // buckets), **told)
+    return kept[0]

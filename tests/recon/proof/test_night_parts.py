@@ -12,15 +12,14 @@ import pytest
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
-from recon.proof.books_bridge import books_of
-from recon.proof.night_parts import books_in_parts, left_of
+from recon.proof.books_bridge import books_of, steps_of
 from recon.proof.proven import compared
 from tests.injected import planted
 from tests.injected.injected_files import AS_OF
 from tests.injected.shifted_zone import zone_shifted
 from tests.recon.matching.conftest import LONG_AGO
 from tests.recon.matching.turned import turned
-from tests.recon.proof.in_parts import reconciled_in_parts
+from tests.recon.proof.in_parts import reconciled_in_buckets
 from tests.recon.proof.spoilt_nights import (
     RULES_OF_NIGHTS,
     assert_same,
@@ -38,30 +37,30 @@ def open_set(case: Any) -> Any:
     return case.order("authorised").payment("authorised")
 
 
-LEFT: dict[str, Callable[[Any], Any]] = {
-    "order-twice": lambda c: open_set(c).order("authorised"),
-    "payment-twice": lambda c: open_set(c).payment("authorised", transaction_id="T2"),
+BOUND: dict[str, Callable[[Any], Any]] = {
     "payment-of-another-order": lambda c: open_set(c).payment(
         "authorised", order_no="B", transaction_id="T1"
     ),
-    "answer-twice": lambda c: open_set(c).answer("failed"),
-    "not-found": lambda c: c.order("authorised").answer("not_found"),
-    "unmapped": lambda c: c.order("authorised").payment("unmapped"),
+    "payment-of-another-order-entered": lambda c: (
+        c.order().payment().entry(order_no="B", transaction_id="T1").order(order_no="B")
+    ),
     "keyless-entry": lambda c: open_set(c).entry("refund", order_no="", transaction_id="T1"),
     "keyless-of-the-same-name": lambda c: open_set(c).entry(
         "refund", order_no="", transaction_id="A1"
     ),
-    "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
+    "keyless-move": lambda c: open_set(c).move("capture", "withdrawn", order_no=""),
     "rejected-row": lambda c: open_set(c).reject(),
-    "paid-under-another-number": lambda c: c.order(transaction_id="TZ").answer("not_found"),
-    "paid-under-another-number-of-two-accounts": lambda c: (
-        c.order(transaction_id="TZ")
-        .answer("not_found")
-        .order(account_id="2")
-        .payment(account_id="2")
+    "write-off": lambda c: c.order().payment().entry().entry("write_off", amount=5, entry_id="W1"),
+    "adjustment": lambda c: c.order().payment().entry().entry("adjustment", amount=5),
+    "entry-of-two-orders": lambda c: (
+        c.order()
+        .payment()
+        .entry(entry_id="E1")
+        .order(order_no="B")
+        .entry(entry_id="E1", order_no="B", transaction_id="T9")
     ),
 }
-"""Sets that another row names: no part judges them."""
+"""Sets that another row names, or that are counted together: no bucket compares them."""
 ROUTINE: dict[str, Callable[[Any], Any]] = {
     "exact": lambda c: c.order().payment().entry(),
     "authorised": open_set,
@@ -75,9 +74,24 @@ ROUTINE: dict[str, Callable[[Any], Any]] = {
     "beside-a-keyless-entry": lambda c: open_set(c).entry(
         "refund", order_no="", transaction_id="T2"
     ),
+    "order-twice": lambda c: open_set(c).order("authorised"),
+    "payment-twice": lambda c: open_set(c).payment("authorised", transaction_id="T2"),
+    "answer-twice": lambda c: open_set(c).answer("failed"),
+    "not-found": lambda c: c.order("authorised").answer("not_found"),
+    "unmapped": lambda c: c.order("authorised").payment("unmapped"),
+    "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
+    "paid-under-another-number": lambda c: c.order(transaction_id="TZ").answer("not_found"),
+    "paid-under-another-number-of-two-accounts": lambda c: (
+        c.order(transaction_id="TZ")
+        .answer("not_found")
+        .order(account_id="2")
+        .payment(account_id="2")
+    ),
+    "of-two-accounts": lambda c: c.order().payment(account_id="2"),
+    "over-captured": lambda c: c.order().payment(captured_amount=20_000, refunded_amount=30_000),
 }
-"""One order and one payment, which need nothing else of the night."""
-NAMED = {**WITH_ITEMS, **BY_MATCH, **LEFT, **ROUTINE}
+"""Sets whose rows are all of one order number."""
+NAMED = {**WITH_ITEMS, **BY_MATCH, **BOUND, **ROUTINE}
 """Sets that agree, stand by themselves, or are spoken of from elsewhere."""
 SEEDS = int(os.environ.get("PARTS_SEEDS", "4"))
 """Nights whose rows are spoilt at random; `make test-truths` plays more."""
@@ -102,17 +116,16 @@ def assert_same_in_parts(
     """Hold the night in parts against the whole one; how many orders of it were aside."""
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     whole = compared(night, **told)
-    ours = reconciled_in_parts(night, buckets=buckets, **told)
+    ours = reconciled_in_buckets(night, buckets=buckets, **told)
     assert_same(ours.result, whole)
     assert items_of(ours.result) == items_of(whole)
     pd.testing.assert_frame_equal(ours.result.held, whole.held)
     assert ours.result.gateway_holds == whole.gateway_holds
-    if parts := ours.parts:
-        books = books_in_parts(night, rest=left_of(night, parts=parts), parts=parts, rules=rules)
-        assert books == books_of(night, rules=rules)
-    others = reconciled_in_parts(turned(night), buckets=buckets, **told)
+    steps = [steps_of(ours.last, rules=rules), *(each.steps for each in ours.figures)]
+    assert books_of(night, rules=rules, parts=steps) == books_of(night, rules=rules)
+    others = reconciled_in_buckets(turned(night), buckets=buckets, **told)
     assert others.result.digest == ours.result.digest
-    return sum(part.figures.aside["orders"] for part in ours.parts)
+    return sum(each.rows["orders"] for each in ours.figures)
 
 
 @pytest.mark.parametrize(("ledger", "buckets"), INJECTED)
@@ -149,16 +162,16 @@ def test_the_budget_of_rounding_is_of_all_buckets(
     assert len(told.run().breaks) == breaks
 
 
-@pytest.mark.parametrize("name", {**LEFT, **ROUTINE})
-def test_a_part_judges_what_stands_by_itself_and_nothing_else(case: Any, name: str) -> None:
-    """A set that needs nothing else of the night is final in its part; all others are left."""
-    told = {**LEFT, **ROUTINE}[name](case)
+@pytest.mark.parametrize("name", {**BOUND, **ROUTINE})
+def test_a_bucket_compares_what_no_other_row_names(case: Any, name: str) -> None:
+    """Whatever its rows say, a set is final in its bucket; what is bound is compared last."""
+    told = {**BOUND, **ROUTINE}[name](case)
 
-    aside = assert_same_in_parts(
+    in_buckets = assert_same_in_parts(
         told.sources(), buckets=2, rules=told.rules, previous=told.previous, as_of=told.as_of
     )
 
-    assert aside == (name in ROUTINE)
+    assert bool(in_buckets) is (name in ROUTINE)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -242,10 +255,10 @@ def test_without_what_is_aside_another_cause_would_be_told(
     files = zone_shifted("ledger", hours=8)
     told: dict[str, Any] = {"rules": files.rules, "as_of": files.as_of, "previous": None}
     night = WITH_CAUSES[name]()
-    whole = reconciled_in_parts(night, buckets=6, **told).result
+    whole = reconciled_in_buckets(night, buckets=6, **told).result
 
     monkeypatch.setattr("recon.matching.engine.added_evidence", lambda parts: parts[0])
-    deaf = reconciled_in_parts(night, buckets=6, **told).result
+    deaf = reconciled_in_buckets(night, buckets=6, **told).result
 
     assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from recon.matching.breaks.write_offs import SUM_MAX
-from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
 from tests.injected import planted
 from tests.recon.matching.cash import test_truth_of_fees as of_fees
@@ -19,7 +18,7 @@ from tests.recon.matching.cash.contract_truth import FIRST, TARIFFS, add_line
 from tests.recon.matching.cash.contract_truth import truth_of as truth_of_contract
 from tests.recon.matching.cash.test_truth_of_contract import AS_OF as AS_OF_CONTRACT
 from tests.recon.matching.cash.test_truth_of_contract import sources_of
-from tests.recon.proof.in_parts import reconciled_in_parts
+from tests.recon.proof.in_parts import reconciled_in_buckets
 from tests.recon.proof.spoilt_nights import RULES_OF_NIGHTS
 from tests.recon.proof.test_night_parts import assert_same_in_parts
 
@@ -129,13 +128,14 @@ def test_the_lines_of_a_part_go_on_as_sums() -> None:
     told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "previous": None}
     as_of = datetime(2026, 11, 20, tzinfo=UTC)
 
-    ours = reconciled_in_parts(night, buckets=5, as_of=as_of, **told)
+    ours = reconciled_in_buckets(night, buckets=5, as_of=as_of, **told)
 
-    left = sum(len(_lines(part.left)) for part in ours.parts)
-    sums = [part.figures.settled for part in ours.parts if part.figures.settled is not None]
-    stood_for = sum(int(each["stands_for"].sum()) for each in sums)
-    assert left + stood_for == len(night.settlement)
-    assert sum(map(len, sums)) < stood_for / 3
+    lines = ours.last.settlement
+    assert lines is not None
+    stood_for = int(lines["stands_for"].sum())
+    summed = lines["stands_for"].gt(0)
+    assert int((~summed).sum()) + stood_for == len(night.settlement)
+    assert int(summed.sum()) < stood_for / 3
     whole = reconcile(night, as_of=as_of, **told)
     assert ours.result.digest == whole.digest
 
@@ -146,7 +146,3 @@ def test_amounts_that_parts_have_bounded_are_not_counted_twice(case: Any) -> Non
     told = case.order(**much).payment(**much).entry(**much).line(gross=SUM_MAX // 2 + 1)
 
     assert assert_same_in_parts(told.sources(), buckets=64, rules=told.rules, as_of=told.as_of) == 1
-
-
-def _lines(rest: Sources) -> Any:
-    return rest.settlement if rest.settlement is not None else ()

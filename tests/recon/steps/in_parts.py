@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from recon.archive.step_folder import MANIFEST
-from recon.steps.compare import in_parts, reconcile
+from recon.proof import engine
+from recon.steps.compare import in_buckets, reconcile
 from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.compare.stored_sources import small_of_night
 from recon.steps.runtime.environment import Environment
@@ -21,6 +22,12 @@ GONE = {"every_match", "every_item", "digest_of_all"}
 """Of a result without its rows: what the digest and the files are held by."""
 
 
+def with_orders(monkeypatch: pytest.MonkeyPatch, orders: int) -> None:
+    """Let a bucket have about so many orders."""
+    for module in (in_buckets, engine):
+        monkeypatch.setattr(module, "ORDERS_PER_BUCKET", orders)
+
+
 def compared_twice(
     monkeypatch: pytest.MonkeyPatch, *, orders_per_part: int = ORDERS_PER_PART
 ) -> list[str]:
@@ -29,11 +36,13 @@ def compared_twice(
     once = reconcile._compared
 
     def twice(run: Run, *, way: Any, environment: Environment) -> Any:
-        monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 250_000)
+        with_orders(monkeypatch, 250_000)
         whole = once(run, way=way, environment=environment)
-        monkeypatch.setattr(in_parts, "ORDERS_PER_PART", orders_per_part)
-        small, _ = small_of_night(write_compared(run, environment=environment).night)
-        if not in_parts.is_in_parts(run, small=small, environment=environment):
+        with_orders(monkeypatch, orders_per_part)
+        night = write_compared(run, environment=environment).night
+        small, previous = small_of_night(night)
+        told = {"small": small, "previous": previous, "environment": environment}
+        if in_buckets.cut_night(run, night, **told) is None:
             return whole
         before = files_of(run, environment=environment)
         for step in (COMPARED, RESULTS):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from recon.sandbox.world.cash import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from recon.steps.compare import in_parts
 from tests.recon.steps.files.test_settlement_files import broken, declare, passed, place, stored
+from tests.recon.steps.in_parts import with_orders
 
 FIRST, SECOND = "2026-11-20", "2026-11-23"
 CURRENCIES = ("EUR", "GBP", "JPY", "KWD", "USD")
@@ -84,7 +84,7 @@ def test_what_is_planted_is_found_in_parts_too(
     sampled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines belong to groups as well, which no part of the order numbers holds."""
-    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 20)
+    with_orders(monkeypatch, 20)
     test_what_is_planted_is_found_and_the_true_files_close_it(sampled)
 
 

@@ -1,7 +1,7 @@
 """Classifies every set: each distinct pattern of facts once, within the rounding budget."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -42,6 +42,7 @@ from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
 from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
+from recon.matching.frames.total_rows import Place
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import Legs, Ours, bits, legs
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
@@ -358,9 +359,9 @@ class Outcomes:
     """Effects of our instructions beyond what the query shows."""
     rounded: Ints
     """Amount that counts as rounding against orders and ledger together, unsigned minor units."""
-    candidates: Bools
-    """Sets whose outcome changes once their rounding budget is spent: all sets of an account and
-    currency decide together, so a bucket leaves these to one pass over all of them."""
+    spent: Mapping[Place, int]
+    """Rounding of the matched sets, unsigned minor units, by merchant, account and currency: of all
+    that have a set whose outcome changes once their budget is spent."""
 
     def states(self) -> Column:
         """Return the state of each set; a set explained by a primary set is part of its break."""
@@ -408,40 +409,67 @@ def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
     return SetFacts(sets, moved.host, ours, due, facts)
 
 
-def classify_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
-    """Classify every set; again without rounding where the run's rounding budget is spent."""
+def classify_sets(
+    joined: Joined, *, rules: Rules, as_of: int, strict: Collection[Place] | None = None
+) -> Outcomes:
+    """Classify every set, without rounding where the run's rounding budget is spent.
+
+    `strict`: merchant, account and currency of the budgets that are spent; None: decided by these
+    sets alone.
+    """
     known = facts_of_sets(joined, rules=rules, as_of=as_of)
     sets = known.sets
-    budgets = {
-        currency: tolerance.night_budget_minor_units
-        for currency, tolerance in rules.tolerance.items()
-        if tolerance.night_budget_minor_units is not None
-    }
 
-    def compared(strict: Bools) -> Legs:
-        return legs(sets, ours=known.ours, rules=rules, strict=strict, covered=joined.covered)
+    def compared(without: Bools) -> Legs:
+        return legs(sets, ours=known.ours, rules=rules, strict=without, covered=joined.covered)
 
     nothing = np.zeros(len(sets), dtype=np.bool_)
     free = compared(nothing)
-    if not budgets:
-        return _classified(free, known=known, candidates=nothing)
+    if not budgets_of(rules):
+        return _classified(free, known=known, spent={})
     hard = compared(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
-    differs &= np.isin(sets["currency"], [*budgets])
-    outcomes = _classified(free, known=known, candidates=differs)
-    strict = _over_budget(sets, outcomes=outcomes, budgets=budgets)
-    if strict.any():
-        return _classified(compared(strict), known=known, candidates=differs)
-    return outcomes
+    groups, places = combined([sets[name] for name in ACCOUNT])
+    outcomes = _classified(free, known=known, spent={})
+    rounded = total(_rounded(outcomes), groups=groups, size=len(places)).tolist()
+    spent = {places[group]: rounded[group] for group in np.unique(groups[differs]).tolist()}
+    over = over_budget(spent, rules=rules) if strict is None else strict
+    without = np.array([place in over for place in places], dtype=np.bool_)[groups]
+    if without.any():
+        return _classified(compared(without), known=known, spent=spent)
+    return replace(outcomes, spent=spent)
 
 
-def _classified(both: Legs, *, known: SetFacts, candidates: Bools) -> Outcomes:
+def _classified(both: Legs, *, known: SetFacts, spent: Mapping[Place, int]) -> Outcomes:
     facts = {**known.facts, **both.facts}
     numbers, patterns = distinct_patterns({name: facts[name] for name in PATTERN})
     classified = Judgements(numbers, classify(patterns))
     due_at = _due_at(classified, due=known.due)
-    return Outcomes(
-        classified, known.host, due_at, known.sets, known.ours, both.rounded, candidates
+    return Outcomes(classified, known.host, due_at, known.sets, known.ours, both.rounded, spent)
+
+
+def _rounded(outcomes: Outcomes) -> Ints:
+    """Return the rounding of each set that matches with it, else 0."""
+    flagged = [
+        Flag.ROUNDING in j.flags and j.state == SetState.MATCHED
+        for j in outcomes.classified.judgements
+    ]
+    matched = np.array(flagged, dtype=np.bool_)[outcomes.classified.patterns]
+    return np.where(matched, outcomes.rounded, 0)
+
+
+def budgets_of(rules: Rules) -> Mapping[str, int]:
+    """Return currency -> the rounding that a night may have, minor units."""
+    every = rules.tolerance.items()
+    known = ((currency, tolerance.night_budget_minor_units) for currency, tolerance in every)
+    return {currency: budget for currency, budget in known if budget is not None}
+
+
+def over_budget(spent: Mapping[Place, int], *, rules: Rules) -> frozenset[Place]:
+    """Return the merchants, accounts and currencies whose rounding exceeds its budget."""
+    budgets = budgets_of(rules)
+    return frozenset(
+        place for place, amount in spent.items() if amount > budgets.get(place[2], amount)
     )
 
 
@@ -455,22 +483,6 @@ def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
             sooner = rows & ((ends == NO_INSTANT) | (end < ends))
             ends[sooner] = end[sooner]
     return ends
-
-
-def _over_budget(sets: Arrays, *, outcomes: Outcomes, budgets: Mapping[str, int]) -> Bools:
-    """Mark sets of an account and currency whose rounding exceeds its budget."""
-    flagged = [
-        Flag.ROUNDING in j.flags and j.state == SetState.MATCHED
-        for j in outcomes.classified.judgements
-    ]
-    matched = np.array(flagged, dtype=np.bool_)[outcomes.classified.patterns]
-    groups, places = combined([sets[name] for name in ACCOUNT])
-    spent = total(np.where(matched, outcomes.rounded, 0), groups=groups, size=len(places))
-    over = [
-        currency in budgets and amount > budgets[currency]
-        for (_, _, currency), amount in zip(places, spent.tolist(), strict=True)
-    ]
-    return np.array(over, dtype=np.bool_)[groups]
 
 
 _PAIR = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]

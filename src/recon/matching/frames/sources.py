@@ -99,6 +99,10 @@ class Sources:
     """A missing order file may contain payments from this instant on; None: no file is missing."""
     first_days: Mapping[tuple[str, ...], str] | None = None
     """Of a bucket: merchant and account -> the first day in the settlement of all rows."""
+    rows_before: Mapping[str, int] = field(default_factory=dict)
+    """Of what is compared last: source -> rows that were compared in buckets."""
+    answers_before: frozenset[str] = frozenset()
+    """Kinds of the gateway's answers among these (see KeyAnswer)."""
 
     @property
     def is_part(self) -> bool:

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, texts
@@ -42,25 +40,15 @@ _NAMES = ("transaction_id", "order_no")
 Key = tuple[str, ...]
 
 
-def with_refunds_settled(
-    sources: Sources, *, rules: Rules, others: pd.DataFrame | None = None
-) -> Sources:
+def with_refunds_settled(sources: Sources, *, rules: Rules) -> Sources:
     """Return the sources with refunded amounts filled in where only settlement lines report them.
 
     A line belongs to the payment whose transaction it names; one without a transaction to the only
-    payment of its order.
-
-    Args:
-        sources: all rows, or all of some order numbers.
-        rules: maps payment status codes to states.
-        others: of all rows the lines that `refunds_of_others` marks, where `sources` has only some.
+    payment of its order. `rules` map payment status codes to states.
     """
     lines, gateway = sources.settlement, sources.gateway
     if lines is None:
         return sources
-    if others is not None:
-        mine = lines[~refunds_of_others(lines, gateway=gateway)]
-        lines = pd.concat([mine, others[mine.columns]], ignore_index=True)
     part = GatewayState.PARTIALLY_REFUNDED
     partly = by_label(gateway["payment_status"], of=lambda code: rules.state_of(code) is part)
     answered = equals(gateway["answer"], KeyAnswer.FOUND)
@@ -86,26 +74,6 @@ def with_refunds_settled(
     completed = gateway.assign(refunded_amount=amounts)
     completed[FROM_SETTLEMENT] = marks
     return replace(sources, gateway=completed)
-
-
-def refunds_of_others(lines: pd.DataFrame, *, gateway: pd.DataFrame) -> Bools:
-    """Mark refunds of transactions that no answer shows under the order number of the line.
-
-    Args:
-        lines: SETTLEMENT_COLUMNS.
-        gateway: all answers of their order numbers.
-    """
-    strange = equals(lines["entry_type"], *_REFUNDS)
-    if strange.any():
-        strange[strange] = texts(lines["transaction_id"])[strange] != ""
-    if not strange.any():
-        return strange
-    named = pa.array(texts(lines["transaction_id"])[strange], pa.large_string())
-    known = np.asarray(pc.is_in(pa.array(gateway["transaction_id"]), value_set=named), np.bool_)
-    own = {*zip(*(texts(gateway[name])[known].tolist() for name in _PAYMENT), strict=True)}
-    cells = zip(*(texts(lines[name])[strange].tolist() for name in _PAYMENT), strict=True)
-    strange[strange] = [cell not in own for cell in cells]
-    return strange
 
 
 def _refunds(lines: pd.DataFrame) -> tuple[Counter[Key], Counter[Key]]:

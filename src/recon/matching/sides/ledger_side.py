@@ -4,7 +4,7 @@ It also compares entries in another currency than their payment with the agreed 
 finds since when entries have stood without a reversal.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -80,24 +80,22 @@ def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
     return gaps
 
 
-def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[str]:
-    """Yield one text per currency pair for the entries that no rate applies to."""
+def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Counter[AppliedRate]:
+    """Count the foreign entries that no rate applies to, by why there is none."""
     if ledger is None:
-        return
-    unrated: dict[str, list[AppliedRate]] = defaultdict(list)
-    for entry in _foreign_entries(ledger, rules=rules):
-        if entry.rate.rate is None:
-            unrated[entry.rate.pair].append(entry.rate)
-    for pair, several in sorted(unrated.items()):
-        first = min(several, key=lambda rate: rate.day)
-        entries = "1 entry" if len(several) == 1 else f"{len(several)} entries"
-        yield f"exchange {pair} of {entries} of the books: {first.text}"
-
-
-def unrated_rows(ledger: pd.DataFrame, *, rules: Rules) -> list[int]:
-    """Return the row numbers of the foreign entries that no rate applies to."""
+        return Counter()
     entries = _foreign_entries(ledger, rules=rules)
-    return [entry.row for entry in entries if entry.rate.rate is None]
+    return Counter(entry.rate for entry in entries if entry.rate.rate is None)
+
+
+def unrated_texts(unrated: Mapping[AppliedRate, int]) -> Iterator[str]:
+    """Yield one text per currency pair for the entries that no rate applies to."""
+    for pair in sorted({rate.pair for rate in unrated}):
+        several = {rate: number for rate, number in unrated.items() if rate.pair == pair}
+        first = min(several, key=lambda rate: rate.day)
+        number = sum(several.values())
+        entries = "1 entry" if number == 1 else f"{number} entries"
+        yield f"exchange {pair} of {entries} of the books: {first.text}"
 
 
 def _foreign_entries(ledger: pd.DataFrame, *, rules: Rules) -> Iterator[ForeignEntry]:

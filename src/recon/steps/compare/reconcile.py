@@ -1,6 +1,5 @@
 """Step 5: compare the stored orders, gateway answers and ledger entries, and save the result."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -12,12 +11,12 @@ from recon.model.nights import StepSummary
 from recon.model.step_progress import Way
 from recon.model.terms import SetState, Verdict
 from recon.model.uptime import give_back
-from recon.proof.books_bridge import books_of
+from recon.proof.books_bridge import books_of, steps_of
+from recon.proof.buckets import BucketFigures
 from recon.proof.engine import reconcile as compare
-from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import STEPS, result_tables, steps_table
 from recon.proof.verdict import allowance
-from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts, remove_files
+from recon.steps.compare.in_buckets import compared_in_buckets, cut_night, remove_files
 from recon.steps.compare.rules_change import MOVED_BY_RULES, moved_since_signed
 from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.compare.second_proof import with_sql
@@ -104,40 +103,29 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     remove_files(run, environment=environment)
     written = write_compared(run, environment=environment)
     give_back()
-    sources, previous = small_of_night(written.night)
-    cut = None
-    if is_in_parts(run, small=sources, environment=environment):
-        cut = gathered(written.night, small=sources)
-        cut = cut if len(cut.elsewhere.labels) <= WORDS_MAX else None
-        give_back()
-    if cut is None:
-        sources, previous = sources_of_night(written.night)
+    night = written.night
+    sources, previous = small_of_night(night)
+    cut = cut_night(run, night, small=sources, previous=previous, environment=environment)
     way.more()
-    answers: Collection[str] | None = None
-    if cut is None:
-        books = books_of(sources, rules=rules)
-        give_back()
-        compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
-    else:
-        compared, books, answers = compared_in_parts(
-            run,
-            cut,
-            small=sources,
-            previous=previous,
-            compared=written.step,
-            environment=environment,
-        )
-    steps = steps_table(sources, books=books)
-    give_back()
-    way.more()
-    # A night is compared in parts only under the rules of the last signed night.
+    figures: list[BucketFigures] = []
     moved: tuple[str, ...] = ()
     if cut is None:
+        sources, previous = sources_of_night(night)
+        compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
         moved = moved_since_signed(
             run, result=compared, sources=sources, previous=previous, environment=environment
         )
+    else:
+        compared, figures, sources = compared_in_buckets(
+            run, night, cut, small=sources, previous=previous, environment=environment
+        )
+    give_back()
     way.more()
-    result = with_missing_sources(compared, sources=sources, answers=answers)
+    parts = [steps_of(sources, rules=rules), *(each.steps for each in figures)]
+    steps = steps_table(sources, books=books_of(sources, rules=rules, parts=parts))
+    give_back()
+    way.more()
+    result = with_missing_sources(compared, sources=sources)
     if moved:  # never RECONCILED under rules that changed since the last signed night
         result = at_best(result, Verdict.BREAKS_OPEN)
     del compared
@@ -147,7 +135,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
         items = int(result.sides.loc[unverified, "count"].sum()) + len(unverified_items)
         is_too_much = items + len(sources.rejects) > allowance(sources, rules=rules)
         result = at_best(result, Verdict.INCOMPLETE if is_too_much else Verdict.BREAKS_OPEN)
-    lacking = _lacking(result, sources=sources, run=run, answers=answers, environment=environment)
+    lacking = _lacking(result, sources=sources, run=run, environment=environment)
     exported, agreed = sources.exported, sources.agreed_write_offs
     # From here on only what is still needed of the sources stays in memory.
     del sources
@@ -176,11 +164,10 @@ def _lacking(
     sources: Sources,
     run: Run,
     environment: Environment,
-    answers: Collection[str] | None = None,
 ) -> tuple[str, ...]:
     """Why the result is incomplete; where no order got an answer, with the most frequent cause."""
     rules = environment.settings.rules
-    lacking = why_incomplete(result, sources=sources, rules=rules, answers=answers)
+    lacking = why_incomplete(result, sources=sources, rules=rules)
     if NO_ANSWER not in lacking:
         return lacking
     with environment.store.reading() as connection:
@@ -213,11 +200,9 @@ def _save(connection: Connection, run: Run, compared: _Compared) -> history.Even
     return runs.result_event(run.run_id, values=values, event=runs.RECONCILED, details=details)
 
 
-def with_missing_sources(
-    result: Reconciliation, *, sources: Sources, answers: Collection[str] | None = None
-) -> Reconciliation:
+def with_missing_sources(result: Reconciliation, *, sources: Sources) -> Reconciliation:
     """The result, INCOMPLETE at best where an order file is missing or could not be read at all."""
-    missing = missing_sources(sources, answers=answers)
+    missing = missing_sources(sources)
     if not missing:
         return result
     lacking = replace(result, not_covered=(*result.not_covered, *missing))

@@ -8,15 +8,12 @@ range are read.
 """
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 
 from recon.archive.rows_file import row_batches, rows_between
@@ -27,6 +24,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ArchiveBrokenError
+from recon.proof.buckets import NAMES, Cut, Range, cut_of, names_of
 from recon.proof.night_tables import (
     FRAMES,
     SETTLEMENT,
@@ -50,100 +48,55 @@ from recon.steps.runtime.night_folder import (
 from recon.store import Connection
 from recon.store.nights.runs import Run
 
-ORDER_NO = "order_no"
 IN_RANGES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
 """Files with rows of every order of a night."""
-MARKS_PER_RANGE = 250
-"""Places per range where it may end, so that its size is off by at most one such step."""
-ROWS_AN_ORDER = 4
-"""Entries, lines or answers per order at which a range ends where its orders do not reach their
-limit first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowRange:
-    """All rows with order numbers from `first` on and before `after`."""
-
-    number: int
-    """From 1, in the order of the order numbers."""
-    first: str
-    """Blank in the first range, which has the rows without an order number."""
-    after: str
-    """Blank in the last range, which has no end."""
-
-
-def row_ranges(night: SealedNight, *, orders_per_part: int) -> tuple[RowRange, ...]:
-    """Row ranges of a night of about `orders_per_part` orders each; at least one.
+def cut_of_night(
+    night: SealedNight, *, small: Sources, previous: Previous | None, rows_per_bucket: int
+) -> Cut | None:
+    """Cut a night into buckets; see `cut_of`, and `small_of_night` for its sources.
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
-    every = max(1, orders_per_part // MARKS_PER_RANGE)
-    marks = [
-        (number, name)
-        for name in IN_RANGES
-        if night.has(name)
-        for number in _marks(night, name=name, every=every)
-    ]
-    limits = dict.fromkeys(IN_RANGES, ROWS_AN_ORDER * orders_per_part)
-    limits |= dict.fromkeys(("orders", "universe"), orders_per_part)
-    begins = ["", *_ends(sorted(marks), every=every, limits=limits), ""]
-    return tuple(
-        RowRange(number, first, after)
-        for number, (first, after) in enumerate(pairwise(begins), start=1)
-    )
+
+    def read(name: str) -> Iterator[pa.Table]:
+        if name not in IN_RANGES:
+            yield from names_of(small, name)
+            return
+        yield SCHEMAS[name].columns.empty_table().select(NAMES[name])
+        if night.has(name):
+            with night.opened(name) as (file, path):
+                yield from row_batches(file, name=path, columns=NAMES[name])
+
+    return cut_of(read, small=small, previous=previous, rows_per_bucket=rows_per_bucket)
 
 
-def _ends(
-    marks: Iterable[tuple[str, str]], *, every: int, limits: Mapping[str, int]
-) -> Iterator[str]:
-    """Order numbers before which a range ends, as one of its files has reached its limit of rows.
+def rows_of_range(night: SealedNight, within: Range, *, small: Sources) -> Sources:
+    """The rows of a range in the files IN_RANGES and the instructions, in the order of their key.
 
-    A mark counts for `every` rows of a file; a number ends one range at most and is never split.
-    """
-    counted, last = Counter[str](), ""
-    for number, name in marks:
-        if number != last and any(counted[each] >= most for each, most in limits.items()):
-            yield number
-            counted.clear()
-        counted[name] += every
-        last = number
-
-
-def _marks(night: SealedNight, *, name: str, every: int) -> Iterator[str]:
-    """The order number of every `every`-th row of a file."""
-    with night.opened(name) as (file, path):
-        at = 0
-        for table in row_batches(file, name=path, columns=[ORDER_NO]):
-            yield from table[ORDER_NO][-at % every :: every].to_pylist()
-            at += len(table)
-
-
-def rows_of_range(night: SealedNight, row_range: RowRange) -> Sources:
-    """The rows of a range in the files IN_RANGES, each in the order of its file's key.
-
-    The other sources are not given; all ranges together have the rows of `sources_of_night`.
+    All ranges together have the rows of `sources_of_night`; `small`: see `small_of_night`.
 
     Raises:
         ArchiveError: the night's folder cannot be reached, or differs from what was sealed.
     """
-    absent = night.steps[COMPARED].manifest.about.absent
-    frames: dict[str, pd.DataFrame] = {}
-    for name in IN_RANGES:
+    frames: dict[str, Any] = {}
+    for name in (*IN_RANGES, "instructions"):
         field, columns = FRAMES[name]
-        frame = frame_of_table(_rows(night, row_range, name=name))
+        if getattr(small, field) is None:
+            continue
+        frame = frame_of_table(_rows(night, within, name=name))
         if name == SETTLEMENT:
-            tariffs = _rows(night, row_range, name=TARIFFS) if night.has(TARIFFS) else None
+            tariffs = _rows(night, within, name=TARIFFS) if night.has(TARIFFS) else None
             frame = with_tariffs(frame, table=tariffs)
         frames[field] = frame[[*columns]]
-    given: dict[str, Any] = {**frames}
-    given |= {FRAMES[name][0]: None for name in IN_RANGES if name in absent}
-    return Sources(**given, instructions=None)
+    return replace(small, **frames)
 
 
-def _rows(night: SealedNight, row_range: RowRange, *, name: str) -> pa.Table:
+def _rows(night: SealedNight, within: Range, *, name: str) -> pa.Table:
     with night.opened(name) as (file, path):
-        return rows_between(file, name=path, first=row_range.first, after=row_range.after)
+        return rows_between(file, name=path, first=within.first, after=within.after)
 
 
 def stored_sources(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
@@ -49,12 +49,8 @@ _FILE_OF = {
 GROUPS_SHOWN_MAX = 3
 
 
-def missing_sources(sources: Sources, *, answers: Collection[str] | None = None) -> tuple[str, ...]:
-    """Sources that should have been there, a sentence for each.
-
-    `answers` (see KeyAnswer): kinds of the answers that were compared in parts and are not in the
-    sources; None where the night was compared whole.
-    """
+def missing_sources(sources: Sources) -> tuple[str, ...]:
+    """Sources that should have been there, a sentence for each."""
     missing = [
         f"{_FILE_OF.get(item.kind, item.kind)} {item.source} could not be read: {item.reason}"
         for item in sources.rejects
@@ -62,30 +58,24 @@ def missing_sources(sources: Sources, *, answers: Collection[str] | None = None)
     ]
     if not any(file.kind is SourceKind.ORDERS for file in sources.files):
         missing.append(NO_ORDER_FILE)
-    if {*sources.gateway["answer"].unique(), *(answers or ())} == {KeyAnswer.FAILED.value}:
+    if {*sources.gateway["answer"].unique(), *sources.answers_before} == {KeyAnswer.FAILED.value}:
         missing.append(NO_ANSWER)
     return tuple(missing)
 
 
-def why_incomplete(
-    result: Reconciliation,
-    *,
-    sources: Sources,
-    rules: Rules,
-    answers: Collection[str] | None = None,
-) -> tuple[str, ...]:
+def why_incomplete(result: Reconciliation, *, sources: Sources, rules: Rules) -> tuple[str, ...]:
     """What an INCOMPLETE result lacks, the most severe first; empty for any other verdict."""
     if result.verdict is not Verdict.INCOMPLETE:
         return ()
     return (
-        *missing_sources(sources, answers=answers),
+        *missing_sources(sources),
         *result.bank_lacks,
-        *_empty_sides(sources, answers=answers),
+        *_empty_sides(sources),
         *_uncertain(result, sources, rules),
     )
 
 
-def _empty_sides(sources: Sources, *, answers: Collection[str] | None) -> Iterator[str]:
+def _empty_sides(sources: Sources) -> Iterator[str]:
     books = [file for file in sources.files if file.kind is SourceKind.LEDGER]
     if sources.ledger is None and not books:
         yield NO_LEDGER
@@ -93,9 +83,9 @@ def _empty_sides(sources: Sources, *, answers: Collection[str] | None) -> Iterat
         if sources.ledger is None and file.sha256[: len(ABSENT)] != ABSENT:
             yield f"every row of {file.name} was refused ({file.rows_rejected})"
     if any(file.kind is SourceKind.ORDERS for file in sources.files):
-        if sources.orders.empty and answers is None:  # a night in parts has orders
+        if sources.orders.empty and not sources.rows_before.get("orders"):
             yield "the order files hold no order that could be compared"
-        elif sources.gateway.empty and not answers:
+        elif sources.gateway.empty and not sources.answers_before:
             yield "the gateway was asked about no order"
 
 

@@ -5,7 +5,7 @@ import duckdb
 
 from recon.config.rules import Rules
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
-from recon.matching.sides.ledger_side import exchange_gaps, unrated_entries
+from recon.matching.sides.ledger_side import exchange_gaps, unrated_entries, unrated_texts
 
 RULES = Rules.of(
     {
@@ -100,7 +100,7 @@ def test_what_no_rate_is_held_against_is_told_by_pair() -> None:
         entry(5, foreign="EUR", stated=100, amount=100, at="2026-11-10T12:00:00Z"),
     ]
     ledger = frame_of(rows, columns=LEDGER_COLUMNS)
-    assert [*unrated_entries(ledger, rules=RULES)] == [
+    assert [*unrated_texts(unrated_entries(ledger, rules=RULES))] == [
         (
             "exchange GBP.EUR of 1 entry of the books: [rate] of the rules names no rate GBP.EUR "
             "of 10 Nov 2026 or before"
@@ -111,4 +111,4 @@ def test_what_no_rate_is_held_against_is_told_by_pair() -> None:
         ),
     ]
     assert exchange_gaps(ledger, rules=RULES).tolist() == [0, 0, 0, 0, 0]
-    assert [*unrated_entries(None, rules=RULES)] == []
+    assert not unrated_entries(None, rules=RULES)

@@ -18,9 +18,8 @@ from recon.model.errors import ArchiveError
 from recon.model.nights import Mode
 from recon.model.terms import Verdict
 from recon.proof.night_tables import FRAMES
-from recon.steps.compare import in_parts
-from recon.steps.compare import reconcile as reconciling
-from recon.steps.compare.in_parts import PartDone, PartOfNight, do_part, write_files
+from recon.steps.compare import in_buckets
+from recon.steps.compare.in_buckets import BucketDone, BucketOfNight, do_bucket, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.runtime.night_folder import (
@@ -41,7 +40,7 @@ from tests.recon.steps.compare.test_selection import (
 )
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import line, send
-from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice
+from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice, with_orders
 from tests.recon.steps.large_nights import many, sealed
 
 Runs = list[str]
@@ -81,18 +80,6 @@ def test_nights_in_parts_are_the_nights_as_a_whole(merchant: Merchant, both: Run
     merchant.night(date="2026-11-21")
 
     assert len(both) == 2
-
-
-def test_a_night_of_which_rows_without_a_number_speak_is_compared_whole(
-    merchant: Merchant, both: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where hardly a set could be judged in a part none is begun, and what was written is read."""
-    monkeypatch.setattr(reconciling, "WORDS_MAX", -1)
-    monkeypatch.setattr(reconciling, "compared_in_parts", None)
-    filed(merchant)
-    merchant.night(mode=Mode.DRY_RUN)
-
-    assert len(both) == 1
 
 
 @pytest.mark.parametrize("arrived", [settled, priced, opened_and_settled])
@@ -147,9 +134,10 @@ def test_whether_anybody_answered_is_asked_of_all_rows(
     """What is left of the parts may have no answer, or none that can be used."""
     blank = {name: frame_of((), columns=columns) for name, (_, columns) in FRAMES.items()}
     none = Sources(orders=blank["orders"], gateway=blank["answers"], ledger=None, instructions=None)
+    last = replace(none, answers_before=frozenset(answers))
 
     assert NO_ANSWER not in missing_sources(none)
-    assert (NO_ANSWER in missing_sources(none, answers=answers)) is is_missing
+    assert (NO_ANSWER in missing_sources(last)) is is_missing
 
 
 @pytest.mark.process
@@ -162,14 +150,14 @@ def test_other_processes_do_the_parts_to_the_byte(merchant: Merchant, in_three: 
     assert len(in_three) == 1
 
 
-def killed_once(part: PartOfNight, *, mark: str) -> PartDone:
+def killed_once(part: BucketOfNight, *, mark: str) -> BucketDone:
     """Ends its process over the second part, the first time; then it is done as ever."""
     path = Path(mark)
-    if part.row_range.number == 2 and not path.exists():
-        do_part(part)
+    if part.within.number == 2 and not path.exists():
+        do_bucket(part)
         path.write_text(str(os.getpid()))
         os.kill(os.getpid(), signal.SIGKILL)
-    return do_part(part)
+    return do_bucket(part)
 
 
 @pytest.mark.process
@@ -178,7 +166,7 @@ def test_a_process_that_dies_over_a_part_changes_nothing(
 ) -> None:
     """It had written its files already; another one does the part again, and one set counts."""
     mark = tmp_path / "killed"
-    monkeypatch.setattr(in_parts, "do_part", partial(killed_once, mark=str(mark)))
+    monkeypatch.setattr(in_buckets, "do_bucket", partial(killed_once, mark=str(mark)))
     with_setting(merchant, "compared_at_once = 2\n")
     filed(merchant)
     merchant.night(mode=Mode.DRY_RUN)
@@ -198,7 +186,7 @@ def test_workers_of_a_cluster_do_the_parts_and_one_that_dies_changes_nothing(
 ) -> None:
     """They read and write the archive themselves; no row travels."""
     mark = tmp_path / "killed"
-    monkeypatch.setattr(in_parts, "do_part", partial(killed_once, mark=str(mark)))
+    monkeypatch.setattr(in_buckets, "do_bucket", partial(killed_once, mark=str(mark)))
     filed(merchant)
     merchant.move_money(mode=Mode.DRY_RUN)
     settings = dask_cluster.model_copy(update={"compared_at_once": 2})
@@ -242,7 +230,7 @@ def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
     """What parts wrote is nobody's: it goes, all parts are done again, and nothing stays."""
     filed(merchant)
     merchant.move_money(mode=Mode.DRY_RUN)
-    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", ORDERS_PER_PART)
+    with_orders(monkeypatch, ORDERS_PER_PART)
     passed = Counter[str]()
 
     def crash_point(name: str) -> None:
@@ -261,7 +249,7 @@ def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
         assert f"{night}/{IN_PARTS}" not in storage.folders(night)
         with environment.store.reading() as connection:
             again = results.load_summary(connection, run.run_id)
-        monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 250_000)
+        with_orders(monkeypatch, 250_000)
         reconcile(run.run_id, environment=environment)
         with environment.store.reading() as connection:
             assert results.load_summary(connection, run.run_id) == again

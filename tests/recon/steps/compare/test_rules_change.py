@@ -12,7 +12,6 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.terms import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
-from recon.steps.compare import in_parts
 from recon.steps.compare.reconcile import at_best
 from recon.steps.compare.rules_change import changed_rules, compared
 from recon.steps.compare.what_if import difference, note_answer, what_if
@@ -22,6 +21,7 @@ from tests.injected import RULES, planted
 from tests.recon.steps.compare.written_night import newest
 from tests.recon.steps.conftest import UNREAD
 from tests.recon.steps.files.test_settlement_files import notes
+from tests.recon.steps.in_parts import with_orders
 from tests.recon.steps.runtime.test_night_folder import edit
 from tests.recon.steps.signing import sign_seen
 
@@ -103,7 +103,7 @@ def test_a_night_of_any_size_is_held_against_the_signed_one(
     tied: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is too large to be compared as a whole is, where its rules are not signed."""
-    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 1)
+    with_orders(monkeypatch, 1)
     test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied)
 
 

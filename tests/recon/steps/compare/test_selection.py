@@ -18,7 +18,12 @@ from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.sealed_inputs import seal_inputs, write_compared
 from recon.steps.compare.selection import RunReading
-from recon.steps.compare.stored_sources import row_ranges, rows_of_range, sources_of_night
+from recon.steps.compare.stored_sources import (
+    cut_of_night,
+    rows_of_range,
+    small_of_night,
+    sources_of_night,
+)
 from recon.steps.night import whole_night as night
 from recon.steps.runtime import shown_answers
 from recon.steps.runtime.environment import Environment
@@ -337,7 +342,9 @@ def selected(merchant: Merchant) -> Sources:
     with merchant.environment() as environment:
         written = write_compared(newest_run(merchant), environment=environment)
         sources, _ = sources_of_night(written.night)
-        cut = row_ranges(written.night, orders_per_part=2)
-        parts = [rows_of_range(written.night, each) for each in cut]
+        small, previous = small_of_night(written.night)
+        cut = cut_of_night(written.night, small=small, previous=previous, rows_per_bucket=8)
+        assert cut is not None
+        parts = [rows_of_range(written.night, each, small=small) for each in cut.ranges]
     assert sum(len(part.orders) for part in parts) == len(sources.orders)
     return sources

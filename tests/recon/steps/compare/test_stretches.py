@@ -1,4 +1,4 @@
-"""What a night compared, read in row_ranges, is what it compared: every row once, no more held."""
+"""What a night compared, read in ranges, is what it compared: every row once, no more held."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -11,12 +11,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.sources import Sources, frame_of
 from recon.model.errors import ArchiveBrokenError
+from recon.proof.buckets import Range
+from recon.proof.night_tables import FRAMES as FILES
 from recon.steps.compare.stored_sources import (
-    RowRange,
+    cut_of_night,
     opened_night,
-    row_ranges,
     rows_of_range,
     small_of_night,
     sources_of_night,
@@ -38,8 +39,12 @@ from tests.recon.steps.large_nights import in_groups_of, many, peak_bytes, seale
 FRAMES = ("orders", "gateway", "ledger", "universe", "settlement")
 PLACE = ["merchant_id", "account_id"]
 BYTES_A_ROW = 40
-"""Of Arrow, of what each row more of a night may take where row_ranges are of one size: marks and
-compressed bytes. A row itself takes more than ten times as much."""
+"""Of Arrow, of what each row more of a night may take where ranges are of one size: compressed
+bytes. A row itself takes more than ten times as much."""
+SMALL = Sources(
+    **{field: frame_of([], columns=columns) for field, columns in FILES.values()}  # type: ignore[arg-type]  # mypy knows no frame by its field
+)
+"""Every source was given."""
 
 
 def newest(merchant: Merchant) -> SealedNight:
@@ -49,18 +54,19 @@ def newest(merchant: Merchant) -> SealedNight:
         return sealed_night(connection, run, environment=environment)
 
 
-def in_parts(
-    night: SealedNight, *, orders_per_part: int
-) -> tuple[Sequence[RowRange], list[Sources]]:
-    """A night cut into row_ranges, and the rows of each."""
-    cut = row_ranges(night, orders_per_part=orders_per_part)
-    return cut, [rows_of_range(night, each) for each in cut]
+def in_ranges(
+    night: SealedNight, *, rows: int, small: Sources = SMALL
+) -> tuple[Sequence[Range], list[Sources]]:
+    """A night cut into ranges of about so many rows, and the rows of each."""
+    cut = cut_of_night(night, small=small, previous=None, rows_per_bucket=rows)
+    assert cut is not None
+    return cut.ranges, [rows_of_range(night, each, small=small) for each in cut.ranges]
 
 
-def assert_whole(night: SealedNight, *, orders_per_part: int) -> int:
-    """Every row is in one stretch, and together they are what was compared; how many there are."""
-    whole, _ = sources_of_night(night)
-    cut, parts = in_parts(night, orders_per_part=orders_per_part)
+def assert_whole(night: SealedNight, *, rows: int) -> int:
+    """Every row is in one range, and together they are what was compared; how many there are."""
+    (whole, _), (small, _) = sources_of_night(night), small_of_night(night)
+    cut, parts = in_ranges(night, rows=rows, small=small)
     assert [each.number for each in cut] == [*range(1, len(cut) + 1)]
     numbers: set[str] = set()
     for part in parts:
@@ -79,7 +85,7 @@ def assert_whole(night: SealedNight, *, orders_per_part: int) -> int:
 
 
 def assert_others(night: SealedNight) -> None:
-    """What does not lie in row_ranges is read as it is of the whole night, and no row of these."""
+    """What does not lie in ranges is read as it is of the whole night, and no row of these."""
     (whole, before), (small, previous) = sources_of_night(night), small_of_night(night)
     for each in fields(Sources):
         own, expected = getattr(small, each.name), getattr(whole, each.name)
@@ -135,7 +141,7 @@ def booked(merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize("arrived", [asked_again, joined, booked, priced])
-def test_all_stretches_together_are_what_was_compared(
+def test_all_ranges_together_are_what_was_compared(
     merchant: Merchant, arrived: Callable[[Merchant], None]
 ) -> None:
     """However many there are: answers after money, other accounts, entries without an order."""
@@ -143,7 +149,7 @@ def test_all_stretches_together_are_what_was_compared(
     merchant.night()
     night = newest(merchant)
 
-    counts = [assert_whole(night, orders_per_part=orders) for orders in (1, 3, 1_000)]
+    counts = [assert_whole(night, rows=rows) for rows in (1, 9, 10_000)]
     assert counts[0] > counts[1] > counts[2] == 1
     assert_others(night)
 
@@ -151,14 +157,14 @@ def test_all_stretches_together_are_what_was_compared(
 @given(
     seed=st.integers(min_value=0, max_value=10_000),
     size=st.integers(min_value=1, max_value=60),
-    orders=st.integers(min_value=1, max_value=70),
+    rows=st.integers(min_value=1, max_value=300),
     group=st.integers(min_value=1, max_value=30),
     ledger=st.booleans(),
     settled=st.booleans(),
 )
 @settings(max_examples=12, phases=[Phase.generate], deadline=None)
 def test_any_night_is_cut_where_any_number_ends(
-    seed: int, size: int, orders: int, group: int, *, ledger: bool, settled: bool
+    seed: int, size: int, rows: int, group: int, *, ledger: bool, settled: bool
 ) -> None:
     """Of several accounts, with repeats, in files of several row groups, with books or without."""
     night = planted(size=size, broken=size // 3, seed=seed, settled=settled)
@@ -175,80 +181,80 @@ def test_any_night_is_cut_where_any_number_ends(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         in_groups_of(group, patch=patched)
         part = written(Path(folder), sources=sources, rules=night.rules)
-        assert_whole(opened_night(part, variables={}), orders_per_part=orders)
+        assert_whole(opened_night(part, variables={}), rows=rows)
 
 
-def test_a_stretch_has_about_as_many_orders_as_it_should(tmp_path: Path) -> None:
-    """As many rows of orders; of the last one what is left; a number that many rows have is one."""
+def test_a_range_has_about_as_many_rows_as_it_should(tmp_path: Path) -> None:
+    """Of whichever file; of the last one what is left; a number that many rows have is one."""
     orders = many("orders", rows=1_000)
     night = sealed(tmp_path / "even", tables={"orders": orders})
-    sizes = [len(part.orders) for part in in_parts(night, orders_per_part=300)[1]]
+    sizes = [len(part.orders) for part in in_ranges(night, rows=300)[1]]
     assert sizes == [300, 300, 300, 100]
 
     at = orders.schema.get_field_index("order_no")
-    numbers = ["", *["A"] * 700, *(f"B{number}" for number in range(299))]
+    numbers = ["", *["A"] * 700, *(f"B{number:03}" for number in range(299))]
     crowded = orders.set_column(at, orders.schema.field(at), pa.array(numbers))
     night = sealed(tmp_path / "crowded", tables={"orders": crowded})
-    cut, parts = in_parts(night, orders_per_part=300)
-    assert [(each.first, each.after) for each in cut] == [("", "B0"), ("B0", "")]
-    assert [len(part.orders) for part in parts] == [701, 299]
+    cut, parts = in_ranges(night, rows=300)
+    assert [(each.first, each.after) for each in cut] == [
+        *(("", "B000"), ("B000", "B199"), ("B199", ""))
+    ]
+    assert [len(part.orders) for part in parts] == [701, 199, 100]
 
-
-def test_entries_without_end_of_few_orders_are_cut_too(tmp_path: Path) -> None:
-    """A stretch ends before it has its orders where it has very many entries."""
-    night = sealed(tmp_path, tables={"ledger": many("ledger", rows=2_000)})
-    parts = in_parts(night, orders_per_part=100)[1]
-
+    night = sealed(tmp_path / "books", tables={"ledger": many("ledger", rows=2_000)})
+    parts = in_ranges(night, rows=400)[1]
     assert [len(part.ledger) for part in parts if part.ledger is not None] == [400] * 5
 
 
-def test_a_night_without_a_row_is_one_stretch(tmp_path: Path) -> None:
+def test_a_night_without_a_row_is_one_range(tmp_path: Path) -> None:
     """It has no end, so nothing is left beside it."""
-    night = sealed(tmp_path, tables={})
+    cut, (part,) = in_ranges(sealed(tmp_path, tables={}), rows=10)
 
-    assert row_ranges(night, orders_per_part=10) == (RowRange(1, "", ""),)
-    assert not len(rows_of_range(night, RowRange(1, "", "")).orders)
+    assert cut == (Range(1, "", ""),)
+    assert not len(part.orders)
 
 
 def test_a_file_that_was_changed_is_refused_however_often_it_was_read(tmp_path: Path) -> None:
-    """Changed before the first stretch or between two, it is named; so is one that is gone."""
+    """Changed before the first range or between two, it is named; so is one that is gone."""
     night, whole = (
         sealed(tmp_path, tables={"orders": many("orders", rows=100)}),
-        RowRange(1, "", ""),
+        Range(1, "", ""),
     )
-    rows_of_range(night, whole)
+    rows_of_range(night, whole, small=SMALL)
     file = tmp_path / "night" / "inputs" / "orders.parquet"
     content = file.read_bytes()
     file.write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
     with pytest.raises(ArchiveBrokenError, match=r"inputs/orders.parquet is not the file that was"):
-        rows_of_range(night, whole)
+        rows_of_range(night, whole, small=SMALL)
 
     file.write_bytes(content[:-1])
     with pytest.raises(ArchiveBrokenError, match=r"has [0-9]+ bytes, and was sealed with"):
-        rows_of_range(night, whole)
+        rows_of_range(night, whole, small=SMALL)
 
     file.unlink()
     with pytest.raises(ArchiveBrokenError, match=r"orders.parquet is gone from the archive"):
-        rows_of_range(night, whole)
+        rows_of_range(night, whole, small=SMALL)
 
 
-def test_what_is_held_grows_with_the_stretch_and_not_with_the_night(
+def test_what_is_held_grows_with_the_range_and_not_with_the_night(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four times the rows, cut and read one stretch after another, take next to nothing more."""
+    """Four times the rows, cut and read one range after another, take next to nothing more."""
     in_groups_of(10_000, patch=monkeypatch)
     few, many_rows = (peak_of(tmp_path / str(rows), rows=rows) for rows in (40_000, 160_000))
     assert many_rows - few < BYTES_A_ROW * 120_000
 
 
 def peak_of(folder: Path, *, rows: int) -> int:
-    """What Arrow holds at most while a night is read in row_ranges of 10,000 orders."""
+    """What Arrow holds at most while a night is read in ranges of 10,000 orders."""
     names = ("orders", "answers", "ledger", "universe", "settlement", "tariffs")
     tables: Mapping[str, pa.Table] = {name: many(name, rows=rows) for name in names}
     night = sealed(folder, tables=tables)
 
     def read() -> None:
-        for each in row_ranges(night, orders_per_part=10_000):
-            assert len(rows_of_range(night, each).orders) == 10_000
+        cut = cut_of_night(night, small=SMALL, previous=None, rows_per_bucket=50_000)
+        assert cut is not None
+        for each in cut.ranges:
+            assert len(rows_of_range(night, each, small=SMALL).orders) == 10_000
 
     return peak_bytes(read)

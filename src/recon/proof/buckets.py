@@ -1,0 +1,270 @@
+"""Cuts a large run into buckets of orders that are compared one by one, and compares one of them.
+
+A bucket is all rows of a range of order numbers, and its result is final. What several orders share
+is compared last, with the results of all buckets: orders that are bound to rows elsewhere (see
+sql/buckets.sql), rows without an order, and the settlement lines of all buckets, summed up. A small
+run has no bucket before that. The number of buckets changes no result.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.config.exchange_rates import AppliedRate
+from recon.config.rules import Rules
+from recon.matching.breaks.write_offs import Sums, sums_of_amounts
+from recon.matching.cash.fees_charged import unpriced_lines
+from recon.matching.engine import Broken, classify, prepared
+from recon.matching.frames.coding import equals
+from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.total_rows import Place
+from recon.matching.sides.ledger_side import compared, unrated_entries
+from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
+from recon.model.terms import InstructionKind
+from recon.proof.books_bridge import Steps, steps_of
+from recon.proof.items import every_item, sides_of
+from recon.proof.night_tables import FRAMES
+from recon.proof.sql_session import SqlError, reading
+from recon.proof.verdict import Line, unmapped_codes
+
+ORDERS_PER_BUCKET = 100_000
+"""Each takes some 2.3 kB while it is classified. The number changes no result."""
+ROWS_PER_ORDER = 4
+"""Rows of all sources for one order of a usual run."""
+BUCKETS_MIN = 3
+"""With fewer all rows are compared at once: buckets cost more than they save."""
+ROWS = ("orders", "gateway", "ledger", "instructions", "settlement", "universe")
+"""Sources of which a bucket has the rows of its order numbers."""
+SECTIONS = ("matches", "pending", "unverified")
+"""Frames of a result of which each bucket has its rows."""
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "orders": ("order_no", "transaction_id"),
+    "answers": ("order_no", "transaction_id", "reference_no"),
+    "ledger": (
+        *("order_no", "transaction_id", "reference_no", "entry_id"),
+        *("reverses_entry_id", "entry_type"),
+    ),
+    "instructions": ("order_no", "transaction_id", "request_id", "instruction_id", "kind"),
+    "settlement": (
+        *("merchant_id", "account_id", "order_no", "transaction_id"),
+        *("settled_on", "entry_type"),
+    ),
+    "universe": ("order_no",),
+}
+"""File -> the columns by which sql/buckets.sql cuts."""
+_SQL = Path(__file__).parent / "sql" / "buckets.sql"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The order numbers from `first` on and before `after`."""
+
+    number: int
+    first: str
+    """Blank in the first range."""
+    after: str
+    """Blank in the last range, which has no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a run is cut, and what a bucket must know of all rows."""
+
+    ranges: tuple[Range, ...]
+    bound: pa.Array
+    """Order numbers that are compared last."""
+    first_days: Mapping[tuple[str, ...], str]
+    """Merchant and account -> the first day that the settlement covers."""
+
+    def split(self, rows: Sources) -> tuple[Sources, Sources]:
+        """Return what a bucket compares of the rows of its range, and what is compared last."""
+        own: dict[str, Any] = {}
+        last: dict[str, Any] = {}
+        for name in ROWS:
+            frame: pd.DataFrame | None = getattr(rows, name)
+            if frame is None:
+                continue
+            is_last = np.asarray(pc.is_in(pa.array(frame["order_no"]), value_set=self.bound))
+            if name == "ledger":
+                is_last = is_last | ~compared(frame)
+            elif name == "settlement":
+                is_last = is_last | ~of_payments(frame)
+            elif name == "instructions":
+                is_last = is_last | equals(frame["kind"], InstructionKind.PAYOUT)
+            own[name] = frame[~is_last].reset_index(drop=True)
+            last[name] = frame[is_last].reset_index(drop=True)
+        return replace(rows, **own), replace(rows, **last)
+
+
+def cut_of(
+    read: Callable[[str], Iterator[pa.Table]],
+    *,
+    small: Sources,
+    previous: Previous | None,
+    rows_per_bucket: int,
+) -> Cut | None:
+    """Cut a run; None where DuckDB cannot, and the run is to be compared whole.
+
+    Args:
+        read: yields NAMES of a file, at least one table of them.
+        small: the sources; of ROWS only whether they were given.
+        previous: what an earlier run left open.
+        rows_per_bucket: of all sources together.
+    """
+    apart = [row.order_no for row in small.rejects]
+    apart += [row.order_no for row in small.quarantined]
+    if previous is not None:
+        for frame in (previous.chargebacks, previous.vanished):
+            apart += frame["order_no"].tolist()
+    with suppress(SqlError), reading() as sql:
+        for name in NAMES:
+            sql.register_parts(name, read(name))
+        sql.register("apart", pa.table({"order_no": pa.array(apart, pa.string())}))
+        script = _SQL.read_text(encoding="utf-8")
+        sql.execute(script.replace("$rows_per_bucket", str(rows_per_bucket)))
+        begins = [first for (first,) in sql.rows("FROM begins")]
+        ranges = pairwise(["", *begins[1:], ""])
+        return Cut(
+            tuple(Range(number, *ends) for number, ends in enumerate(ranges, start=1)),
+            sql.table("FROM bound")["order_no"].combine_chunks().cast(pa.large_string()),
+            {(merchant, account): day for merchant, account, day in sql.rows("FROM first_days")},
+        )
+    return None
+
+
+def names_of(sources: Sources, name: str) -> Iterator[pa.Table]:
+    """Yield NAMES of a file, of the rows of sources."""
+    frame: pd.DataFrame | None = getattr(sources, FRAMES[name][0])
+    nothing = pd.Series([], dtype="str")
+    cells = {each: nothing if frame is None else frame[each] for each in NAMES[name]}
+    yield pa.table({each: pa.array(cell) for each, cell in cells.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFigures:
+    """What one bucket adds to the result of its run, besides rows."""
+
+    broken: Broken
+    sides: pd.DataFrame
+    """See Reconciliation.sides."""
+    settled: pd.DataFrame | None
+    """Its settlement lines, summed up (see summed_lines); None: no settlement was given."""
+    unmapped: tuple[Line, ...]
+    spent: Mapping[Place, int]
+    """See Outcomes.spent."""
+    sums: Sums
+    """Sums of absolute amounts."""
+    rows: Mapping[str, int]
+    """Source -> number of its rows."""
+    answers: frozenset[str]
+    """Kinds of gateway answers (see `KeyAnswer`)."""
+    steps: Steps
+    """See books_bridge.steps_of."""
+    unpriced: Mapping[str, int]
+    """See fees_charged.unpriced_lines."""
+    unrated: Mapping[AppliedRate, int]
+    """See ledger_side.unrated_entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedBucket:
+    """The result of one bucket."""
+
+    figures: BucketFigures
+    frames: dict[str, pd.DataFrame]
+    """SECTIONS, in the order of a result."""
+    items: pa.Table
+    """Table `items` of the rows that no match describes."""
+
+
+def compare_bucket(
+    rows: Sources,
+    cut: Cut,
+    *,
+    small: Sources,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+    strict: Collection[Place] = (),
+) -> ComparedBucket:
+    """Compare the rows of one range.
+
+    Args:
+        rows: ROWS of all rows of the range.
+        cut: how the run is cut.
+        small: the sources; of ROWS only whether they were given.
+        rules: the rules of the comparison.
+        as_of: the instant of the comparison.
+        previous: what an earlier run left open.
+        strict: the budgets of rounding that are spent.
+    """
+    own, _ = cut.split(rows)
+    given: dict[str, Any] = {name: getattr(own, name) for name in ROWS}
+    given |= {name: getattr(small, name) for name in ("volumes", "settled", "orders_lack_since")}
+    sources = prepared(Sources(**given, first_days=cut.first_days), rules=rules)
+    if previous is not None:
+        # Their orders are bound.
+        previous = replace(previous, chargebacks=previous.chargebacks.iloc[:0])
+    classified = classify(sources, rules=rules, as_of=as_of, previous=previous, strict=strict)
+    joined, outcomes, ledger = classified.joined, classified.outcomes, sources.ledger
+    figures = BucketFigures(
+        broken=classified.broken,
+        sides=sides_of(joined, outcomes=outcomes, ledger=ledger, cash=None),
+        settled=None if sources.settlement is None else summed_lines(sources.settlement),
+        unmapped=unmapped_codes(sources, rules=rules),
+        spent=outcomes.spent,
+        sums=sums_of_amounts(sources),
+        rows={name: len(frame) for name in ROWS if (frame := getattr(own, name)) is not None},
+        answers=frozenset(own.gateway["answer"].unique()),
+        steps=steps_of(sources, rules=rules),
+        unpriced=unpriced_lines(sources, contract=rules.fee_contract),
+        unrated=unrated_entries(ledger, rules=rules),
+    )
+    frames = {name: getattr(classified.frames, name) for name in SECTIONS}
+    return ComparedBucket(figures, frames, every_item(classified, sources=sources).get())
+
+
+def compared_last(
+    small: Sources, *, left: Sequence[Sources], figures: Sequence[BucketFigures]
+) -> Sources:
+    """Return what is compared last: the rows that no bucket compared, and sums of their lines.
+
+    Args:
+        small: all sources; of ROWS only whether they were given.
+        left: see `Cut.split`.
+        figures: of the buckets.
+    """
+    rows: dict[str, Any] = {
+        name: pd.concat([getattr(each, name) for each in left], ignore_index=True)
+        for name in ROWS
+        if getattr(small, name) is not None
+    }
+    if "settlement" in rows:
+        every = (each.settled for each in figures)
+        rows["settlement"] = with_summed(
+            rows["settlement"], parts=[sums for sums in every if sums is not None]
+        )
+    return replace(
+        small,
+        **rows,
+        rows_before=counted(each.rows for each in figures),
+        answers_before=frozenset[str]().union(*(each.answers for each in figures)),
+    )
+
+
+def counted(parts: Iterable[Mapping[Any, int]]) -> Counter[Any]:
+    """Add up figures of several buckets."""
+    sums: Counter[Any] = Counter()
+    for part in parts:
+        sums.update(part)
+    return sums
