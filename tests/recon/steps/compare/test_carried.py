@@ -13,8 +13,12 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import SourceMissingError, SourceUnreadableError, UsageError
 from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
-from recon.steps.compare.carried import read_earlier_run
-from recon.steps.compare.plain_files import PlainFilesRequest, WriteWorkbook, reconcile_files
+from recon.steps.compare.plain_files import (
+    PlainFilesRequest,
+    WriteWorkbook,
+    read_earlier_run,
+    reconcile_files,
+)
 from recon.steps.compare.result_files import SUMMARY
 from tests.proving import failed
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
@@ -292,7 +296,7 @@ def test_a_file_that_an_earlier_run_read_is_refused_by_its_name(tmp_path: Path) 
     before = tmp_path / "october" / "out"
     run(tmp_path / "november", month(11), as_of="2026-11-20", previous=before)
     again = {**month(11), "settlement": month(10)["settlement"]}
-    said = "settlement.csv was read by the run out as of 2026-10-31, as settlement.csv"
+    said = "settlement.csv was read before, as out/settlement.csv"
     for folder in (before, tmp_path / "november" / "out"):
         with pytest.raises(UsageError, match=said):
             run(tmp_path / "again", again, previous=folder)
@@ -358,9 +362,8 @@ def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (SUMMARY, None, SourceMissingError, "does not exist"),
         (SUMMARY, "{}", SourceUnreadableError, r"is of another run than summary\.json"),
-        ("night/results/manifest.json", None, SourceMissingError, "does not exist"),
-        ("night/inputs/manifest.json", "\n", SourceUnreadableError, "is no manifest"),
-        ("night/inputs/manifest.json", "", SourceUnreadableError, "results is of another run"),
+        ("night/handed-on/manifest.json", None, SourceUnreadableError, "is of another run"),
+        ("night/handed-on/manifest.json", "\n", SourceUnreadableError, "is no manifest"),
         ("night/handed-on/opening.parquet", "x", SourceUnreadableError, "sealed with"),
         ("night/handed-on/settlement.parquet", None, SourceUnreadableError, "is gone"),
     ],
@@ -373,18 +376,17 @@ def test_an_earlier_run_is_read_as_it_was_sealed_or_not_at_all(
     error: type[Exception],
     told: str,
 ) -> None:
-    """A folder that lacks a file, or holds another, is no earlier run; "" is a blank more."""
+    """A folder that lacks a file, or holds another, is no earlier run."""
     path = shutil.copytree(ran_once, tmp_path / "out") / name
-    before = path.read_text("latin-1")
     path.unlink()
     if content is not None:
-        path.write_text(content or f"{before} ")
+        path.write_text(content)
     with pytest.raises(error, match=told):
         run(tmp_path, month(11), previous=tmp_path / "out")
 
 
 def test_a_run_into_the_same_folder_hands_on_nothing_of_an_older_one(ran_once: Path) -> None:
     """What is handed on is of the result beside it."""
-    assert read_earlier_run(ran_once).sources.settlement is not None
+    assert read_earlier_run(ran_once).lines is not None
     run(ran_once.parent, {kind: month(10)[kind] for kind in ("orders", "gateway")})
-    assert read_earlier_run(ran_once).sources.settlement is None
+    assert read_earlier_run(ran_once).lines is None

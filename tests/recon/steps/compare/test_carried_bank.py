@@ -14,9 +14,8 @@ import pytest
 
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.bank_sources import BankSource
-from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
-from recon.steps.compare.carried import read_earlier_run
+from recon.steps.compare.plain_files import read_earlier_run
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import FIRST, LAST, RATES, truth_of
@@ -91,9 +90,9 @@ def at_bank(result: Reconciliation) -> dict[str, str]:
 
 def statements_of(out: Path) -> BankSource:
     """What the run of a folder handed on of banks."""
-    bank = read_earlier_run(out).sources.bank
+    bank = read_earlier_run(out).bank
     assert bank is not None
-    return bank
+    return bank.source
 
 
 def two_statements(folder: Path, *, lacks: str = "", canary: str = "") -> list[Path]:
@@ -192,20 +191,6 @@ def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path: 
     assert f"{said} main to {ENDS}." in notes
 
 
-def test_a_statement_that_a_run_read_is_refused_by_its_name(tmp_path: Path) -> None:
-    """Under any name and by a run further on: its entries would count twice."""
-    statements = two_statements(tmp_path / "bank")
-    both_runs(tmp_path, statements)
-    again = tmp_path / "bank" / "other-name.csv"
-    again.write_bytes(statements[0].read_bytes())
-    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway")}
-    said = "other-name.csv was read by the run out as of 2026-10-06, as one.csv"
-    for folder in ("first", "second"):
-        before = tmp_path / folder / "out"
-        with pytest.raises(UsageError, match=said):
-            run(tmp_path / "x", quiet, as_of=ENDS, rules=RULES, bank=(again,), previous=before)
-
-
 def test_a_statement_told_again_in_another_file_counts_once(tmp_path: Path) -> None:
     """The bank sends it once more, its rows in another order: nothing comes twice."""
     statements = two_statements(tmp_path / "bank")
@@ -270,7 +255,7 @@ def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path: Path) ->
     run(tmp_path / "first", month(10), as_of=ENDS, rules=other, bank=(path,))
     quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
     before = tmp_path / "first" / "out"
-    assert read_earlier_run(before).sources.bank is None
+    assert read_earlier_run(before).bank is None
     second = run(tmp_path / "second", quiet, as_of=ENDS, rules=RULES, previous=before, bank=(path,))
     assert at_bank(second)["B105"] == "MATCHED"
 

@@ -27,8 +27,7 @@ from recon.model.figures import NightFigures
 from recon.model.terms import Verdict
 from recon.proof import engine
 from recon.steps.compare import result_files
-from recon.steps.compare.carried import read_earlier_run
-from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.compare.plain_files import PlainFilesRequest, read_earlier_run, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from reports.workbook_io import workbooks
 from tests.proving import failed, losing_a_break
