@@ -23,8 +23,8 @@ partially_refunded MISSING_AT_GATEWAY STALE_PENDING STALE_PENDING CAPTURE_DUE RE
 refunded MISSING_AT_GATEWAY STALE_PENDING STALE_PENDING CANCEL_DUE REFUND_DUE REFUND_DUE MATCHED MATCHED MATCHED STATUS_CONFLICT
 cancelled MATCHED STALE_PENDING STALE_PENDING CANCEL_DUE STATUS_CONFLICT STATUS_CONFLICT MATCHED MATCHED MATCHED MATCHED
 failed MATCHED STALE_PENDING STALE_PENDING CANCEL_DUE STATUS_CONFLICT STATUS_CONFLICT MATCHED MATCHED MATCHED MATCHED
-pending MATCHED STALE_PENDING STALE_PENDING STALE_PENDING STATUS_CONFLICT STATUS_CONFLICT STATUS_CONFLICT MATCHED MATCHED MATCHED
-none - STALE_PENDING STALE_PENDING MISSING_IN_ORDERS MISSING_IN_ORDERS MISSING_IN_ORDERS MISSING_IN_ORDERS MATCHED MATCHED MATCHED
+pending MATCHED PENDING PENDING PENDING STATUS_CONFLICT STATUS_CONFLICT STATUS_CONFLICT MATCHED MATCHED MATCHED
+none - PENDING PENDING MISSING_IN_ORDERS MISSING_IN_ORDERS MISSING_IN_ORDERS MISSING_IN_ORDERS MATCHED MATCHED MATCHED
 """  # noqa: E501 - a table is read by its columns
 """Written from the contract: a line for each order state, after grace, in the order of GATEWAY."""
 TABLE = {
@@ -195,8 +195,9 @@ class Judge:
             if code in DOUBTS or not (leg < 2 and closed[leg])
         ]
         left = [0 if shut else amount for shut, amount in zip(closed, left, strict=True)]
-        codes = {code for code, waits in found if code and (one.late or not waits)}
-        waiting = any(waits for _, waits in found) and not one.late
+        endless = ("PENDING", True) in found
+        codes = {code for code, waits in found if code and (one.late or not waits)} - {"PENDING"}
+        waiting = endless or (any(waits for _, waits in found) and not one.late)
         state = "BREAK" if codes else "PENDING" if waiting else "MATCHED"
         if one.lacking and one.order is None and "MISSING_IN_ORDERS" in codes - {*DOUBTS}:
             state, codes = ("BREAK", codes) if codes & {*DOUBTS} else ("UNVERIFIED", set())
@@ -368,7 +369,7 @@ class Judge:
                 return
             if self.reply and kind == "REFUND":
                 return
-            yield label, label in DELAYED
+            yield label, label in (*DELAYED, "PENDING")
 
     def _of_amounts(self) -> Iterator[tuple[str, bool]]:
         one, (ordered, back) = self.one, self.one.ordered

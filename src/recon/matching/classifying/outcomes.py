@@ -19,6 +19,8 @@ from recon.matching.classifying.facts import (
 )
 from recon.matching.classifying.severity import (
     CLOCKS,
+    NEVER,
+    NO_LIMIT,
     DAY_MICROSECONDS,
     business_days,
     due_columns,
@@ -126,7 +128,7 @@ PATTERN: Mapping[str, type] = {
     "settlement_owed": bool,  # a settlement file of its days exists
     "fee_differs": bool,
     **dict.fromkeys(PAYOUT_FACTS, bool),
-    **{f"late_{clock}": bool for clock in CLOCKS},  # it has run out
+    **{f"late_{clock}": bool for clock in (*CLOCKS, NO_LIMIT)},  # it has run out
 }
 """Facts of a set without its amounts, by type. Signs are -1, 0, 1 after tolerance."""
 FACTS: Mapping[str, type] = {
@@ -156,7 +158,7 @@ def table_rows_of_sets(table: CodeTable) -> tuple[tuple[TableRow, ...], Mapping[
     return (*sets, *rows_of(table, of="payouts", facts=known, given="payout")), facts
 
 
-_CELLS = frozenset({"=", "amounts", "never", "by_void", "given_back"})
+_CELLS = frozenset({"=", "amounts", "waits", "never", "by_void", "given_back"})
 _COLUMNS = {
     state: at
     for at, states in enumerate(
@@ -474,7 +476,7 @@ def over_budget(spent: Mapping[Place, int], *, rules: Rules) -> frozenset[Place]
 
 
 def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
-    """Return the earliest instant that each pending set waits for."""
+    """Return the earliest instant that each pending set waits for; NO_INSTANT without a limit."""
     ends = np.full(len(classified.patterns), NO_INSTANT, dtype=np.int64)
     for clock, end in due.items():
         waiting = np.array([clock in each.clocks for each in classified.judgements], np.bool_)
@@ -482,7 +484,7 @@ def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
             rows = waiting[classified.patterns]
             sooner = rows & ((ends == NO_INSTANT) | (end < ends))
             ends[sooner] = end[sooner]
-    return ends
+    return np.where(ends == NEVER, NO_INSTANT, ends)
 
 
 _PAIR = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]

@@ -43,6 +43,10 @@ CLOCKS: Mapping[str, tuple[str, str]] = {
     "settlement": ("moved", "settlement"),
 }
 """Clock of codes.toml that may delay a finding -> the instant it runs from, and its grace."""
+NO_LIMIT = "no_limit"
+"""Clock that never runs out: what it delays is pending for as long as it holds."""
+NEVER = int(np.iinfo(np.int64).max)
+"""When NO_LIMIT runs out."""
 
 
 def microseconds(instant: datetime) -> int:
@@ -58,7 +62,7 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[str, Ints]:
     taken = np.maximum.reduce([dated, sets["capture_confirmed_at"], sets["capture_doubtful_at"]])
     moved = np.maximum(taken, sets["refund_confirmed_at"])
     starts = {"sold": sold, "taken": taken, "moved": moved}
-    return {
+    ends = {
         clock: due(
             starts[since] if since in starts else sets[since],
             grace=Grace.parse(getattr(rules.grace, length)),
@@ -66,6 +70,7 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[str, Ints]:
         )
         for clock, (since, length) in CLOCKS.items()
     }
+    return {**ends, NO_LIMIT: np.full(len(sets), NEVER, dtype=np.int64)}
 
 
 def without_ahead(sets: Arrays, *, as_of: int) -> dict[str, Column]:
