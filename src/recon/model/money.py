@@ -145,7 +145,11 @@ def format_minor_units(minor_units: int, *, currency: str) -> str:
     >>> format_minor_units(-123450, currency="EUR"), format_minor_units(1200, currency="JPY")
     ('-1234.50', '1200')
     """
-    return f"{Decimal(minor_units).scaleb(-exponent(currency)):.{exponent(currency)}f}"
+    decimals = exponent(currency)
+    digits = f"{abs(minor_units):0{decimals + 1}}"
+    point = len(digits) - decimals
+    sign, mark = "-" if minor_units < 0 else "", "." if decimals else ""
+    return f"{sign}{digits[:point]}{mark}{digits[point:]}"
 
 
 def wire_amount(minor_units: int, *, currency: str, wire_decimals: int | None = None) -> Decimal:
