@@ -26,7 +26,7 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.terms import PERMANENT, Verdict
 from recon.month.book_formats import BookLine, WantedBooks, book_files, journals_of
-from recon.steps.compare.result_files import output_folder, publish, stage
+from recon.steps.compare.result_files import output_folder, write_files
 from recon.steps.runtime.closed_folders import closed_folder
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredResult
@@ -156,26 +156,24 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
     chosen = {*wanted.currencies} or currencies
     source = replace(source, lines=[line for line in source.lines if line.currency in chosen])
     closed = source.closed
-    with output_folder(wanted.out):
-        with environment.store.writing() as connection:
-            if closed and _closed(connection, closed.account, month=closed.month) != closed:
-                msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
+    with output_folder(wanted.out) as place, environment.store.writing() as connection:
+        if closed and _closed(connection, closed.account, month=closed.month) != closed:
+            msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
+            raise UsageError(msg)
+        going, before, kept = _choice(connection, source, again=wanted.again)
+        codes = environment.settings.rules.journal.export or JournalExport()
+        parts = [source.name, *sorted({*wanted.currencies}), *["again"] * bool(wanted.again)]
+        books = WantedBooks("-".join(parts), wanted.format, source.written_at, codes)
+        files = book_files(going, wanted=books)
+        for path, content in ((wanted.out / name, files[name]) for name in files):
+            if path.exists() and path.read_bytes() != content:
+                msg = (
+                    f"{path} lies there with another content, of an earlier export; nothing "
+                    "was handed out: move it away, or name another --out"
+                )
                 raise UsageError(msg)
-            going, before, kept = _choice(connection, source, again=wanted.again)
-            codes = environment.settings.rules.journal.export or JournalExport()
-            parts = [source.name, *sorted({*wanted.currencies}), *["again"] * bool(wanted.again)]
-            books = WantedBooks("-".join(parts), wanted.format, source.written_at, codes)
-            files = book_files(going, wanted=books)
-            for path, content in ((wanted.out / name, files[name]) for name in files):
-                if path.exists() and path.read_bytes() != content:
-                    msg = (
-                        f"{path} lies there with another content, of an earlier export; nothing "
-                        "was handed out: move it away, or name another --out"
-                    )
-                    raise UsageError(msg)
-            staged = stage(wanted.out, files={name: [text] for name, text in files.items()})
-            _note(connection, source, chosen=going, wanted=wanted, at=environment.clock())
-        publish(staged)
+        write_files(place, {name: [text] for name, text in files.items()})
+        _note(connection, source, chosen=going, wanted=wanted, at=environment.clock())
     paths = tuple(wanted.out / name for name in files)
     number = closed.number if closed else 0
     return HandedOver(paths, len({line.journal_id for line in going}), before, kept, number)

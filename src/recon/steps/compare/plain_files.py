@@ -110,10 +110,9 @@ from recon.steps.compare.result_files import (
     claims_csv,
     files_of_lists,
     output_folder,
-    publish,
+    reported,
     result_files,
-    stage,
-    staged_folder,
+    write_files,
 )
 from recon.steps.compare.sheets_proven import SheetTotals, held_against, with_t13
 from recon.steps.compare.shown_breaks import severe_breaks
@@ -207,23 +206,21 @@ def reconcile_files(
     from recon.proof.proven import proven_by_files
     from recon.proof.verdict import with_totals
 
-    with output_folder(request.out):
+    with output_folder(request.out) as place:
         run = _Run.read(request, rules=rules)
         as_of = rules.business_calendar.closes_at(request.as_of)
         compared = reconcile(run.sources, rules=rules, as_of=as_of, previous=run.earlier.previous)
-        there = frozenset(request.out.iterdir())
-        notes = (*run.notes(compared),)
-        night = run.sealed(compared)
-        proven = proven_by_files(compared, folder=night, account=NO_ACCOUNT)
+        run.seal(compared, place=place)
+        proven = proven_by_files(compared, folder=place / NIGHT, account=NO_ACCOUNT)
         result = with_totals(proven, totals=run.lines_totals())
-        write = partial(run.write, notes=notes, clock=clock, write_workbook=write_workbook)
-        staged, figures, workbook = write(result)
+        notes, there = (*run.notes(compared),), frozenset(request.out.iterdir())
+        write = partial(run.write, place, notes=notes, clock=clock, write_workbook=write_workbook)
+        figures, workbook = write(result)
         sheets: tuple[ControlTotal, ...] = ()
         if sheet_totals is not None:
-            staged_files = {target.name: path for path, target in staged.items()}
             _, sheets = held_against(
-                sheet_totals(workbook, companions=staged_files),
-                results=night / RESULTS,
+                sheet_totals(workbook, companions={path.name: path for path in place.iterdir()}),
+                results=place / NIGHT / RESULTS,
                 files=figures.files_named(),
                 verdict=result.verdict,
                 account=NO_ACCOUNT,
@@ -231,13 +228,11 @@ def reconcile_files(
         if not all(total.passed for total in sheets):
             result = with_t13(result, totals=sheets)
             # A workbook that equals an earlier run's is that run's file, and stays.
-            for path in {*staged, workbook} - there:
-                path.unlink(missing_ok=True)
-            staged, *_ = write(result)
-        # The next run reads the folder only if the summary, which is renamed last, belongs to it.
-        publish({night: request.out / NIGHT, **staged})
-        if request.out / FEE_CLAIMS not in staged.values():
-            (request.out / FEE_CLAIMS).unlink(missing_ok=True)
+            if workbook not in there:
+                workbook.unlink()
+            write(result)
+    if figures.fees is None:
+        (request.out / FEE_CLAIMS).unlink(missing_ok=True)
     return result
 
 
@@ -458,14 +453,14 @@ class _Run:
         right = sums(compared, column="net")
         yield from paired("T2", name, left=net, right=right, measure="amount")
 
-    def sealed(self, result: Reconciliation) -> Path:
-        """Write the folder of the run's sealed steps under a temporary name, and return it."""
-        rules, sources, out = self.rules, self.sources, self.request.out
+    def seal(self, result: Reconciliation, *, place: Path) -> None:
+        """Write the sealed steps of the run below a temporary folder."""
+        rules, sources, storage = self.rules, self.sources, LocalStorage(place)
         before, after = self.earlier.previous, dict[str, str]()
         handed, left = self._passed_on(), _left_open(result, previous=before)
         small = compared_tables(sources, rules=rules, previous=before, books=self.books)
         next_small = compared_tables(handed, rules=rules, previous=left, books={})
-        with staged_folder(out / NIGHT) as night:
+        with reported(self.request.out / NIGHT):
             for step, tables in (
                 (INPUTS, chain(input_tables(sources), small.items())),
                 (RESULTS, result_tables(result)),
@@ -485,10 +480,8 @@ class _Run:
                     after={**after},
                     absent=absent_of(sources) if step == INPUTS else (),
                 )
-                storage, parts = LocalStorage(night.parent), rows_of(tables)
-                sealed = write_step(storage, night=night.name, about=about, parts=parts)
+                sealed = write_step(storage, night=NIGHT, about=about, parts=rows_of(tables))
                 after[step] = sealed.sha256
-        return night
 
     def _passed_on(self) -> Sources:
         """What the next run compares with its own files: no order and no payment."""
@@ -538,13 +531,14 @@ class _Run:
 
     def write(
         self,
+        place: Path,
         result: Reconciliation,
         *,
         notes: tuple[str, ...],
         clock: Clock,
         write_workbook: WriteWorkbook,
-    ) -> tuple[Mapping[Path, Path], NightFigures, Path]:
-        """Staged result files, what the workbook shows, and the path of the workbook.
+    ) -> tuple[NightFigures, Path]:
+        """Write the result files and the workbook; return what it shows, and its path.
 
         Next to an earlier run's workbook, that path has another name than the usual one.
         """
@@ -555,17 +549,17 @@ class _Run:
         )
         claims = {} if figures.fees is None else {FEE_CLAIMS: claims_csv(figures.fees)}
         files = result_files(result, rejects=sources.rejects, files=sources.files)
-        staged = stage(out, files={**claims, **files})
+        write_files(place, {**claims, **files})
         figures = replace(
             figures,
             notes=notes,
             books=self.books,
             opening_breaks=None if opening is None else len(opening.breaks),
-            list_files=files_of_lists(staged, result=result),
+            list_files=files_of_lists(place, result=result),
         )
         path = out / WORKBOOK
         try:
-            return staged, figures, write_workbook(figures, path)
+            return figures, write_workbook(figures, path)
         except OSError as error:
             msg = (
                 f"the workbook {path} cannot be written: {error.strerror}; the files of an earlier "

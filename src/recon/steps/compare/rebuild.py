@@ -24,7 +24,7 @@ from recon.model.money import format_minor_units
 from recon.model.terms import KeyAnswer
 from recon.proof.engine import reconcile as compare
 from recon.proof.proven import proven
-from recon.steps.compare.result_files import output_folder, publish, result_files, stage
+from recon.steps.compare.result_files import output_folder, result_files, write_files
 from recon.steps.compare.stored_sources import stored_sources
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import StoredBooks, storages_of
@@ -74,7 +74,7 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
         run = run_named(connection, name)
     again = rebuilt(run, environment=environment)
     if out is not None:
-        with output_folder(out):
+        with output_folder(out) as place:
             texts = result_files(
                 proven(
                     again.result,
@@ -86,7 +86,7 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
                 rejects=again.sources.rejects,
                 files=again.sources.files,
             )
-            publish(stage(out, files=texts))
+            write_files(place, texts)
     return again
 
 
@@ -250,8 +250,8 @@ def write_opening(opening: Opening, *, folder: Path) -> Path:
     cells = zip(opening.items["amount"].tolist(), opening.items["currency"].tolist(), strict=True)
     written = [format_minor_units(amount, currency=currency) for amount, currency in cells]
     text = opening.items.assign(amount=written).to_csv(index=False, lineterminator="\n")
-    with output_folder(folder):
-        publish(stage(folder, files={FILE: text}))
+    with output_folder(folder) as place:
+        write_files(place, {FILE: text})
     return folder / FILE
 
 

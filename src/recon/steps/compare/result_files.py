@@ -1,7 +1,7 @@
 """The files of one reconciliation: CSV and JSON with fixed columns, order and bytes.
 
-All are staged under temporary names first and renamed together at the end, so that a failure leaves
-the files of an earlier run as they were.
+All are written to a temporary folder first and renamed together at the end, so that a failure
+leaves the files of an earlier run as they were.
 """
 
 import csv
@@ -12,7 +12,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -84,71 +84,52 @@ def journals_csv(journals: pd.DataFrame) -> str:
 
 
 @contextmanager
-def output_folder(folder: Path) -> Iterator[None]:
-    """Check before any computation that results can be written; remove staged files at the end.
+def output_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder below `folder`, whose files get their names there together at the end.
+
+    It is made before any computation, to learn whether results can be written. No file gets its
+    name where the block raises an error; the summary, by which a reader knows that all belong
+    together, is the last one that does.
 
     Raises:
         FolderError: the folder cannot be made or written.
+        OutputError: one of the files could not be renamed; those before it have been.
     """
-    with _reported(folder, FolderError):
+    place = folder / f"{_STAGED}{os.getpid()}"
+    with reported(folder, FolderError):
         make_folder(folder)
-        probe = _stage(folder, "probe", content="")
-        probe.unlink()
+        shutil.rmtree(place, ignore_errors=True)  # left by an ended process that had our number
+        make_folder(place)
     try:
-        yield
+        yield place
+        for path in sorted(place.iterdir(), key=lambda path: (path.name == SUMMARY, path.name)):
+            target = folder / path.name
+            with reported(target):
+                if path.is_dir() and target.exists():
+                    shutil.rmtree(target)
+                path.replace(target)
+                flush_folder(folder)
     finally:
-        for left in folder.glob(f"{_STAGED}{os.getpid()}-*"):
-            with suppress(OSError):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        shutil.rmtree(place, ignore_errors=True)
 
 
-def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
-    """Write every file under a temporary name; returns temporary path -> final path.
+def write_files(place: Path, files: Mapping[str, Content]) -> None:
+    """Write files into the temporary folder of an output folder.
 
     Raises:
-        OutputError: one of them cannot be written; none has its final name.
+        OutputError: one of them cannot be written.
     """
-    with _reported(folder):
-        return {_stage(folder, name, content=text): folder / name for name, text in files.items()}
+    with reported(place.parent):
+        for name, content in files.items():
+            with open(place / name, "wb", opener=for_group) as file:
+                file.writelines([content.encode()] if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
 
 
 @contextmanager
-def staged_folder(target: Path) -> Iterator[Path]:
-    """Temporary path of a folder next to its final one; `publish` renames it.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
-    with _reported(target):
-        yield target.with_name(f"{_STAGED}{os.getpid()}-{target.name}")
-
-
-def publish(staged: Mapping[Path, Path]) -> None:
-    """Rename every staged file or folder to its final name.
-
-    Raises:
-        OutputError: one of them could not be renamed; those before it have been.
-    """
-    for path, target in staged.items():
-        with _reported(target):
-            if path.is_dir() and target.exists():
-                shutil.rmtree(target)
-            path.replace(target)
-            flush_folder(target.parent)
-
-
-def _stage(folder: Path, name: str, *, content: Content) -> Path:
-    path = folder / f"{_STAGED}{os.getpid()}-{name}"
-    path.unlink(missing_ok=True)  # left by a process that ended and had our process id
-    with open(path, "xb", opener=for_group) as file:
-        file.writelines([content.encode()] if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    return path
-
-
-@contextmanager
-def _reported(path: Path, kind: type[OutputError] = OutputError) -> Iterator[None]:
+def reported(path: Path, kind: type[OutputError] = OutputError) -> Iterator[None]:
+    """Raise an error of the system as one that says that results cannot be written to a path."""
     try:
         yield
     except OSError as error:
@@ -261,18 +242,17 @@ def _money(minor_units: Any, *, currency: str) -> str:
     return format_minor_units(int(minor_units), currency=currency)
 
 
-def files_of_lists(staged: Mapping[Path, Path], *, result: Reconciliation) -> dict[str, ListFile]:
-    """The lists that a workbook may name instead of showing them, which are renamed after it.
+def files_of_lists(place: Path, *, result: Reconciliation) -> dict[str, ListFile]:
+    """The lists that a workbook may name instead of showing them, in their temporary folder.
 
     Keys are LISTS_IN_FILES.
     """
     lists = {MATCHES: result.matches, UNVERIFIED: result.unverified, PENDING: result.pending}
     files = []
     for name, rows in lists.items():
-        path = next(path for path, target in staged.items() if target.name == name)
-        with path.open("rb") as file:
+        with (place / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        files.append(ListFile(name, len(rows), path.stat().st_size, digest))
+            files.append(ListFile(name, len(rows), file.tell(), digest))
     return dict(zip(LISTS_IN_FILES, files, strict=True))
 
 
@@ -307,5 +287,6 @@ def write_claims(fees: ChargedFees | None, *, folder: Path, name: str) -> Path |
     """
     if fees is None:
         return None
-    publish(stage(folder, files={name: claims_csv(fees)}))
+    with output_folder(folder) as place:
+        write_files(place, {name: claims_csv(fees)})
     return folder / name

@@ -2,6 +2,7 @@ import hashlib
 import json
 import random
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -289,16 +290,12 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(
     def broken(*_: object) -> Path:
         raise BROKEN_DISK
 
-    def broken_stage(folder: Path, name: str, *, content: str) -> Path:
-        path = folder / f"{result_files._STAGED}x-{name}"
-        if name == "summary.json":
-            raise BROKEN_DISK
-        del content
-        return path
+    def broken_rows(*_: object, **__: object) -> Iterator[bytes]:
+        yield b"half a file"
+        raise BROKEN_DISK
 
     if failing == "text":
-        monkeypatch.setattr(result_files, "_stage", broken_stage)
-        monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+        monkeypatch.setattr(result_files, "csv_parts", broken_rows)
     with pytest.raises(OutputError, match="No space left on device"):
         reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken)
     assert contents(ran / "out") == before
