@@ -398,7 +398,7 @@ def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
 
 def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
     """Start the only process that reads the sign key; it gets none of our variables."""
-    command = [*RECON, "signer", "--rules", str(folder / "signer" / "signer.toml")]
+    command = [*RECON, "serve", "signer", "--rules", str(folder / "signer" / "signer.toml")]
     signer = _start(folder, name="signer", command=command, variables={})
     signer.wait_until(Path(recon[SIGNER_VARIABLE]).is_socket)
 

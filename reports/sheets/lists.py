@@ -178,7 +178,7 @@ UNMAPPED = (
     Column("Times", 17, "count", "count"),
     Column("An order", 21, "sample", span=2),
 )
-DISMISS = "Have these orders delivered, or decide: `recon file --row ROW --dismiss WHY`."
+DISMISS = "Have these orders delivered, or decide: `recon reject --row ROW --reason WHY`."
 
 
 def _unread(figures: NightFigures) -> Iterator[Part]:

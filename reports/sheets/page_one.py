@@ -250,8 +250,8 @@ def _unproven(page: Page) -> Iterator[Part]:
     else:
         ending = (
             "Nobody can sign this night, and it holds refunds and payouts of later ones: start it "
-            f"again, or two people release it (`recon release {page.figures.run_id}`). Captures "
-            "go on."
+            f"again, or two people release it (`recon approve --hold {page.figures.run_id}`). "
+            "Captures go on."
         )
     yield TextLine(ending, "bad", LAST)
 

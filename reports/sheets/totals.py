@@ -171,7 +171,10 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
     """A sentence for each order with an unreadable row; the last such row is used."""
     unread: list[tuple[Any, str]] = [(each, "") for each in figures.rejects]
-    unread += [(each, f" Row {each.reject_id} of `recon file`.") for each in figures.quarantined]
+    unread += [
+        (each, f" Row {each.reject_id} of `recon order-file check`.")
+        for each in figures.quarantined
+    ]
     return {
         (each.account_id, each.order_no): f"Line {each.line} of {each.source} ({each.column}) "
         f"could not be read, and nobody delivered this order again: have it delivered.{row}"

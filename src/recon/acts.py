@@ -398,7 +398,7 @@ def _is_path(hold: str) -> bool:
 
 
 class ReleaseHold(Act):
-    """Lift what holds money back; two people do, and nothing is sent by it.
+    """With --hold lift what holds money back; two people do, and nothing is sent by it.
 
     A NOT PROVEN night holds refunds and payouts. After a stop (`sending`) the next night sends
     again. With a database that was put back from a backup (`restore`) everything that was not sent
@@ -455,11 +455,12 @@ class ReleaseHold(Act):
 
 
 class DismissRow(Act):
-    """Decide that a row stands for no order: the next night judges the payment without it."""
+    """With --row decide that a row stands for no order: the next night judges without it."""
 
     act: ClassVar[str] = "dismiss"
-    row: Annotated[int, Field(ge=1)]
-    reason: StoredText
+    about: ClassVar[str] = "row"
+    row: Annotated[int, Field(ge=1, description="Its number in `recon order-file check`.")]
+    reason: Reason
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
@@ -471,9 +472,12 @@ class DismissRow(Act):
 class AboutFile(AboutAccount):
     """An act about a file of an account's inbox."""
 
+    about: ClassVar[str] = "file"
     moves_money: ClassVar[bool] = False
-    file: Text
-    reason: StoredText
+    file: Annotated[
+        Text, Field(description="A file that was refused whole, or was expected and never came.")
+    ]
+    reason: Reason
 
 
 class ReadAgain(AboutFile):
@@ -497,7 +501,7 @@ class ReadAgain(AboutFile):
 
 
 class DismissFile(AboutFile):
-    """Let go of a file that was refused whole, or that was expected and never came.
+    """With --file let go of a file that was refused whole, or that was expected and never came.
 
     Its night no longer lacks it: start that night again. Another content under the name counts.
     """
@@ -763,8 +767,8 @@ class StopSending(OneName):
         """Stop it."""
         gate.stop_sending(by=name, reason=self.reason, environment=environment)
         sentence = (
-            "Sending is stopped for every account, until `recon release sending`. Nights still "
-            "compare."
+            "Sending is stopped for every account, until `recon approve --hold sending`. Nights "
+            "still compare."
         )
         return Done(sentence=sentence, ending="Stopped")
 

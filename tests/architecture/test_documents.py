@@ -158,7 +158,7 @@ def test_every_break_code_is_explained() -> None:
 OTHERS_RELY_ON = (
     *("demo", "sandbox", "nightly", "reconcile", "status", "nights", "verify", "doctor"),
     *("approve", "reject", "resolve", "withdraw"),
-    *("workbook", "import-resolutions", "sign-off", "order-file check", "opening", "db upgrade"),
+    *("workbook", "import-resolutions", "sign-off", "order-file check", "db upgrade"),
     *(f"gateway {operation}" for operation in ("query", "capture", "refund", "cancel", "review")),
     *("gateway cancel-subscription", "gateway payout", "gateway authorise", "gateway checkout"),
     "gateway doctor",

@@ -68,8 +68,8 @@ SHELL = {
 }
 """What the shell of whoever says `make serve` may hold from other work."""
 PROGRAMS = {
-    "desk": "recon desk",
-    "signer": "recon signer",
+    "desk": "recon serve desk",
+    "signer": "recon serve signer",
     "sandbox": "recon sandbox",
     "shop": "--deliver",
     "worker": "worker start",
@@ -265,7 +265,7 @@ def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
         ],
         "RECON_DESK_KEY_FILE": str(desk / "desk.key"),
     }
-    command = [*serve.RECON, "desk", str(desk / "s")]
+    command = [*serve.RECON, "serve", "desk", "--socket", str(desk / "s")]
     process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     said = iter(process.stdout.readline, "")

@@ -117,7 +117,10 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "status": night_commands.status,
         "nights": night_commands.nights,
         "breaks": past_nights.breaks,
-        "approve": act("Approve", "Show what waits for people; say yes to exactly that list."),
+        "approve": act(
+            "Approve ReleaseHold",
+            "Show what waits for two people; say yes to that list, or lift what holds money back.",
+        ),
         "resolve": act(
             "Resolve", "Decide a doubt that evidence cannot decide; two people say the same."
         ),
@@ -126,8 +129,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     },
     NIGHTS: {
         "workbook": reconcile_commands.workbook,
-        "opening": past_nights.opening,
-        "what-if": past_nights.what_if,
         "verify": reconcile_commands.verify,
         "journals": month_commands.journals,
         "sql": past_nights.sql,
@@ -135,32 +136,26 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     },
     PEOPLE: {
         "reject": act(
-            "RejectInstructions",
-            "Take back instructions that wait for approval; they are never sent.",
+            "RejectInstructions DismissFile DismissRow",
+            "Say no, which is enough from one: to instructions that wait, a file, a row.",
         ),
         "withdraw": act("Withdraw", "Take back an instruction that was never sent."),
-        "release": act(
-            "ReleaseHold", "Lift what holds money back: a night, a stop, a restore; two people do."
-        ),
         "stop-sending": act("StopSending", "Stop all sending of money at once."),
         "enrol": people_commands.enrol,
-        "desk": people_commands.desk,
     },
     FILES: {
         "init": init.init,
-        "file": file_commands.file,
         "order-file": file_commands.order_files,
         "reconcile": reconcile_commands.reconcile,
     },
     GATEWAY: {
         "gateway": gateway_calls.calls,
-        "notifications": upkeep.notifications,
-        "signer": upkeep.signer,
         "sandbox": upkeep.sandbox,
     },
     UPKEEP: {
         "doctor": upkeep.doctor,
         "db": database,
+        "serve": upkeep.serve,
         "housekeeping": upkeep.housekeeping,
         "demo": demo.demo,
     },

@@ -1,4 +1,4 @@
-"""What nights took or refused (`recon file`), what one would take (`recon order-file check`)."""
+"""What a night would take of a file, what nights took and refused: `recon order-file check`."""
 
 import os
 from collections.abc import Sequence
@@ -46,8 +46,11 @@ order_files.callback()(lambda: None)
 @order_files.command("check")
 def check(
     files: Annotated[
-        list[Path], typer.Argument(help="A file; of a bank's statements several together.")
-    ],
+        list[Path] | None,
+        typer.Argument(
+            help="A file, or statements of a bank together; without one what nights met is listed."
+        ),
+    ] = None,
     *,
     kind: Annotated[
         Literal["orders", "settlement", "bank"], typer.Option(help="What it is.")
@@ -72,18 +75,39 @@ def check(
     as_of: Annotated[
         str, typer.Option(help="Of a bank: a later statement is refused. Today.")
     ] = "",
+    again: Annotated[
+        str,
+        typer.Option(
+            help="Instead: why the next night reads a file of the inbox once more though its "
+            "content is known, such as a corrected layout. What it asks for and was planned "
+            "already is not planned twice."
+        ),
+    ] = "",
+    by: Annotated[str, typer.Option("--as", help=NAME_HELP)] = "",
+    code: Code = "",
 ) -> None:
     """Show what a night would read of a file and what it would refuse; nothing is stored.
 
     Of a bank's statements what they prove: opening, movements, closing, gaps. Ends with 0 when
-    every row, instruction or statement would count, with 1 when one would not.
+    every row, instruction or statement would count, with 1 when one would not. Without a file the
+    newest version of each that nights met is listed, with what was decided of it, then every
+    refused order row that was not delivered again (`recon reject` is of both).
     """
+    if not files:
+        _list(merchant, account)
+        return
     if kind == "bank":
         _check_statements(files, rules=rules, as_of=as_of)
         return
     if len(files) > 1:
         msg = "one file at a time; only statements of a bank (--kind bank) are checked together"
         raise typer.BadParameter(msg)
+    if again:
+        from recon.acts import ReadAgain
+
+        of_file = {"file": files[0].name, "merchant_id": merchant, "account_id": account}
+        perform(ReadAgain, of_file | {"reason": again}, name=by, code=code)
+        return
     from recon.config.settings import load_file_settings
     from recon.steps.runtime.environment import one_account
 
@@ -221,52 +245,6 @@ def _reported_of(statement: "BankStatement") -> str:
         else f"{statement.from_date} to {statement.to_date}"
     )
     return f"{named(statement)} of {redacted(statement.iban)}, {days}: {proof}."
-
-
-def file(
-    name: Annotated[str, typer.Argument(help="A file of the inbox, to say something of it.")] = "",
-    *,
-    row: Annotated[
-        int | None, typer.Option(help="Instead: a refused row, by its number in the list.", min=1)
-    ] = None,
-    again: Annotated[
-        str,
-        typer.Option(
-            help="Why the next night reads it once more though its content is known, such as a "
-            "corrected layout. What it asks for and was planned already is not planned twice."
-        ),
-    ] = "",
-    dismiss: Annotated[
-        str,
-        typer.Option(
-            help="Why a file that was refused whole, or never came, is let go (start its night "
-            "again; another content under the name counts), or why a row stands for no order."
-        ),
-    ] = "",
-    merchant: OneMerchant = "",
-    account: OneAccount = "",
-    by: Annotated[str, typer.Option("--as", help=NAME_HELP)] = "",
-    code: Code = "",
-) -> None:
-    """Show the newest version of each file: its night, its rows, and what was said of it.
-
-    Then every refused order row that was not delivered again. With --again or --dismiss say that of
-    one file or row; it is kept in the history.
-    """
-    if not (name or row or again or dismiss or by):
-        _list(merchant, account)
-        return
-    if bool(again) == bool(dismiss) or bool(name) == (row is not None) or (row and again):
-        msg = "name a file or a row (--row), and say --dismiss of it, or of a file --again"
-        raise typer.BadParameter(msg)
-    from recon import acts
-
-    if row is not None:
-        perform(acts.DismissRow, {"row": row, "reason": dismiss}, name=by, code=code)
-        return
-    of_file = {"file": name, "merchant_id": merchant, "account_id": account}
-    model = acts.ReadAgain if again else acts.DismissFile
-    perform(model, of_file | {"reason": again or dismiss}, name=by, code=code)
 
 
 def _list(merchant: str, account: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import date
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
@@ -23,6 +24,7 @@ from recon.cli.night_choices import (
     run_of,
 )
 from recon.cli.output import AsJson, Echo, echo, echo_error, progress_of, show, show_json
+from recon.cli.past_nights import under_other_rules
 from recon.model.nights import NIGHT, PLANS, Mode, NightPlan, NightRequest, Part
 from recon.model.terms import Verdict
 
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
 REPORTED_BY = frozenset(
     {
-        *("nightly", "housekeeping", "approve", "reject", "resolve", "release", "sign-off"),
-        *("withdraw", "import-resolutions", "notifications", "verify", "stop-sending"),
+        *("nightly", "housekeeping", "approve", "reject", "resolve", "sign-off", "verify"),
+        *("withdraw", "import-resolutions", "stop-sending"),
     }
 )
 """Commands that say at their end which nights are missing; `status` and its like say it anyway."""
@@ -66,6 +68,20 @@ def nights(
             min=1,
         ),
     ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: what candidate rules, a file like rules.toml, would change of these "
+            "nights. They are compared again from their sealed folders; nothing is moved or "
+            "signed, and the history keeps the digest of the answer, which page one quotes when "
+            "these become the rules.",
+        ),
+    ] = None,
+    merchant: Annotated[str, typer.Option(help="With --rules, where several are declared.")] = "",
+    account: Annotated[str, typer.Option(help="With --rules, where several are declared.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="With --rules: the workbook to write (.xlsx).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List every expected night of every account: its verdict, who signed, how long unsigned.
@@ -79,10 +95,13 @@ def nights(
     if runs:
         _list_runs(runs, as_json=as_json)
         return
+    days = days_of(first, last)
+    if rules is not None:
+        under_other_rules(rules, days, account=(merchant, account), out=out)
+        return
     from recon.steps.approvals.sign_off import nights as nights_of
     from recon.steps.night.monitor import watched
 
-    days = days_of(first, last)
     with opened() as environment:
         night_rows = nights_of(days[0], last=days[1], environment=environment)
         accounts = watched(environment)

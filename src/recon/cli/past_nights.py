@@ -1,16 +1,16 @@
-"""What past nights tell: `breaks`, `sql` and `what-if`; `copy_evidence` is of `recon verify`.
+"""What past nights tell: `breaks`, `sql`; nights under other rules, evidence of a span.
 
-Nothing of a night changes; a what-if tries rules before anybody changes the real ones.
+Nothing of a night changes.
 """
 
 import os
-from datetime import UTC
+from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.night_choices import First, Last, Night, days_of, named_night, opened
+from recon.cli.night_choices import Night, days_of, named_night, opened
 from recon.cli.output import AsJson, echo, echo_error, show, show_json
 from recon.model.money import format_minor_units
 from recon.model.terms import DIGITS_READ
@@ -43,9 +43,23 @@ def breaks(
             "than then, and which side moved, instead.",
         ),
     ] = "",
+    opening: Annotated[
+        bool,
+        typer.Option(
+            "--opening",
+            help="Instead: what the night did not compare because it is older than its window. "
+            "Orders and payments by what they came to, ledger entries by what they book.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --opening: folder for the items, as opening.csv.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the open breaks of a night, the gravest first, as its workbook has them."""
+    if opening:
+        _echo_opening(named_night(night), out=out)
+        return
     if against:
         _echo_difference(against, named_night(night))
         return
@@ -105,19 +119,11 @@ def _echo_difference(first: str, second: str) -> None:
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
 
 
-def opening(
-    night: Night = "",
-    *,
-    out: Annotated[Path | None, typer.Option(help="Folder for the items, as opening.csv.")] = None,
-) -> None:
-    """Show what a night did not compare because it is older than its window: no breaks.
-
-    Orders and payments by what they came to, ledger entries by what they book.
-    """
+def _echo_opening(night: str, *, out: Path | None) -> None:
     from recon.steps.compare.rebuild import opening_of, write_opening
 
     with opened() as environment:
-        balance = opening_of(named_night(night), environment=environment)
+        balance = opening_of(night, environment=environment)
     term = f", {balance.run.predecessor}" if balance.run.predecessor else ""
     echo(f"{balance.run.business_date}, run {balance.run.run_id}{term}")
     if not balance.lines:
@@ -209,19 +215,20 @@ KINDS_SHOWN_MAX = 40
 TRIED_COLUMNS = ("night", "was", "would be", "sets", "money")
 
 
-def what_if(
-    rules: Annotated[Path, typer.Argument(help="The candidate rules, a file like rules.toml.")],
+def under_other_rules(
+    rules: Path,
+    days: tuple[date, date],
     *,
-    first: First = "",
-    last: Last = "",
-    merchant: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
-    account: Annotated[str, typer.Option(help="Needed where several are declared.")] = "",
-    out: Annotated[Path | None, typer.Option(help="The workbook to write (.xlsx).")] = None,
+    account: tuple[str, str],
+    out: Path | None,
 ) -> None:
-    """Judge past nights again under other rules, each on the simulated night before it.
+    """Compare past nights again under candidate rules, each on the simulated night before it.
 
-    Reads the nights' sealed folders alone. Nothing is moved or signed; the history keeps the digest
-    of the answer, which page one quotes when these become the rules.
+    Args:
+        rules: a file like rules.toml.
+        days: the first and the last business date.
+        account: merchant and account; empty where one is declared.
+        out: the workbook to write.
     """
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.compare.what_if import note_answer
@@ -229,9 +236,8 @@ def what_if(
     from recon.steps.runtime.environment import one_account, system_clock
 
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
-    days = days_of(first, last)
     with opened(signs=False) as environment:
-        named = one_account(environment.settings, merchant=merchant, account=account)
+        named = one_account(environment.settings, merchant=account[0], account=account[1])
         answer = ask(
             candidate,
             account=named,

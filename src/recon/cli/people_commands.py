@@ -1,12 +1,11 @@
-"""What people decide, as commands made of the models in `recon.acts`; and the desk itself.
+"""What people decide, as commands made of the models in `recon.acts`.
 
 The models are imported when such a command is called: until then it is a name and a sentence, so
 that `recon --help` stays quick. A code is asked for without an echo (`code_of`); it is never
-printed, stored or logged. The process that people decide at is `recon desk`.
+printed, stored or logged.
 """
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -113,26 +112,29 @@ class ActGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called, whole."""
         name, command, rest = super().resolve_command(ctx, args)
-        model = getattr(getattr(command, "callback", None), "model", "")
-        return name, command_of(str(name), model) if model else command, rest
+        models = getattr(getattr(command, "callback", None), "models", "")
+        return name, command_of(str(name), models) if models else command, rest
 
 
-def act(model: str, sentence: str) -> Callable[[], None]:
-    """What stands for the command of an act until it is called; the help lists its sentence."""
+def act(models: str, sentence: str) -> Callable[[], None]:
+    """What stands for the command of some acts until it is called; the help lists its sentence."""
 
     def later() -> None:
         raise NotImplementedError
 
     later.__doc__ = sentence
-    later.model = model  # type: ignore[attr-defined]  # read by `ActGroup`
+    later.models = models  # type: ignore[attr-defined]  # read by `ActGroup`
     return later
 
 
-def command_of(name: str, model: str) -> Any:
-    """The command of an act: an argument or option for each of its fields that has a help."""
+def command_of(name: str, models: str) -> Any:
+    """The command of some acts: an argument or option for each of their fields that has a help.
+
+    Each but the first is meant where the field that it is about is given.
+    """
     from recon import acts
 
-    act_model: type[Act] = getattr(acts, model)
+    first, *others = (getattr(acts, each) for each in models.split())
 
     def run(**given: Any) -> None:
         who, code, is_back = given.pop("name"), given.pop("code", ""), given.pop("take_back", False)
@@ -140,33 +142,52 @@ def command_of(name: str, model: str) -> Any:
             which_of = run_of if is_back else named_night
             night, run_id = given.pop("night"), given.pop("run")
             given["run_id"] = which_of(night or run_id)
+        meant: type[Act] = next((each for each in others if given[each.about]), first)
         if is_back:
-            subject = acts.subject_of(given[act_model.waits_by])
+            subject = acts.subject_of(given[meant.waits_by])
             perform(acts.TakeBack, {"subject": subject}, name=who, code=code)
             return
         if workbook := given.pop("looked_at", None):
             given["workbook_sha256"] = _sha256(workbook)
-        fields = {field: value for field, value in given.items() if value not in (None, "", (), [])}
-        perform(act_model, fields, name=who, code=code)
+        fields = {
+            field: value
+            for field, value in given.items()
+            if value not in (None, "", (), [])
+            # The environment may name the account of another act.
+            and (field in meant.model_fields or field not in VARIABLES)
+        }
+        perform(meant, fields, name=who, code=code)
 
-    run.__doc__ = inspect.getdoc(act_model)
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what Typer looks at
-        [
-            inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=value)
-            for field, kind, value in _parameters(act_model)
-        ]
-    )
+    run.__doc__ = "\n\n".join(filter(None, map(inspect.getdoc, (first, *others))))
+    parameters: dict[str, inspect.Parameter] = {}
+    for model in (first, *others):
+        for field, kind, value in _parameters(model, is_only=not others, is_first=model is first):
+            parameters.setdefault(
+                field,
+                inspect.Parameter(
+                    field, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=value
+                ),
+            )
+    run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]  # what Typer looks at
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     one.command(name)(run)
     return get_command(one)
 
 
-def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
-    """Each parameter of the command: its name, its type and help as Typer reads it, its default."""
+def _parameters(
+    model: "type[Act]", *, is_only: bool, is_first: bool
+) -> Iterator[tuple[str, Any, Any]]:
+    """Each parameter of the command: its name, its type and help as Typer reads it, its default.
+
+    Args:
+        model: an act.
+        is_only: whether the command has no other act, so that Typer asks for its fields.
+        is_first: whether what it is about is the command's argument.
+    """
     from recon import acts
 
     needed = inspect.Parameter.empty
-    left_out = "" if model.said_by or model.waits_by else needed
+    left_out = "" if model.said_by or model.waits_by or not is_only else needed
     for field, info in model.model_fields.items():
         help_ = info.description
         if help_ is None:
@@ -181,9 +202,11 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
             typed = {bool, int, int | None, Path | None}
             kind: Any = info.annotation if info.annotation in typed else str
             value: Any = left_out if info.is_required() else info.default
+            if kind is int and value == "":
+                kind, value = int | None, None
             if isinstance(info.default, tuple):
                 kind, value = list[str], []
-            if field == model.about:
+            if field == model.about and is_first:
                 default = needed if info.is_required() or value is None else value
                 yield field, Annotated[kind, typer.Argument(help=help_)], default
                 continue
@@ -273,65 +296,3 @@ def enrol(
         "Put it where approvers.toml says (code_secret_env, or code_secret_file with mode 0600). "
         "It is kept nowhere else and shown only now."
     )
-
-
-def desk(
-    socket: Annotated[
-        Path | None, typer.Argument(help="Where it listens; else RECON_DESK_SOCKET.")
-    ] = None,
-    *,
-    restored: Annotated[
-        bool,
-        typer.Option(
-            "--restored",
-            help="After a backup was put back: go on by the words that the database has now. "
-            "Where it is said nowhere to listen, that is all.",
-        ),
-    ] = False,
-) -> None:
-    """Hear people until it is ended: it proves who speaks and signs what they agree to.
-
-    Commands and forms bring their words to its socket.
-    """
-    from recon.acts import Place, hear
-    from recon.desk.held_keys import PRIVATE, SOCKET
-    from recon.desk.server import serve_until_ended
-    from recon.model.errors import ConfigurationError
-    from recon.steps.runtime.identity import go_on_restored, refuse_open_files, remember, the_desk
-    from reports.workbook_io import drawings
-
-    path = socket or Path(os.environ.get(SOCKET, ""))
-    if not path.name and not restored:
-        msg = f"say where the desk listens: recon desk SOCKET, or set {SOCKET}"
-        raise ConfigurationError(msg)
-    with opened(signs=False) as environment:
-        if environment.desk.private is None:
-            msg = f"this process has no key of the desk: set {PRIVATE} (`recon enrol --desk`)"
-            raise ConfigurationError(msg)
-        if restored:
-            lost = go_on_restored(environment)
-            echo(
-                f"The desk goes on by what the database has; words up to {lost} were given, and "
-                "are lost."
-                if lost
-                else "The database has every word that this desk remembers; nothing was changed."
-            )
-        if not path.name:
-            return
-        refuse_open_files(environment)
-        with the_desk(environment) as go_on:
-            remember(environment)
-            place = Place(environment, drawings)
-            drawings()
-
-            def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
-                go_on()
-                return hear(act, body, origin=origin, place=place).model_dump(mode="json")
-
-            serve_until_ended(
-                path,
-                hear=heard,
-                ready=lambda at: echo(
-                    f"The desk hears people at {at}; its key is {environment.desk.name}."
-                ),
-            )

@@ -1,19 +1,19 @@
 """What an operator does around nights: `db`, `doctor`, `housekeeping`.
 
-And what runs until Ctrl-C: the sandbox gateway, the signer, the receiver of notifications.
+And what runs until Ctrl-C: the sandbox gateway; the desk, the signer, the receiver (`serve`).
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -175,34 +175,105 @@ def sandbox(
     serve(options)
 
 
-def signer(
-    rules: Annotated[
-        Path,
+SERVED = Literal["desk", "signer", "notifications"]
+
+
+def serve(
+    what: Annotated[SERVED, typer.Argument(help="Which of these processes it is.")],
+    *,
+    socket: Annotated[
+        Path | None, typer.Option(help="Where the desk listens; else RECON_DESK_SOCKET.")
+    ] = None,
+    restored: Annotated[
+        bool,
         typer.Option(
-            "--rules",
+            "--restored",
+            help="Of the desk, after a backup was put back: go on by the words that the database "
+            "has now. Where it is said nowhere to listen, that is all.",
+        ),
+    ] = False,
+    rules: Annotated[
+        Path | None,
+        typer.Option(
             envvar="RECON_SIGNER_RULES",
             help="The signer's own file: socket, keys, the desk's key, its limits.",
         ),
-    ],
-) -> None:
-    """Hold the sign keys apart from nights and workers, and sign for them over a Unix socket.
-
-    Queries are signed freely; money only where two people endorsed the very row at the desk, or
-    within the limits of the signer's own file.
-    """
-    from recon.signer.server import sign_until_ended
-
-    sign_until_ended(rules, clock=partial(datetime.now, UTC), ready=echo)
-
-
-def notifications(
-    *,
+    ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; elsewhere a proxy must do TLS.")
+        str,
+        typer.Option(help="Where notifications are received; elsewhere a proxy must do TLS."),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free port.", min=0, max=65535)] = 8420,
+    port: Annotated[
+        int, typer.Option(help="The same; 0 takes a free port.", min=0, max=65535)
+    ] = 8420,
 ) -> None:
-    """Receive the gateway's notifications, verify them and keep them as evidence."""
+    """Be one of our processes beside the nights, until it is ended.
+
+    The desk hears people: it proves who speaks and signs what they agree to; commands and forms
+    bring their words to its socket. The signer holds the sign keys apart from nights and workers
+    and signs over a Unix socket: queries freely, money only where two people endorsed the very row
+    at the desk, or within the limits of its own file. The receiver of notifications verifies what
+    the gateway reports and keeps it as evidence.
+    """
+    if what == "desk":
+        _hear_people(socket, restored=restored)
+    elif what == "signer":
+        if rules is None:
+            msg = "name the signer's own file (--rules)"
+            raise typer.BadParameter(msg)
+        from recon.signer.server import sign_until_ended
+
+        sign_until_ended(rules, clock=partial(datetime.now, UTC), ready=echo)
+    else:
+        _receive_notifications(host, port=port)
+
+
+def _hear_people(socket: Path | None, *, restored: bool) -> None:
+    from recon.acts import Place, hear
+    from recon.desk.held_keys import PRIVATE, SOCKET
+    from recon.desk.server import serve_until_ended
+    from recon.model.errors import ConfigurationError
+    from recon.steps.runtime.identity import go_on_restored, refuse_open_files, remember, the_desk
+    from reports.workbook_io import drawings
+
+    path = socket or Path(os.environ.get(SOCKET, ""))
+    if not path.name and not restored:
+        msg = f"say where the desk listens: recon serve desk --socket PATH, or set {SOCKET}"
+        raise ConfigurationError(msg)
+    with opened(signs=False) as environment:
+        if environment.desk.private is None:
+            msg = f"this process has no key of the desk: set {PRIVATE} (`recon enrol --desk`)"
+            raise ConfigurationError(msg)
+        if restored:
+            lost = go_on_restored(environment)
+            echo(
+                f"The desk goes on by what the database has; words up to {lost} were given, and "
+                "are lost."
+                if lost
+                else "The database has every word that this desk remembers; nothing was changed."
+            )
+        if not path.name:
+            return
+        refuse_open_files(environment)
+        with the_desk(environment) as go_on:
+            remember(environment)
+            place = Place(environment, drawings)
+            drawings()
+
+            def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
+                go_on()
+                return hear(act, body, origin=origin, place=place).model_dump(mode="json")
+
+            serve_until_ended(
+                path,
+                hear=heard,
+                ready=lambda at: echo(
+                    f"The desk hears people at {at}; its key is {environment.desk.name}."
+                ),
+            )
+
+
+def _receive_notifications(host: str, *, port: int) -> None:
     from recon.config.settings import load_settings
     from recon.steps.runtime.environment import system_clock
     from recon.webhooks.receiver import receive_until_ended

@@ -20,7 +20,7 @@ KEY_FILE_BYTES_MAX = 4_096
 SIGN_KEY = "RECON_SIGN_KEY"
 KEY_VARIABLES = (SIGN_KEY, f"{SIGN_KEY}_FILE")
 SIGNER_VARIABLE = "RECON_SIGNER"
-"""Names the socket of the process that holds the keys (`recon signer`)."""
+"""Names the socket of the process that holds the keys (`recon serve signer`)."""
 SANDBOX_SIGN_KEY = "sandbox"
 """The sandbox's well-known sign key; no gateway with real money accepts it."""
 SAFE_KEY_MODES = frozenset({0o600, 0o400})

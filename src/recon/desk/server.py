@@ -46,7 +46,7 @@ def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]
         try:
             connection.connect()
         except OSError as error:
-            msg = f"no desk listens at {path}: start `recon desk`; nothing was changed"
+            msg = f"no desk listens at {path}: start `recon serve desk`; nothing was changed"
             raise UsageError(msg) from error
         try:
             connection.request("POST", f"/{act}", json.dumps(dict(body)), headers=_HEADERS)

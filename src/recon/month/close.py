@@ -231,7 +231,9 @@ def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
     for night in stated.nights:
         if night.trouble:
             day = night.business_date
-            lead = f"recon release {day} (two people), or run it again" if night.run_id else ""
+            lead = (
+                f"recon approve --hold {day} (two people), or run it again" if night.run_id else ""
+            )
             lead = lead or f"recon nights --from {day} --to {day}; run it, or --skip with a reason"
             yield Blocker(f"{day}: {night.trouble}", "", lead)
 

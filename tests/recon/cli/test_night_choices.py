@@ -18,9 +18,7 @@ AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLOSED = "2026-11-20"
 """The last business date that has closed then."""
 OF_A_DAY = re.compile(r"business date|\bruns?\b|\bday\b", re.IGNORECASE)
-NAMED: Mapping[tuple[str, str], str] = {
-    ("release", "hold"): "what holds money back, of which a night is only one kind",
-}
+NAMED: Mapping[tuple[str, str], str] = {}
 """What must be named although its help speaks of a night or a date, with its reason."""
 WITHOUT_NIGHT: Mapping[str, str] = {"verify": "everything that is stored"}
 """Commands that take a run and mean something else without one."""
@@ -34,7 +32,6 @@ TAKING_RUNS = {
         and re.search(r"\bruns?\b", getattr(parameter, "help", None) or "")
         for parameter in command.params
     )
-    and (words, "hold") not in NAMED
 }
 
 
@@ -130,7 +127,7 @@ def test_a_span_ends_with_the_last_closed_day(
         f'[accounts."1/2"]\ninbox = "{tmp_path}"\nreports = "{tmp_path}"\n'
     )
 
-    assert cli.main(["what-if", str(tmp_path / "candidate.toml")]) == 2
+    assert cli.main(["nights", "--rules", str(tmp_path / "candidate.toml")]) == 2
     assert f"no finished live night from {CLOSED} to {CLOSED}" in capsys.readouterr().err
     assert cli.main(["workbook", "--index", str(tmp_path)]) == 0
     assert f"nights-{CLOSED}" in capsys.readouterr().out

@@ -62,11 +62,11 @@ def test_a_part_that_refused_a_file_ends_as_its_night_would(
 @pytest.mark.usefixtures("inbox")
 def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None:
     """A refused file is listed with its reason; let go, with who said so, and no night reads it."""
-    assert main(["file", *PLACE]) == 0
+    assert main(["order-file", "check", *PLACE]) == 0
     before = capsys.readouterr().out
-    assert main(["file", "notes.csv", *PLACE, "--dismiss", *WHY]) == 0
+    assert main(["reject", "--file", "notes.csv", *PLACE, "--reason", *WHY]) == 0
     said = capsys.readouterr().out
-    main(["file", *PLACE])
+    main(["order-file", "check", *PLACE])
     after = capsys.readouterr().out
 
     assert before.startswith("100042/100042001 2026-11-20 notes.csv (version 1, run ")
@@ -80,14 +80,14 @@ def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.usefixtures("inbox")
 def test_a_file_is_noted_to_be_read_again(capsys: pytest.CaptureFixture[str]) -> None:
     """The word stands in the list until a night has read the file."""
-    assert main(["file", "notes.csv", *PLACE, "--again", *WHY]) == 0
-    main(["file", *PLACE])
+    assert main(["order-file", "check", "notes.csv", *PLACE, "--again", *WHY]) == 0
+    main(["order-file", "check", *PLACE])
 
     assert "read again, said Ann" in capsys.readouterr().out
 
 
 def test_a_reason_of_one_word_is_refused(inbox: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two words at least; nothing is noted."""
-    assert main(["file", "notes.csv", *PLACE, "--dismiss", "stray", "--as", "Ann"]) == 2
+    assert main(["reject", "--file", "notes.csv", *PLACE, "--reason", "stray", "--as", "Ann"]) == 2
     assert "say why in words" in capsys.readouterr().err
     assert inbox.is_dir()

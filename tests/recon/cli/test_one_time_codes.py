@@ -20,9 +20,8 @@ WORDS = {
     "approve": ["--list", "0" * 16],
     "reject": ["i1", *WHY],
     "resolve": ["i1", "--verdict", "applied", "--evidence", "seen in the portal"],
-    "release": ["r1", *WHY],
     "sign-off": ["r1", "--role", "reviewer"],
-    "file": ["a.csv", *PLACE, "--again", "it was a drill"],
+    "order-file check": ["a.csv", *PLACE, "--again", "it was a drill"],
     "import-resolutions": ["a.xlsx"],
     "close": ["2026-11", "--sign", "reviewer", *PLACE],
 }

@@ -80,13 +80,13 @@ def test_a_desk_gets_its_key_and_goes_on_after_a_restore(
     for words in (["enrol"], ["enrol", "anna", "--desk", str(folder)]):
         assert main(words) == 2
     assert "name one person, or the folder" in capsys.readouterr().err
-    assert main(["desk", "--restored"]) == 2
+    assert main(["serve", "desk", "--restored"]) == 2
     assert "no key of the desk" in capsys.readouterr().err
     assert main(["enrol", "--desk", str(folder)]) == 0
     monkeypatch.setenv("RECON_DESK_KEY_FILE", str(folder / "desk.key"))
-    assert main(["desk", "--restored"]) == 0
+    assert main(["serve", "desk", "--restored"]) == 0
     assert "every word that this desk remembers" in capsys.readouterr().out
-    assert main(["desk"]) == 2
+    assert main(["serve", "desk"]) == 2
     assert "say where the desk listens" in capsys.readouterr().err
     assert main(["enrol", "--desk", str(folder)]) == 2
 
@@ -139,10 +139,10 @@ def test_a_command_has_the_fields_of_its_act_and_their_help(
         (["approve", "--list", "0" * 16], "0" * 16),
         (["resolve", "i1"], "i1"),
         (["sign-off", "r1"], "r1"),
-        (["release", "r1"], "r1"),
-        (["release", "sending"], "allow-sending"),
-        (["release", "restore"], "accept-restore"),
-        (["release", "spill/a.json"], "set-file-aside"),
+        (["approve", "--hold", "r1"], "r1"),
+        (["approve", "--hold", "sending"], "allow-sending"),
+        (["approve", "--hold", "restore"], "accept-restore"),
+        (["approve", "--hold", "spill/a.json"], "set-file-aside"),
     ],
 )
 def test_a_word_is_taken_back_by_the_command_that_says_it(
@@ -153,3 +153,31 @@ def test_a_word_is_taken_back_by_the_command_that_says_it(
 
     assert main([*words, "--take-back", "--as", "jo"]) == 2
     assert f"Jo Ahn has no word about {subject} that waits" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["reject", "--row", "7", "--reason", "no order of ours"], "no rejected row 7"),
+        (["reject", "--file", "a.csv", "--reason", "no order of ours"], "has met a file a.csv"),
+        (["reject", "i1", "--file", "a.csv", "--reason", "not ours"], "instructions"),
+        (["reject", "--row", "7", "--file", "a.csv", "--reason", "not ours"], "row"),
+        (
+            ["approve", "--hold", "sending", "--list", "0" * 16, "--reason", "a drill"],
+            "list_digest",
+        ),
+        (["approve", "--hold", "sending"], "reason"),
+    ],
+)
+def test_a_command_of_several_acts_takes_one_at_a_time(
+    folder: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The act is that of which something is named; what is of another one is refused."""
+    (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
+    (folder / "config" / "merchants.toml").write_text(
+        f'[accounts."1/2"]\ninbox = "{folder}"\nreports = "{folder}"\n'
+    )
+
+    assert main([*words, "--as", "jo"]) == 2
+    assert said in capsys.readouterr().err

@@ -63,8 +63,8 @@ def test_the_log_of_nights_masks_what_it_is_told(tmp_path: Path) -> None:
     [
         ["stop-sending", "--as", "Ann", "--reason", f"card {CARD}"],
         ["close", "2026-11", "--as", "Ann", "--reopen", f"card {CARD}"],
-        ["file", "a.csv", "--as", "Ann", f"--again=card {CARD}"],
-        ["file", "a.csv", "--as", "Ann", "--dismiss", f"card {CARD}"],
+        ["order-file", "check", "a.csv", "--as", "Ann", f"--again=card {CARD}"],
+        ["reject", "--file", "a.csv", "--as", "Ann", "--reason", f"card {CARD}"],
         [*NIGHT, "--dry-run", "--skip", f"card {CARD}"],
     ],
 )

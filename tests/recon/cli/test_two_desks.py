@@ -72,7 +72,7 @@ class TwoPlaces:
     @contextmanager
     def desk(self, name: str) -> Iterator["subprocess.Popen[str]"]:
         """A desk that hears people."""
-        process = self.command(name, "desk", str(self.socket(name)))
+        process = self.command(name, "serve", "desk", "--socket", str(self.socket(name)))
         try:
             assert is_ready(process)
             yield process
@@ -126,7 +126,7 @@ def refused(process: "subprocess.Popen[str]", *, typed: str = "") -> str:
 def test_of_two_desks_at_one_database_one_hears_people(places: TwoPlaces) -> None:
     """Each would count wrong codes in a file of its own: twice as many guesses as are allowed."""
     with places.desk("first") as first:
-        second = places.command("second", "desk", str(places.socket("second")))
+        second = places.command("second", "serve", "desk", "--socket", str(places.socket("second")))
         assert HEARD_ALREADY in refused(second)
         assert not places.socket("second").exists()
         guesses = [places.guess("first") for _ in range(6)]

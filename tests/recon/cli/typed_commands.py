@@ -15,7 +15,7 @@ def commands() -> Iterator[tuple[str, Any]]:
     for words, command in open_groups:
         inner = getattr(command, "commands", None)
         if inner is None:
-            model = getattr(command.callback, "model", "")
-            yield words, command_of(words, model) if model else command
+            models = getattr(command.callback, "models", "")
+            yield words, command_of(words, models) if models else command
             continue
         open_groups.extend((f"{words} {name}".strip(), below) for name, below in inner.items())

@@ -109,7 +109,7 @@ def test_a_refusal_keeps_its_kind(echo: Path) -> None:
 
 def test_without_a_desk_nothing_is_changed(tmp_path: Path) -> None:
     """And the sentence says what to start."""
-    with pytest.raises(UsageError, match="recon desk"):
+    with pytest.raises(UsageError, match="recon serve desk"):
         ask_desk(tmp_path / "none.sock", "approve", body={})
 
 

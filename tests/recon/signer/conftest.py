@@ -195,7 +195,7 @@ def signing(folder: Path, **changed: Any) -> Iterator[RunningSigner]:
     rules = write_rules(folder, desk=desk, **changed)
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     process = subprocess.Popen(
-        [RECON, "signer", "--rules", str(rules)], stdout=subprocess.PIPE, env=environment
+        [RECON, "serve", "signer", "--rules", str(rules)], stdout=subprocess.PIPE, env=environment
     )
     try:
         assert process.stdout is not None

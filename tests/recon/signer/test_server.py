@@ -336,7 +336,7 @@ def test_nobody_there_is_told_and_waited_for(short_folder: Path) -> None:
 def refused_start(folder: Path) -> str:
     """What a signer says that does not start."""
     ran = subprocess.run(
-        [RECON, "signer", "--rules", str(folder / "signer.toml")],
+        [RECON, "serve", "signer", "--rules", str(folder / "signer.toml")],
         capture_output=True,
         timeout=60,
         check=False,
@@ -351,11 +351,11 @@ def test_a_file_that_others_can_change_starts_nothing(
     """Neither the rules nor the key; a second signer on the socket is refused, too."""
     rules = write_rules(short_folder, desk=Desk())
     rules.chmod(0o666)
-    assert cli.main(["signer", "--rules", str(rules)]) == 2
+    assert cli.main(["serve", "signer", "--rules", str(rules)]) == 2
     assert "others can change it: chmod go-w" in capsys.readouterr().err
     rules.chmod(0o600)
     (short_folder / "key").chmod(0o644)
-    assert cli.main(["signer", "--rules", str(rules)]) == 2
+    assert cli.main(["serve", "signer", "--rules", str(rules)]) == 2
     assert "others can read it" in capsys.readouterr().err
     with signing(short_folder) as running:
         assert "listens for the signer at" in refused_start(short_folder)
@@ -380,7 +380,7 @@ def test_rules_that_could_not_hold_are_named(
         (BY_RULE + '[accounts."100042/1000420011"]\n', "could be taken for one of"),
     ):
         rules = write_rules(short_folder, desk=Desk(), more=more)
-        assert cli.main(["signer", "--rules", str(rules)]) == 2
+        assert cli.main(["serve", "signer", "--rules", str(rules)]) == 2
         assert told in capsys.readouterr().err
 
 

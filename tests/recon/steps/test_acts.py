@@ -56,14 +56,14 @@ def wait_for_two(merchant: Any) -> None:
 
 @contextmanager
 def served(merchant: Any, folder: Path) -> Iterator[None]:
-    """`recon desk` as a process; afterwards the merchant has the public key alone."""
+    """`recon serve desk` as a process; afterwards the merchant has the public key alone."""
     make_keys(folder / "desk.key", public=folder / "desk.pub")
     path = folder / "desk.sock"
     secret = {f"CODE_{short.upper()}": key for short, key in SECRETS.items()}
     own = {k: v for k, v in merchant.variables.items() if k != "RECON_SIGN_KEY"}
     variables = own | secret | {"RECON_DESK_KEY_FILE": str(folder / "desk.key")}
     with subprocess.Popen(
-        [str(Path(sys.executable).with_name("recon")), "desk", str(path)],
+        [str(Path(sys.executable).with_name("recon")), "serve", "desk", "--socket", str(path)],
         stdout=subprocess.PIPE,
         env={"PATH": os.environ["PATH"], **variables},
         text=True,

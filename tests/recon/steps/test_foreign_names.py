@@ -88,7 +88,7 @@ def test_a_file_whose_name_cannot_be_kept_stops_no_night(merchant: Merchant, nam
 def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
     merchant: Merchant, name: bytes
 ) -> None:
-    """What stands in `recon file` is what `dismiss` takes; the next night is whole."""
+    """What stands in `recon order-file check` is what `dismiss` takes; the next night is whole."""
     merchant.drop("orders-1.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.drop(os.fsdecode(name))
     merchant.night()

@@ -31,7 +31,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[int]:
-    """`recon notifications` as a process of its own, which hears a whole module."""
+    """`recon serve notifications` as a process of its own, which hears a whole module."""
     folder = tmp_path_factory.mktemp("receiver")
     (folder / "merchants.toml").write_text(
         f'[accounts."{MERCHANT}/{ACCOUNT}"]\ninbox = "in"\nreports = "out"\n'
@@ -42,7 +42,7 @@ def port(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[i
         "RECON_DATABASE_URL": f"sqlite:///{shutil.copy(migrated, folder / 'recon.sqlite')}",
         "RECON_CONFIG_DIR": str(folder),
     }
-    words = [sys.executable, "-c", RECEIVER, "notifications", "--port", "0"]
+    words = [sys.executable, "-c", RECEIVER, "serve", "notifications", "--port", "0"]
     with subprocess.Popen(
         words, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -311,7 +311,7 @@ def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build: Build) 
     assert "gateway less order files = explained by the sheets" in labels
     (told,) = [one for one in labels if "`recon verify --compare`" in one]
     assert str(row["order_no"]) in told
-    assert any(f"`recon release {night.run_id}`" in one for one in labels)
+    assert any(f"`recon approve --hold {night.run_id}`" in one for one in labels)
 
 
 def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> None:

@@ -289,9 +289,9 @@ def refuse_plain_key(settings: Settings, *, variables: Mapping[str, str]) -> Non
         msg = (
             f"{', '.join(named)} holds the sign key in the environment of what Prefect starts, "
             "where everybody who may start a run could read it; nothing was sent: let `recon "
-            f"signer` hold it and name its socket in {SIGNER_VARIABLE} (docs/SECURITY.md), or put "
-            "it into a file (RECON_SIGN_KEY_FILE), or accept it with plain_key_under_prefect = "
-            "true in gateway.toml"
+            f"serve signer` hold it and name its socket in {SIGNER_VARIABLE} (docs/SECURITY.md), "
+            "or put it into a file (RECON_SIGN_KEY_FILE), or accept it with "
+            "plain_key_under_prefect = true in gateway.toml"
         )
         raise ConfigurationError(msg)
 
@@ -418,11 +418,11 @@ def desk(place: LookedAt, _: str) -> str:
             )
         return (
             f"key {held.name}, held by this very process: whoever has this login can speak for "
-            "everybody; `recon desk` under a login of its own is the barrier"
+            "everybody; `recon serve desk` under a login of its own is the barrier"
         )
     path = Path(variables[SOCKET])
     if not is_heard(path):
-        msg = f"no desk listens at {path}: start `recon desk`; until then nobody is heard"
+        msg = f"no desk listens at {path}: start `recon serve desk`; until then nobody is heard"
         raise ConfigurationError(msg)
     open_to_us = [PRIVATE] * bool(given(variables, PRIVATE))
     open_to_us += sorted(

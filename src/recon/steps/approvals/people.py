@@ -256,7 +256,7 @@ def _held_nights(
             first = ""
         next_step = (
             f"{first}The night of {day} holds refunds: run it again, or two people release "
-            f"it (`recon release {run_id}`)."
+            f"it (`recon approve --hold {run_id}`)."
         )
         yield _of_no_payment("night not proven", since=nights[day].as_of, next_step=next_step)
 

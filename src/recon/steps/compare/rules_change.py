@@ -34,16 +34,16 @@ TRIED, EVENT = "rules", "tried"
 def tried(
     connection: Connection, rules: Rules, *, account: tuple[str, str]
 ) -> list[Mapping[str, Any]]:
-    """Results of `recon what-if` under exactly these rules for an account, oldest first."""
+    """Results of `recon nights --rules` under exactly these rules for an account, oldest first."""
     links = history.links_of(connection, [rules.digest], entity=TRIED, event=EVENT)
     return [link.data for link in links if link.data["account"] == "/".join(account)]
 
 
 def quoted(answer: Mapping[str, Any]) -> str:
-    """Sentence by which page one cites a result of `recon what-if`."""
+    """Sentence by which page one cites a result of `recon nights --rules`."""
     nights = "1 night" if answer["nights"] == 1 else f"{answer['nights']} nights"
     return (
-        f"`recon what-if` tried these rules on {nights} from {answer['first']} to "
+        f"`recon nights --rules` tried these rules on {nights} from {answer['first']} to "
         f"{answer['last']}: digest {answer['digest'][:DIGITS_READ]}."
     )
 

@@ -34,7 +34,10 @@ ENTITY = "file"
 AGAIN, DISMISSED = "read again", "dismissed"
 CONTENT = "file content"
 SET_ASIDE, TRIED_AGAIN, MET = "set aside", "read again", "met again"
-UNTIL = "no night tries it again, under whatever name, until somebody says `recon file --again`"
+UNTIL = (
+    "no night tries it again, under whatever name, until somebody says `recon order-file check "
+    "--again`"
+)
 REASON_WORDS_MIN = 2
 Place = tuple[str, str, str]
 """Merchant, account, name."""
@@ -306,7 +309,8 @@ def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str)
 
 def _unknown(name: str, *, account: tuple[str, str]) -> UsageError:
     return UsageError(
-        f"no night of {'/'.join(account)} has met a file {name} (`recon file` names them)"
+        f"no night of {'/'.join(account)} has met a file {name} (`recon order-file check` names "
+        "them)"
     )
 
 

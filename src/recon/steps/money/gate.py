@@ -116,12 +116,12 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
         if (accepts := dict(_events(connection)).get(link)) is None:
             return f"{file.path} says that a restore was accepted, and the history does not"
         if problem := _unendorsed_restore(connection, endorsements, link=link, accepts=accepts):
-            return f"{problem}; nothing is sent (`recon release restore`)"
+            return f"{problem}; nothing is sent (`recon approve --hold restore`)"
         lacks = before is not None and first_foreign(connection, [before]) is not None
         if lacks and before is not None and accepts.lost.get(name) != noted(before.head):
             return (
                 f"{file.path} has link {before.head.sequence} before the restore that was "
-                "accepted, and nobody accepted that it is lost (`recon release restore`)"
+                "accepted, and nobody accepted that it is lost (`recon approve --hold restore`)"
             )
     return ""
 
@@ -295,7 +295,7 @@ def evaluate(
         )
         held.append(
             f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
-            "or two people release it (`recon release`)"
+            "or two people release it (`recon approve --hold`)"
         )
     if books_unread:
         held.append(

@@ -273,7 +273,7 @@ def _opening_reported(run: Run, *, sources: Sources) -> Iterator[str]:
         left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
         yield (
             f"Opening balance, not compared: {left_out} from before the window "
-            f"(`recon opening {run.run_id}` lists them)."
+            f"(`recon breaks {run.run_id} --opening` lists them)."
         )
 
 

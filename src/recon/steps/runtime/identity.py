@@ -138,7 +138,7 @@ class Person:
         if desk.private is None:
             msg = (
                 "this process is not the desk, so nobody's word counts here: say it through "
-                "`recon desk` (RECON_DESK_SOCKET)"
+                "`recon serve desk` (RECON_DESK_SOCKET)"
                 if desk.public
                 else f"there is no desk, so nobody's word counts: {SET_UP}"
             )
@@ -474,8 +474,8 @@ def refuse_lost(environment: Environment) -> None:
         msg = (
             f"this desk signed word {known.sequence}, and the database lacks it: words of people "
             "were taken away, or an older backup is in use. Nobody is heard until whoever runs the "
-            "desk knows which (`recon verify`), and says `recon desk --restored`; nothing was "
-            "changed"
+            "desk knows which (`recon verify`), and says `recon serve desk --restored`; nothing "
+            "was changed"
         )
         raise UsageError(msg)
 
@@ -514,7 +514,7 @@ def lost_endorsement(desk: HeldKeys, *, store: Store) -> str:
     return (
         f"the desk said at {desk.published} that it signed word {known.sequence}, and the database "
         "lacks it: words of people were taken away, or an older backup is in use (`recon verify`, "
-        "then `recon desk --restored` as the desk's login)"
+        "then `recon serve desk --restored` as the desk's login)"
     )
 
 

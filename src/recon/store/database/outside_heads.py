@@ -290,7 +290,7 @@ def missing(
         f"this database ends with {head.sequence} and does not have it: it is a backup that was "
         "restored, a copy beside the one that works, or another database. What was sent since is "
         "not known here: put the newest database back, or let two people run `recon "
-        "release restore`"
+        "approve --hold restore`"
     )
 
 
@@ -314,6 +314,6 @@ def _without_notes(connection: Connection, file: HeadFile, *, accounts: Iterable
                 f"{'/'.join(account)} at {at:%Y-%m-%d %H:%M} UTC and noted it there: without that "
                 "file nobody can tell whether this is the newest database. Put the file back, also "
                 "where the reports folder was moved without it; if it is lost, let two people run "
-                "`recon release restore`"
+                "`recon approve --hold restore`"
             )
     return ""

@@ -158,7 +158,7 @@ class Stopped:
     def __str__(self) -> str:
         return (
             f"sending was stopped by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC ({self.reason}); "
-            "two people end it (`recon release sending`)"
+            "two people end it (`recon approve --hold sending`)"
         )
 
 

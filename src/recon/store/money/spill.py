@@ -137,7 +137,7 @@ def read(path: Path) -> Spilled:
         msg = (
             f"{path} should hold an answer of the gateway, but is not what was written "
             f"({type(error).__name__}); nothing was changed: find out who changed it, then two "
-            "people set it aside (`recon release FILE`)"
+            "people set it aside (`recon approve --hold FILE`)"
         )
         raise SpillError(msg) from error
 
@@ -272,5 +272,5 @@ def _unfit(spilled: Spilled, *, state: str) -> str:
     return (
         f"the spill file of batch {spilled.batch_id} ({spilled.at:%Y-%m-%d %H:%M} UTC) {what}, but "
         f"{why}. Nothing was sent or changed: put the right database back; if it is lost, two "
-        "people set the file aside (`recon release FILE`)"
+        "people set the file aside (`recon approve --hold FILE`)"
     )

@@ -124,4 +124,4 @@ def test_a_night_that_holds_refunds_needs_two_people(merchant: Any) -> None:
         ((_, listed),) = people.status(environment)
 
     assert listed[-1].what == "night not proven"
-    assert "recon release" in listed[-1].next_step
+    assert "recon approve --hold" in listed[-1].next_step

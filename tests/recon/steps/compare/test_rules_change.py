@@ -30,7 +30,9 @@ pytestmark = pytest.mark.xdist_group("changed rules")
 
 """The workbooks of these nights are no workbooks."""
 
-OF_RULES = re.compile(r"Rules changed|change of the rules|changed in the rules|recon what-if")
+OF_RULES = re.compile(
+    r"Rules changed|change of the rules|changed in the rules|recon nights --rules"
+)
 PEOPLE = """
 [approvers.anna]
 name = "Anna Berg"
@@ -108,7 +110,7 @@ def test_a_night_of_any_size_is_held_against_the_signed_one(
 
 
 def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> None:
-    """The digest of `recon what-if` stands beside the change; that of other rules does not."""
+    """The digest of a trial stands beside the change; that of other rules does not."""
     signed_by(tied, approver="anna")
     path, day = tied.folder / "config" / "rules.toml", date(2026, 11, 20)
     account = ("100042", "100042001")
@@ -127,7 +129,7 @@ def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> Non
 
     assert reported_on_page_one(tied)[2:] == (
         (
-            "`recon what-if` tried these rules on 1 night from 2026-11-20 to 2026-11-20: "
+            "`recon nights --rules` tried these rules on 1 night from 2026-11-20 to 2026-11-20: "
             f"digest {digests[0]}."
         ),
     )

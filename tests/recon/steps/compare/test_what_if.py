@@ -244,7 +244,7 @@ def test_the_command_tells_it_and_writes_a_workbook(
     out, rules = tmp_path / "what-if.xlsx", candidate(shop, TOLERANT)
     days = ["--from", str(FIRST), "--to", str(LAST)]
 
-    ended = main(["what-if", str(rules), *days, "--out", str(out)])
+    ended = main(["nights", "--rules", str(rules), *days, "--out", str(out)])
 
     told = capsys.readouterr().out
     book = load_workbook(out, read_only=True)
@@ -256,4 +256,4 @@ def test_the_command_tells_it_and_writes_a_workbook(
     assert asked(shop, TOLERANT).digest[:16] in told
     assert book.sheetnames == ["Nights", "Rules", "Changes", "Sets", "Never raised"]
     assert [(row[0].date(), float(row[5]), row[6]) for row in never] == [(FIRST, 0.07, "Jo Hill")]
-    assert main(["what-if", str(rules), *days, "--account", "9"]) == 2
+    assert main(["nights", "--rules", str(rules), *days, "--account", "9"]) == 2

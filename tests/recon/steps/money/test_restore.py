@@ -134,7 +134,7 @@ def test_doctor_and_verify_miss_a_link_and_the_head_file(restored: Any) -> None:
         looked = doctor.checks(restored.variables, clock=restored.clock, randomness=Random(1))
         (history,) = [check for check in looked if check.name.startswith("history")]
         assert not history.ok
-        assert "recon release restore" in history.sentence
+        assert "recon approve --hold restore" in history.sentence
     with restored.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
 
@@ -200,7 +200,7 @@ def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(
     merchant.move_money()
     told = next(one for one in merchant.told[::-1] if one.step == "settle")
 
-    assert "recon release restore" in str(told.figures["stopped"])
+    assert "recon approve --hold restore" in str(told.figures["stopped"])
     assert merchant.effects() == []
 
 

@@ -168,7 +168,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
     [
         (
             "run SET verdict = 'NOT PROVEN' WHERE business_date = '2026-11-20'",
-            ["2026-11-20: the night is NOT PROVEN", "recon release 2026-11-20 (two people)"],
+            ["2026-11-20: the night is NOT PROVEN", "recon approve --hold 2026-11-20 (two people)"],
         ),
         (
             "instruction SET state = 'in_doubt'",

@@ -14,7 +14,7 @@ from recon.store.schema.columns import (
     reason_that_fits,
 )
 
-COMMAND = "two people say `recon release restore --as NAME --code CODE`, then nights go on"
+COMMAND = "two people say `recon approve --hold restore --as NAME --code CODE`, then nights go on"
 
 
 def test_a_reason_that_fits_is_kept_as_it_is() -> None:
