@@ -46,7 +46,7 @@ LONG = tests/scenarios/test_nights.py tests/recon/proof/test_control_totals.py t
 NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
-TRUTHS = tests/recon/steps/month/test_truth_of_months.py tests/recon/matching/bank/test_truth.py tests/recon/files/test_bank_fuzz.py tests/recon/files/proposing/test_proposals.py tests/recon/proof/test_night_parts.py tests/recon/proof/test_settled_parts.py tests/recon/matching/cash/test_truth_of_fees.py tests/recon/matching/cash/test_truth_of_contract.py tests/recon/matching/cash/test_fees_by_month.py tests/recon/cli/test_demo_answer_key.py
+TRUTHS = tests/recon/steps/month/test_truth_of_months.py tests/recon/matching/bank/test_truth.py tests/recon/files/test_bank_fuzz.py tests/recon/files/proposing/test_proposals.py tests/recon/proof/test_night_parts.py tests/recon/proof/test_settled_parts.py tests/recon/steps/compare/test_carried.py tests/recon/matching/cash/test_truth_of_contract.py tests/recon/matching/cash/test_fees_by_month.py tests/recon/cli/test_demo_answer_key.py
 
 # Some fifty seconds of it are waits (time-outs, servers that start): a third worker on two cores has them beside the others.
 test: $(READY) ## the test suite (what looks at the code itself is in make check, hundreds of nights in make test-nights)
@@ -55,8 +55,8 @@ test: $(READY) ## the test suite (what looks at the code itself is in make check
 test-nights: $(READY) ## hundreds of nights, their crashes, late months, the model of money, Prefect's flows and pages
 	@$(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(NIGHTS)
 
-test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, DEMOS_PLAYED)
-	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-3} $(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(TRUTHS)
+test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, DEMOS_PLAYED)
+	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-3} $(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(TRUTHS)
 
 campaign: $(READY) ## what takes minutes to hours: kills, chaos, fuzz, truths in their size, Prefect, a browser (NAME=…; without it the list, tests/campaigns.toml)
 	@$(BIN)/python -m tests.campaigns $(NAME)

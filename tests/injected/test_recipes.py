@@ -105,23 +105,6 @@ def test_any_order_of_the_rows_gives_the_same_result(
     assert other.digest == result.digest
 
 
-def test_every_break_has_its_sentence(result: Reconciliation) -> None:
-    """Finance reads what happened, never a blank or a placeholder."""
-    reasons = result.breaks["reason"]
-
-    assert reasons.str.endswith(".").all()
-    assert not reasons.str.contains(r"[{}]").any()
-
-
-def test_the_same_seed_gives_the_same_rows() -> None:
-    """A finding can be repeated; another seed shuffles and prices anew. No key has one width."""
-    one, same, other = (planted(size=200, broken=60, seed=seed) for seed in (1, 1, 2))
-
-    pd.testing.assert_frame_equal(one.sources.gateway, same.sources.gateway)
-    assert not one.sources.gateway.equals(other.sources.gateway)
-    assert len({*map(len, one.sources.orders["order_no"])}) > 5
-
-
 def test_an_unsettled_sample_leaves_the_codes_of_settlement_out() -> None:
     """Without a settlement file its codes and the payouts' cannot be planted, and none is found."""
     files = planted(size=400, broken=80, seed=3, settled=False)

@@ -14,40 +14,12 @@ from recon.cli import main
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.classifying.severity import risk_of_break
-from recon.matching.codes import PRECEDENCE
 from recon.matching.frames.sources import SettledDays
 from recon.matching.sets.residuals import tolerance_of
-from recon.model.terms import BreakCode, Verdict
+from recon.model.terms import Verdict
 from tests.proving import failed, reconcile_proven
 
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
-
-
-def test_first_seen_is_carried_when_the_code_changes(
-    case: Any, new_case: Callable[[], Any]
-) -> None:
-    """A reclassified break keeps its id and its first date."""
-    earlier = new_case().order()
-    earlier.as_of = datetime(2026, 11, 10, tzinfo=UTC)
-    first = earlier.run()
-
-    later = case.order().payment(amount=12000).after(first).run()
-
-    assert first.breaks["code"].tolist() == ["MISSING_AT_GATEWAY"]
-    assert later.breaks["code"].tolist() == ["AMOUNT_OVER"]
-    assert later.breaks["first_seen"].tolist() == ["2026-11-09"]
-    assert later.breaks["break_id"].tolist() == first.breaks["break_id"].tolist()
-
-
-def test_an_earlier_chargeback_answer_counts(case: Any, new_case: Callable[[], Any]) -> None:
-    """What an earlier run saw charged back was won back, not unproven."""
-    case.order().payment().entry().entry("chargeback")
-
-    assert (
-        case.after(new_case().run(), charged_back=("A1",))
-        .outcome()
-        .startswith("CHARGEBACK_REVERSED_NOT_BOOKED")
-    )
 
 
 def test_money_in_another_account_nets_to_zero(case: Any) -> None:
@@ -181,13 +153,6 @@ def test_unmapped_codes_are_listed(case: Any) -> None:
     )
 
 
-def test_precedence_is_the_contract_order() -> None:
-    """The primary code is the first of the published list."""
-    assert tuple(BreakCode) == PRECEDENCE
-    assert PRECEDENCE[0] == "WRONG_ACCOUNT"
-    assert PRECEDENCE[-1] == "STALE_PENDING"
-
-
 def test_tolerance_is_the_smaller_bound_rounded_down() -> None:
     """Basis points are rounded down and never leave int64."""
     import numpy as np
@@ -304,32 +269,10 @@ def test_a_payment_from_before_the_first_day_owes_nothing(case: Any) -> None:
     assert list(result.pending["entry_id"]) == ["held:EUR:B1"]
 
 
-def test_a_batch_that_does_not_add_up_is_held_back_and_proven(case: Any) -> None:
-    """What a batch leaves is a finding about the gateway, whichever night its file came in."""
-    case.order().payment().entry().line().line("payout", order_no="", transaction_id="", gross=1)
-    result = compared(case, last="2026-11-19")
-    assert [one.passed for one in result.control_totals if one.id == "T11"] == [True]
-    assert list(result.breaks["code"]) == ["HELD_BACK", "PAYOUT_NOT_BOOKED"]
-
-
 def test_a_missing_file_is_told_as_the_end_of_the_proof(case: Any) -> None:
     """What is not covered names the file and the last day that is."""
     result = compared(unsettled(case), last="2026-11-10", waits_for="S11.csv")
     assert "settlement due after 2026-11-10: S11.csv is missing" in result.not_covered
-
-
-def test_fees_and_payouts_of_the_account_are_in_the_batch_and_of_no_payment(case: Any) -> None:
-    """A monthly fee, a reserve, and a payout of ours are no receipts; the payout counts them."""
-    alone = {"order_no": "", "transaction_id": ""}
-    case.order().payment().entry().line()
-    case.line("fee", gross=0, fee=500, **alone).line("reserve", gross=-1000, **alone)
-    case.line("payout", gross=-2000, own_reference="P1", **alone)
-    case.line("payout", gross=6500, **alone)
-    result = compared(case, last="2026-11-19")
-    codes = ["FEE_NOT_BOOKED", "PAYOUT_NOT_BOOKED", "RESERVE_NOT_BOOKED"]
-    assert list(result.breaks["code"]) == codes
-    assert list(result.breaks["gateway_amount"]) == [-500, -6500, -1000]
-    assert failed(result) == []
 
 
 def _replied(case: Any, *, order: int | None = None, books: int) -> Any:

@@ -12,10 +12,10 @@ import pytest
 from recon.matching.breaks.write_offs import SUM_MAX
 from recon.proof.engine import reconcile
 from tests.injected import planted
-from tests.recon.matching.cash import test_truth_of_fees as of_fees
 from tests.recon.matching.cash import truth
 from tests.recon.matching.cash.contract_truth import FIRST, TARIFFS, add_line
 from tests.recon.matching.cash.contract_truth import truth_of as truth_of_contract
+from tests.recon.matching.cash.month_files import month_of
 from tests.recon.matching.cash.test_truth_of_contract import AS_OF as AS_OF_CONTRACT
 from tests.recon.matching.cash.test_truth_of_contract import sources_of
 from tests.recon.proof.in_parts import reconciled_in_buckets
@@ -24,6 +24,7 @@ from tests.recon.proof.test_night_parts import assert_same_in_parts
 
 SEEDS = range(int(os.environ.get("PARTS_SEEDS", "4")))
 """Months made from the truth; `make test-truths` plays more."""
+AS_OF = datetime(2026, 11, 28, tzinfo=UTC)
 OF_PAYMENTS = "payment"
 """Groups of fees as many as payments: such a night is compared whole."""
 BACK = {"entry_type": "refund", "gross": -4000}
@@ -34,11 +35,9 @@ Change = Callable[[Any], Any]
 def test_months_of_fees_reserves_and_pay_outs_come_to_the_same(seed: int, tmp_path: Path) -> None:
     """Held back, booked late, written off, released too far: nothing of the result differs."""
     month, chance = truth.truth_of(seed), random.Random(seed)
-    sources, rules = of_fees.month_of(month, of_fees.as_csv, chance=chance, folder=tmp_path)
+    sources, rules = month_of(month, chance=chance, folder=tmp_path)
 
-    aside = assert_same_in_parts(
-        sources, buckets=(3, 24)[seed % 2], rules=rules, as_of=of_fees.AS_OF
-    )
+    aside = assert_same_in_parts(sources, buckets=(3, 24)[seed % 2], rules=rules, as_of=AS_OF)
 
     assert aside > 3
 

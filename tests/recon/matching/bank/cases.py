@@ -1,5 +1,6 @@
 """Statements and settlement lines for tests, in a few words."""
 
+import shlex
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -79,6 +80,15 @@ class Case:
     def wrote_off(self, names: str, amount: int, **cells: Any) -> "Case":
         """The books write off what a group differs by, or adjust it."""
         return self.took(names, amount, **{"entry_type": "write_off", **cells})
+
+    def played(self, steps: str) -> "Case":
+        """Steps as a text, such as `paid B-1 500 / came "by B-1" 450 on=2026-11-20`."""
+        for step in steps.split(" / "):
+            name, *labels = shlex.split(step)
+            cells = dict(label.split("=") for label in labels if "=" in label)
+            text, amount = (label for label in labels if "=" not in label)
+            getattr(self, name)(text, int(amount), **cells)
+        return self
 
     def also(self, *accounts: str) -> "Case":
         """Further accounts that are paid out at the same bank."""

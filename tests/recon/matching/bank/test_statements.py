@@ -130,13 +130,6 @@ def test_what_is_not_ours_or_not_yet_is_refused_with_its_number(
     assert found.counted == {0}
 
 
-def test_without_balances_nothing_is_proven() -> None:
-    """The days are covered, and the cover says that nothing proves it."""
-    found = classified(replace(FIRST, opening=None, closing=None))
-    assert not found.covers["main"].proven
-    assert "no balances" in found.problems[0]
-
-
 def test_pages_and_a_new_year_leave_no_gap() -> None:
     """Page 2 follows page 1, number 1 of a year follows the last of the year before."""
     last = replace(FIRST, from_date="2026-12-31", to_date="2026-12-31", statement_no="250")

@@ -23,7 +23,6 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from tests.proving import reconcile_proven
-from tests.recon.matching.bank.books_truth import Books, books_of
 from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import IBAN, RATES, Truth, truth_of
 from tests.recon.matching.bank.writing import as_camt, as_csv, as_mt940
@@ -32,9 +31,6 @@ FEW = 4
 """Months that have every code among them."""
 SEEDS = int(os.environ.get("BANK_SEEDS", FEW))
 """Months that are played; `make test-truths` plays more, BANK_SEEDS=250 many."""
-BOOKS_SEEDS = int(os.environ.get("BOOKS_SEEDS", "5"))
-"""The same of months with books; campaign `bank-truth` plays more of both."""
-BOOKS_AT_ONCE = 5
 AS_OF = datetime(2026, 11, 28, tzinfo=UTC)
 RULES = Rules.of(
     {
@@ -51,8 +47,6 @@ RULES = Rules.of(
     source="test",
 )
 
-RULES_OF_BOOKS = RULES.model_copy(update={"ledger": RULES.ledger.model_copy(update={"bank": True})})
-
 
 def read(files: dict[str, str], folder: Path) -> BankSource:
     """The statements as their reader gives them."""
@@ -64,9 +58,7 @@ def read(files: dict[str, str], folder: Path) -> BankSource:
     return together(parts)
 
 
-def classified(
-    truth: Truth, bank: BankSource, *, chance: random.Random, books: Books | None = None
-) -> Reconciliation:
+def classified(truth: Truth, bank: BankSource, *, chance: random.Random) -> Reconciliation:
     """What the engine makes of the month; the settlement in any order."""
     lines: list[dict[str, Any]] = []
     for batch, day, currency, amount in truth.payouts:
@@ -78,15 +70,12 @@ def classified(
     sources = Sources(
         orders=frame_of([], columns=ORDER_COLUMNS),
         gateway=frame_of([], columns=GATEWAY_COLUMNS),
-        ledger=frame_of(
-            [*booked(lines), *(books.entries if books else ())], columns=LEDGER_COLUMNS
-        ),
+        ledger=frame_of(booked(lines), columns=LEDGER_COLUMNS),
         instructions=None,
         settlement=frame_of(lines, columns=SETTLEMENT_COLUMNS),
         bank=bank,
     )
-    rules = RULES_OF_BOOKS if books else RULES
-    return reconcile_proven(sources, rules=rules, as_of=AS_OF)
+    return reconcile_proven(sources, rules=RULES, as_of=AS_OF)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -108,44 +97,3 @@ def test_every_planted_break_is_found_once_whatever_the_format(seed: int, tmp_pa
         assert {one.id for one in totals} == {"T15", "T16", "T17"}
         digests.add(result.digest)
     assert len(digests) == 1
-
-
-@pytest.mark.parametrize("first", range(0, BOOKS_SEEDS, BOOKS_AT_ONCE))
-def test_what_the_books_lack_of_the_bank_is_found_to_the_unit(first: int, tmp_path: Path) -> None:
-    """The break and the effect of each; no other; T19 holds, in months made from the truth."""
-    for seed in range(first, first + BOOKS_AT_ONCE):
-        truth, chance = truth_of(seed), random.Random(seed)
-        books = books_of(truth, seed=seed)
-        chance.shuffle(books.entries)
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        result = classified(
-            truth, read(as_camt(truth, chance=chance), folder), chance=chance, books=books
-        )
-        legs = result.effects[result.effects["leg"].eq("bank_books")]
-        found = [*zip(legs["break_id"].tolist(), legs["amount"].tolist(), strict=True)]
-        assert Counter(found) == Counter(books.key), seed
-        assert not {own for own, _ in books.written_off} & {own for own, _ in found}
-        rows = result.breaks.set_index("break_id")
-        for own, _ in found:
-            labels = {rows.loc[own, "code"], *rows.loc[own, "flags"].split(";")}
-            assert "BANK_NOT_BOOKED" in labels
-        codes = result.breaks[result.breaks["effect_bank"].notna()]["code"]
-        assert Counter(codes) == Counter(code for code, *_ in truth.key), seed
-        totals = [one for one in result.control_totals if one.id == "T19"]
-        assert any(one.name.startswith("bank") for one in totals)
-        assert [one for one in result.control_totals if not one.passed] == []
-
-
-def test_every_code_of_the_bank_is_among_the_months() -> None:
-    """A code that no month has is proven by none."""
-    codes = {code for seed in range(FEW) for code, _, _ in truth_of(seed).key}
-    assert codes == {
-        "AMBIGUOUS_MATCH",
-        "PAYOUT_TWICE_AT_BANK",
-        "PAYOUT_RETURNED",
-        "BANK_AMOUNT_DIFFERS",
-        "BANK_FX_DIFFERENCE",
-        "PAYOUT_NOT_AT_BANK",
-        "BANK_RECEIPT_UNKNOWN",
-    }

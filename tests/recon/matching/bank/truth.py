@@ -49,7 +49,6 @@ class Truth:
     key: list[tuple[str, str, int]] = field(default_factory=list)
     """Code, break id, effect."""
     unknown: list[tuple[Entry, int]] = field(default_factory=list)
-    scenes: "list[Scene]" = field(default_factory=list)
     in_full: bool = False
     """Something in it can be told by camt and CSV only."""
 
@@ -67,9 +66,7 @@ def truth_of(seed: int) -> Truth:
             truth.in_full = True
         play = {**ROUTINE, **INJECTED}[story]
         scene = _scene(truth, number, chance=chance, amounts=amounts)
-        scene.story = story
         play(scene)
-        truth.scenes.append(scene)
     for number in range(chance.randrange(6)):
         day = _bank_day(chance, before=LAST)
         party = chance.choice(("Bäckerei Süß", "Gatewayside Inn", "Tax Office", ""))
@@ -109,8 +106,6 @@ class Scene:
     arrives: date
     party: str
     text: str
-    story: str = ""
-    arrived: list[Entry] = field(default_factory=list)
 
     def paid(self, suffix: str = "", amount: int = 0, currency: str = "EUR") -> None:
         """The gateway says that it paid."""
@@ -122,7 +117,6 @@ class Scene:
         day = _later(self.arrives, after) if after else self.arrives
         entry = Entry(day, amount, **{"text": self.text, "party": self.party, **cells})
         self.truth.entries.append(entry)
-        self.arrived.append(entry)
         return entry
 
     def broken(self, code: str, effect: int, suffix: str = "", currency: str = "EUR") -> None:

@@ -170,16 +170,3 @@ def test_a_difference_that_ends_is_resolved(case: Any, new_case: Callable[[], An
 
     assert result.movements["movement"].tolist() == ["resolved"]
     assert result.movements["exposure_before"].tolist() == [1000]
-
-
-def test_an_outage_moves_breaks_to_unverified_and_the_next_night_heals(
-    case: Any, new_case: Callable[[], Any]
-) -> None:
-    """No usable answer makes no break; what was open is neither lost nor closed."""
-    first = missing(new_case()).run()
-    outage = new_case().order().answer("failed").ledger().after(first).run()
-    healed = case.order().payment().entry().after(outage).run()
-
-    assert (len(outage.breaks), len(outage.unverified)) == (0, 1)
-    assert outage.movements["movement"].tolist() == ["unverified"]
-    assert (len(healed.matches), len(healed.breaks), len(healed.unverified)) == (1, 0, 0)

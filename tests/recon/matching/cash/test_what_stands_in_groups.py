@@ -114,22 +114,6 @@ def test_the_percentage_of_fees_is_rounded_as_the_rules_say(
     assert wrong["order_no"].tolist() == ["A1"]
 
 
-def test_fees_and_reserves_stand_in_their_group_whatever_order_they_name(case: Any) -> None:
-    """With a settlement they leave the sets of their payments; the books agree by the balance."""
-    case.order().payment().entry().line(fee=100)
-    case.line("reserve", gross=-200, **KEYLESS)
-    case.line("payout", gross=9_700, **KEYLESS)
-    case.entry("payout", amount=9_700, reference_no="B1", **BOOKED)
-    case.entry("fee", amount=100).entry("reserve", amount=200)
-
-    result = case.run()
-    assert result.breaks["code"].tolist() == []
-    groups = {"fees:EUR", "reserves:EUR", "payout:EUR:B1"}
-    rows = result.matches[result.matches["entry_id"].isin(groups)]
-    assert set(rows["entry_id"]) == groups
-    assert {*rows["order_no"], *rows["transaction_id"]} == {""}
-
-
 def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case: Any) -> None:
     """By name, and no break: nothing says what was taken."""
     case.order().payment().entry()
@@ -204,17 +188,6 @@ def test_a_reference_that_is_no_month_is_none(case: Any, label: str) -> None:
     assert _codes(result) == []
 
 
-def test_a_batch_paid_out_in_another_currency_is_not_judged_as_held(case: Any) -> None:
-    """One break says so; what its lines come to is listed and no second break."""
-    case.order().payment().entry().line()
-    case.line("payout", currency="USD", gross=11000, **ALONE)
-    result = case.entry("payout", currency="USD", reference_no="B1", amount=11000).proven()
-    assert _codes(result) == ["CURRENCY_MISMATCH"]
-    assert "held:EUR:B1" not in set(result.pending["entry_id"])
-    listed = result.held.set_index("currency")["amount"].to_dict()
-    assert listed == {"EUR": 10000, "USD": -11000}
-
-
 def _held(case: Any) -> Any:
     """B1 keeps 20.00 and a reserve of 10.00, B2 is not paid out, B3 came to less than nothing."""
     case.order().payment().entry().line(fee=300).line("reserve", gross=-1000, **ALONE)
@@ -236,16 +209,6 @@ def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
             reserve=HeldPart(1000, "2026-10-01"),
         ),
     )
-
-
-@pytest.mark.parametrize("what", ["payable", "reserve"])
-def test_page_one_ties_to_the_total_that_proves_it(case: Any, what: str) -> None:
-    """What is shown is the right side of T18."""
-    case.ruled(settlement={"EUR": {"opening_payable": 70, "opening_reserve": 150}})
-    result = _held(case).proven()
-    (total,) = [each for each in result.control_totals if each.name.startswith(f"{what}:")]
-    part = getattr(result.gateway_holds.holdings[0], what)
-    assert part.amount == total.right != 0
 
 
 def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case: Any) -> None:
