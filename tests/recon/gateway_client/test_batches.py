@@ -22,7 +22,6 @@ from recon.gateway_client import (
     RefundRow,
     ReplyOutcome,
     ReplyPolicy,
-    ReviewRow,
     prepare,
     read_batch_reply,
 )
@@ -87,41 +86,25 @@ def test_a_row_that_must_not_be_sent_is_named(
     assert {(problem.position, problem.field) for problem in caught.value.problems} == {(1, field)}
 
 
-def test_a_transaction_stands_in_a_batch_once(account: OurAccount) -> None:
-    with pytest.raises(InvalidRequestError, match="more than once"):
-        prepare("capture", [CAPTURE, CAPTURE], account=account)
+CANCEL = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
 
 
-@pytest.mark.parametrize(("count", "operation"), [(0, "capture"), (51, "capture"), (101, "review")])
-def test_a_batch_has_the_documented_bounds(account: OurAccount, count: int, operation: str) -> None:
-    """50 rows, 100 for review, never none."""
-    kind = CaptureRow if operation == "capture" else ReviewRow
-    rows = [
-        kind(transaction_id=f"T{n}", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
-        for n in range(count)
-    ]
-
-    with pytest.raises(InvalidRequestError, match=f"{count} rows"):
-        prepare(operation, rows, account=account)
-
-
-def test_a_row_of_another_operation_is_refused(account: OurAccount) -> None:
-    row = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
-
-    with pytest.raises(InvalidRequestError, match="CancelRow, not a CaptureRow"):
-        prepare("capture", [row], account=account)
-
-
-@pytest.mark.parametrize(("merchant", "key"), [("", "k"), ("1,2", "k"), ("100042", "")])
-def test_nothing_is_signed_without_ids_and_a_key(
-    interface: GatewayInterface, merchant: str, key: str
+@pytest.mark.parametrize(
+    ("rows", "ids", "says"),
+    [
+        ([CAPTURE, CAPTURE], {}, "more than once"),
+        ([CANCEL], {}, "CancelRow, not a CaptureRow"),
+        ([], {}, "0 rows"),
+        ([CAPTURE], {"merchant_id": ""}, "merchant_id"),
+        ([CAPTURE], {"merchant_id": "1,2"}, "merchant_id"),
+        ([CAPTURE], {"sign_key": SecretStr("")}, "key"),
+    ],
+)
+def test_a_batch_that_must_not_be_sent_is_refused(
+    account: OurAccount, rows: list[Any], ids: dict[str, Any], says: str
 ) -> None:
-    with pytest.raises(InvalidRequestError):
-        prepare(
-            "capture",
-            [CAPTURE],
-            account=OurAccount(merchant, "1", SecretStr(key), interface),
-        )
+    with pytest.raises(InvalidRequestError, match=says):
+        prepare("capture", rows, account=replace(account, **ids))
 
 
 Reply = dict[str, Any]
@@ -420,17 +403,6 @@ def test_a_reply_is_believed_row_by_row_as_far_as_it_is_proven(
     assert case.says.stops in {None, bool(got.stop_reason)}
 
 
-def test_a_whole_success_is_done_row_by_row(read: Reader, captures: PreparedRequest) -> None:
-    reply = success_of(captures)
-    reply["capture_orders"].reverse()
-
-    got = read(captures, reply)
-
-    assert [(row.position, row.transaction_id) for row in got.rows] == [(0, "T1"), (1, "T2")]
-    assert outcomes(got) == ["done", "done"]
-    assert (got.findings, bool(got.stop_reason), got.signature) == ((), False, "valid")
-
-
 def test_what_is_said_of_a_refusal_is_kept(read: Reader, captures: PreparedRequest) -> None:
     text = "A0008:not possible: 4111111111111111"
     failed = row(capture_status="0", error_message=text)(success_of(captures))
@@ -517,20 +489,6 @@ def test_a_refund_reference_must_belong_to_its_transaction(
     assert (row.outcome.value, row.refund_reference_id) == (word, kept)
 
 
-def test_every_changed_character_of_a_signature_is_refused(
-    read: Reader, captures: PreparedRequest
-) -> None:
-    """64 of 64; upper case alone is the same signature."""
-    reply = success_of(captures)
-    good = reply["encryption_data"]
-    changed = [f"{good[:at]}{'0' if good[at] != '0' else '1'}{good[at + 1 :]}" for at in range(64)]
-
-    states = {read(captures, reply | {"encryption_data": one}).signature for one in changed}
-
-    assert states == {"wrong"}
-    assert read(captures, reply | {"encryption_data": good.upper()}).signature == "valid"
-
-
 def test_refusals_that_are_configured_as_final_are_believed(
     read: Reader, captures: PreparedRequest
 ) -> None:
@@ -544,14 +502,6 @@ def test_refusals_that_are_configured_as_final_are_believed(
     slowed = final(captures, b"", status=429, headers=headers)
     assert (set(outcomes(slowed)), bool(slowed.stop_reason)) == ({"not_sent"}, False)
     assert set(outcomes(final(captures, b"", status=429))) == {"unknown"}
-
-
-def test_a_truncated_success_is_unknown(read: Reader, captures: PreparedRequest) -> None:
-    body = json.dumps(success_of(captures)).encode()
-
-    words = {word for at in range(len(body)) for word in outcomes(read(captures, body[:at]))}
-
-    assert words == {"unknown"}
 
 
 def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(

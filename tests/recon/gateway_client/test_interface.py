@@ -84,23 +84,7 @@ def test_what_is_wrong_in_a_table_is_refused_by_name(
     assert ".toml" in str(caught.value)
 
 
-def test_an_unknown_profile_is_refused(tables: dict[str, Any]) -> None:
-    with pytest.raises(InterfaceError, match="'sandbox' is not a profile"):
-        GatewayInterface.of(**tables, profile="sandbox")
-
-
 ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
-
-
-@pytest.mark.parametrize(
-    ("currency", "decimals"),
-    [("EUR", 2), ("JPY", 2), ("KWD", 3), ("CLF", 4), ("XQZ", None), ("XAU", None), ("eur", None)],
-)
-def test_as_shipped_a_currency_has_two_decimals_or_its_own_if_more(
-    interface: GatewayInterface, currency: str, decimals: int | None
-) -> None:
-    """Two as the document says, three and four by A-18; what is no currency has none."""
-    assert interface.profile.amounts.decimals_of(currency) == decimals
 
 
 @pytest.mark.parametrize(
@@ -231,10 +215,6 @@ def test_no_signature_is_compared_by_equality() -> None:
     ]
 
     assert compared == []
-
-
-def test_the_key_never_shows(account: OurAccount) -> None:
-    assert "sandbox" not in repr(account)
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"

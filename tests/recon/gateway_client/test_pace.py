@@ -93,35 +93,3 @@ def test_three_bad_seconds_cost_seconds() -> None:
 
     assert 40 <= begun[-1] <= 50
     assert 1 / SHARE_MIN == 16
-
-
-def test_no_more_calls_are_in_flight_than_allowed() -> None:
-
-    async def run() -> int:
-        pace = AccountPace(QueryLimits(calls_per_second=10_000, in_flight=4))
-        pace.slow_down(0)
-        turns = Turns(pace, sleep=asyncio.sleep)
-        active = peak = 0
-
-        async def call() -> None:
-            nonlocal active, peak
-            async with turns.turn():
-                active += 1
-                peak = max(peak, active)
-                await asyncio.sleep(0.001)
-                active -= 1
-
-        await asyncio.gather(*(call() for _ in range(20)))
-        return peak
-
-    assert asyncio.run(run()) == 2
-
-
-def test_calls_that_are_refused_together_slow_down_once() -> None:
-    time = PlayedTime()
-    pace = pace_with(time, rate=8)
-    turn = pace.slowed
-    for _ in range(4):
-        pace.slow_down(turn)
-
-    assert (pace.calls_per_second, pace.in_flight) == (4, 2)

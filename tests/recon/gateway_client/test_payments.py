@@ -1,11 +1,9 @@
-import hashlib
 import json
 import logging
 from collections.abc import Callable
 from dataclasses import astuple, replace
 from decimal import Decimal
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 from hypothesis import given, settings
@@ -58,15 +56,6 @@ def test_fields_that_differ_by_brand_have_the_profiles_names(
 
     assert (sent["shop_site"], sent["watcher_token_cookie"]) == ("shop.example.test", "c00kie")
     assert {"website", "antifraud_token_cookie"}.isdisjoint(sent)
-
-
-def test_a_hosted_page_without_a_way_back_is_signed_as_empty(account: OurAccount) -> None:
-    """Table 2.1 has no return_url for it: it goes out only where it was given."""
-    prepared = prepare_payment(hosted_payment(return_url=""), account=account, today=TODAY)
-
-    assert "return_url" not in parse_qs(prepared.body.decode(), keep_blank_values=True)
-    plain = "100042100042001SO-1EUR42.50sandbox"
-    assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
 
 
 def test_items_are_composed_from_rows() -> None:
@@ -224,13 +213,6 @@ def test_a_field_that_the_profile_does_not_name_is_not_sent(
 
 
 PART = st.text(alphabet="#,;0a", max_size=4)
-
-
-def test_items_are_one_text() -> None:
-    """`#;#` between items, `#,#` between parts, 0 for an empty part."""
-    items = (LineItem("Tea", "T1", "20.00", "2"), LineItem("Cup, blue", "", "3.50", "1"))
-
-    assert encoded_items(items) == "Tea#,#T1#,#20.00#,#2#;#Cup, blue#,#0#,#3.50#,#1"
 
 
 @given(st.lists(st.builds(LineItem, PART, PART, PART, PART), max_size=3))
@@ -420,16 +402,6 @@ def test_the_documented_statuses_of_another_method_are_refusals(
     assert PRIVATE[4] not in repr(reply)
     card = read(card_payment(), body, status=status)
     assert card.outcome is ReplyOutcome.UNKNOWN
-
-
-def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:
-    reply = read(hosted_payment(), page_of())
-
-    assert reply.outcome is ReplyOutcome.PENDING
-    assert reply.form is not None
-    assert reply.form.inputs["gbc_id"] == "G1"
-    assert reply.form.parameters == {"order_no": "SO-1", "first_name": "Ana"}
-    assert "Ana" not in repr(reply)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from recon.gateway_client import (
@@ -38,10 +36,9 @@ from recon.gateway_client.queries import (
     GroupAnswer,
     RefundRecord,
     _extra,
-    grouped,
     read_group,
 )
-from recon.privacy.foreign_text import PRIVATE_NAMES, is_private, without_private
+from recon.privacy.foreign_text import PRIVATE_NAMES, is_private
 from tests.recon.gateway_client.played import (
     NOW,
     Play,
@@ -328,13 +325,6 @@ def test_a_refund_search_must_be_signed(searched: PreparedCall, signature: str) 
 PERSON = {"birth_date": "1980-02-29", "Document": "4417119900", "personal_id_number": 917}
 
 
-def test_what_is_private_goes_from_every_depth() -> None:
-    """The name stays, the value does not, whatever its type; all else is as it was."""
-    kept = without_private({"note": "ok", "more": [PERSON, {"amount": "1.00"}, 7, None]})
-    hidden = dict.fromkeys(PERSON, "***")
-    assert kept == {"note": "ok", "more": [hidden, {"amount": "1.00"}, 7, None]}
-
-
 def test_an_unknown_field_of_a_query_keeps_its_name_only() -> None:
     """Fields that the document does not list are kept, but for the values of private ones."""
     row = {"order_no": "A-1", "acquirer": "bank-1", **PERSON, "payer": {"last_name": "Quill"}}
@@ -351,9 +341,6 @@ def test_no_field_that_a_query_needs_is_private() -> None:
     assert PRIVATE_NAMES.isdisjoint({*ORDER_FIELDS, *REFUND_FIELDS})
     assert not is_private("amount")
     assert is_private(" IBAN ")
-
-
-Answering = Callable[[list[str]], dict[str, Any] | None]
 
 
 def row_of(key: str, **changes: object) -> dict[str, object]:
@@ -481,14 +468,6 @@ def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
     assert sorted(map(len, gateway.groups)) == [50, 100, 100]
     assert ask.player.connections <= 2
     assert (got.calls, got.failed, got.not_found) == (3, (), ())
-
-
-def test_all_attempts_of_an_order_are_kept(ask: Asker) -> None:
-    rows = [row_of("SO1"), row_of("SO1", transaction_id="T2", query_result="0")]
-
-    got = ask(Gateway(lambda _: reply_of(rows)), ["SO1"])
-
-    assert [(r.transaction_id, r.query_result) for r in got.found] == [("TSO1", "1"), ("T2", "0")]
 
 
 def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
@@ -623,19 +602,6 @@ def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
     assert 7 <= sum(ask.waits) <= 7.1
 
 
-@pytest.mark.parametrize("asked", ["290", "Fri, 20 Nov 2026 22:04:00 GMT", "1000000000"])
-def test_a_wait_that_would_end_after_the_deadline_is_not_begun(ask: Asker, asked: str) -> None:
-    """Neither a long count nor a far date nor an absurd one holds up a night."""
-    play = answer(429, b"{}", headers=f"Retry-After: {asked}\r\n")
-
-    answers = ask(play, keys_of(300), in_flight=1, patience=60)
-
-    assert (ask.waits, answers.calls) == ([], 1)
-    assert len(answers.failed) == 300
-    assert "asked to wait" in answers.failed[0].reason
-    assert "not asked any more" in answers.failed[-1].reason
-
-
 @pytest.mark.parametrize("in_flight", [2, 4, 16])
 def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> None:
     """Who waits for a turn already gives up as the one that was told to wait does."""
@@ -651,18 +617,6 @@ def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> 
     assert "not asked any more: the gateway asked for no call" in answers.failed[-1].reason
 
 
-@pytest.mark.parametrize(
-    "play",
-    [answer(500, b""), answer(429, b"", headers="Retry-After: 9\r\n")],
-    ids=["500", "429"],
-)
-def test_nothing_is_asked_after_the_deadline_of_all_reads(ask: Asker, play: Play) -> None:
-    got = ask(play, keys_of(5_000), patience=10_000, ends_in=30)
-
-    assert ask.now <= 30
-    assert (len(got.failed), got.found, got.not_found) == (5_000, (), ())
-
-
 def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
     gateway = Gateway(known)
     got = ask(gateway, keys_of(5_000), in_flight=1, ends_in=29.5, rate=1)
@@ -671,16 +625,6 @@ def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
     assert {failed.reason for failed in got.failed} == {
         "not asked any more: the time for asking the gateway was over"
     }
-
-
-@pytest.mark.parametrize(("patience", "ends_in"), [(0, None), (10_000, 0.4)])
-def test_a_group_that_was_asked_once_is_not_said_to_be_asked_again(
-    ask: Asker, patience: float, ends_in: float | None
-) -> None:
-    """Without patience, or where the end came before its second turn."""
-    got = ask(answer(500, b""), keys_of(100), in_flight=1, patience=patience, ends_in=ends_in)
-
-    assert {failed.reason for failed in got.failed} == {"the gateway answered HTTP 500"}
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -698,13 +642,6 @@ def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, stat
     assert len(answers.found) == 1
     assert 5_000 <= ask.pace[0] < 6_500
     assert ask.pace[1] == 2
-
-
-def test_no_wait_goes_beyond_the_patience(ask: Asker) -> None:
-    """Whoever asks by hand has an answer after five seconds, and not after fifteen."""
-    ask(answer(500, b""), ["SO1"], in_flight=1, patience=5)
-
-    assert 4.9 < ask.now < 5.1
 
 
 def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
@@ -727,28 +664,6 @@ def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
     assert [keys for keys in gateway.groups if "SO0150" not in keys] == [
         keys for keys in gateway.groups[:11] if "SO0150" not in keys
     ]
-
-
-def test_workers_without_work_wait_and_do_not_poll(ask: Asker) -> None:
-    """Seven of eight have nothing to do while one waits for its reply: no timer wakes them."""
-    timers: list[float] = []
-    good = answer(200, json.dumps(reply_of([row_of("SO1")])).encode())
-
-    async def slow(body: bytes, writer: asyncio.StreamWriter) -> None:
-        loop = asyncio.get_running_loop()
-        call_at = loop.call_at
-
-        def counted(when: float, *rest: Any, **more: Any) -> asyncio.TimerHandle:
-            timers.append(when)
-            return call_at(when, *rest, **more)
-
-        loop.call_at = counted  # type: ignore[method-assign]
-        await asyncio.sleep(0.05)
-        loop.call_at = call_at  # type: ignore[method-assign]
-        await good(body, writer)
-
-    assert len(ask(slow, ["SO1"], in_flight=8).found) == 1
-    assert len(timers) == 1
 
 
 def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
@@ -790,20 +705,3 @@ def test_refunds_are_searched_in_groups_within_both_bounds(
         key for key in keys if key not in keys[::20]
     ]
     assert [failed.key for failed in answers.failed] == ["not,sent", ""]
-
-
-@given(
-    lengths=st.lists(st.integers(1, 50), max_size=300),
-    rows_max=st.integers(1, 100),
-    characters_max=st.sampled_from([0, 60, 1000]),
-)
-def test_groups_hold_every_key_once_within_both_bounds(
-    lengths: list[int], rows_max: int, characters_max: int
-) -> None:
-    keys = [f"{n}".rjust(length, "x") for n, length in enumerate(lengths)]
-
-    groups = grouped(keys, rows_max=rows_max, characters_max=characters_max)
-
-    assert [key for group in groups for key in group] == keys
-    assert all(1 <= len(group) <= rows_max for group in groups)
-    assert all(not characters_max or len(",".join(group)) <= characters_max for group in groups)

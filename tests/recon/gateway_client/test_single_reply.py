@@ -278,13 +278,6 @@ def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
     assert [row.outcome for row in read(subscription, reply).rows] == [outcome]
 
 
-def test_a_contract_name_that_breaks_lines_is_not_sent(account: OurAccount) -> None:
-    row = CancelSubscriptionRow(recurring_id="R1", contract_name="a\nb")
-
-    with pytest.raises(InvalidRequestError, match="contract_name"):
-        prepare("cancelsubscription", [row], account=account)
-
-
 def test_the_request_id_is_the_callers_own() -> None:
     without = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
@@ -328,13 +321,6 @@ def test_a_payout_that_must_not_be_sent_is_refused_by_field(
     assert "DE8937" not in str(caught.value)
 
 
-def test_two_payouts_never_share_a_request(account: OurAccount) -> None:
-    rows = [payout_with(), payout_with(request_id="6f0b5bb2-10f0-4d31-a7b3-1f4f5f7c9d55")]
-
-    with pytest.raises(InvalidRequestError, match="2 rows; 1 to 1"):
-        prepare("payout", rows, account=account)
-
-
 def test_an_amount_in_binary_is_refused_before_it_loses_digits() -> None:
     with pytest.raises(ValidationError, match="never a float"):
         payout_with(payment_amount=10.1)
@@ -368,15 +354,8 @@ def test_a_journal_can_mask_what_it_stores(payout: PreparedRequest) -> None:
     assert kept["request_id"] == REQUEST_ID
 
 
-@pytest.mark.parametrize(
-    ("iban", "fits"),
-    [
-        ("DE89370400440532013000", True),
-        ("GB82WEST12345698765432", True),
-        ("GB82WEST12345698765433", False),
-        ("", False),
-        ("DE8937040044053201300Ø", False),
-    ],
-)
-def test_the_check_digits_of_an_iban_are_verified(iban: str, *, fits: bool) -> None:
-    assert has_iban_check(iban) is fits
+def test_the_check_digits_of_an_iban_are_verified() -> None:
+    right = ("DE89370400440532013000", "GB82WEST12345698765432")
+    wrong = ("GB82WEST12345698765433", "", "DE8937040044053201300Ø")
+
+    assert [has_iban_check(iban) for iban in (*right, *wrong)] == [True] * 2 + [False] * 3

@@ -206,13 +206,6 @@ def test_a_base_url_that_is_not_safe_is_refused(url: str) -> None:
         checked_base_url(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["https://gateway.example/api/", "http://127.0.0.1:8080", "http://[::1]:8080"]
-)
-def test_a_safe_base_url_is_kept_without_its_last_slash(url: str) -> None:
-    assert checked_base_url(url) == url.rstrip("/")
-
-
 def test_certificates_are_always_verified() -> None:
     """No context of ours skips the host name or the chain."""
     contexts = [trust("https://g.example"), trust("http://127.0.0.1")]
