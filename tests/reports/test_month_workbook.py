@@ -218,17 +218,6 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
     assert shown[-2:] == (every[:2] if title != "Books" else shown[-2:])
 
 
-def test_a_list_of_as_many_rows_as_a_sheet_takes_is_whole(
-    month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One more would be too many."""
-    monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(month.statement.facts))
-
-    rows = rows_of_sheet(written(month, tmp_path / "statement.xlsx"), "Facts")
-
-    assert len(rows) == TOP + len(month.statement.facts)
-
-
 def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,13 +234,6 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
 
     assert rows[-1][2] == books["key"].iloc[tampered]
     assert rows[-1][-1] == "NO"
-
-
-def test_the_same_statement_is_the_same_file(month: StatedMonth, tmp_path: Path) -> None:
-    """Asked again without anything new it makes no second version."""
-    path = tmp_path / "statement.xlsx"
-
-    assert written(month, path) == written(month, path)
 
 
 def test_the_script_runs_by_itself(month: StatedMonth) -> None:

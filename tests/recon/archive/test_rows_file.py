@@ -8,13 +8,11 @@ import pytest
 from recon.archive.rows_file import Ordered, ordered_rows, read_rows, write_ordered
 from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS, FileSchema
 from recon.archive.step_folder import Rows
-from recon.model.errors import ArchiveBrokenError, Defect
+from recon.model.errors import ArchiveBrokenError
 from tests.recon.archive.planted import AT, orders
 from tests.recon.steps.large_nights import in_groups_of
 
 MANY_ROWS = 20_000
-BYTES_A_ROW_MAX = 4
-"""Of such rows; as text they are twenty times as long."""
 
 
 def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
@@ -39,29 +37,6 @@ def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
     ]
 
 
-def test_what_changes_little_from_row_to_row_costs_little() -> None:
-    """Sorted order numbers and amounts are written by their changes, repeated ids once."""
-    table = orders(*[0] * MANY_ROWS)
-    amounts = pa.array(range(MANY_ROWS), pa.int64())
-    place = table.schema.get_field_index("amount")
-    table = table.set_column(place, table.schema.field(place), amounts)
-    ids = pa.array([f"{number // 4:016x}" for number in range(MANY_ROWS)])
-    place = table.schema.get_field_index("transaction_id")
-    rows = table.set_column(place, table.schema.field(place), ids)
-    content = file_of(rows, schema=SCHEMAS["orders"])
-    pages = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
-    encodings = {
-        pages.column(at).path_in_schema: pages.column(at).encodings
-        for at in range(pages.num_columns)
-    }
-
-    assert "DELTA_BYTE_ARRAY" in encodings["order_no"]
-    assert "DELTA_BINARY_PACKED" in encodings["amount"]
-    assert "RLE_DICTIONARY" in encodings["currency"]
-    assert len(content) < BYTES_A_ROW_MAX * len(rows)
-    assert read_rows(content, name="orders.parquet").num_rows == len(rows)
-
-
 def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
     later = replace(SCHEMAS["orders"], version=2)
 
@@ -79,11 +54,6 @@ def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None
     content = file_of(orders(1, 2), schema=SCHEMAS["orders"])
     with pytest.raises(ArchiveBrokenError, match="no whole Parquet file"):
         read_rows(content[: len(content) // 2], name="orders.parquet")
-
-
-def test_rows_with_other_columns_than_their_schema_are_a_defect() -> None:
-    with pytest.raises(Defect, match="orders"):
-        ordered_rows(orders(1).drop_columns(["amount"]), schema=SCHEMAS["orders"])
 
 
 def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(

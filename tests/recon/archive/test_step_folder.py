@@ -15,7 +15,6 @@ from recon.archive.step_folder import (
     FileEntry,
     Manifest,
     Part,
-    find_sealed,
     manifest_bytes,
     manifest_of,
     sealed_step,
@@ -160,38 +159,6 @@ def test_a_changed_file_and_one_that_was_added_are_named(tmp_path: Path) -> None
         "later.parquet lies there, and nobody sealed it: move it away",
         "orders.parquet is not the file that was sealed: its content was changed",
     ]
-
-
-def test_a_step_in_its_own_folder_is_found_without_a_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A night looks at its steps often, and a list of a remote storage is a request."""
-    storage = LocalStorage(tmp_path)
-    first = written(storage)
-    listed: list[str] = []
-    listing = LocalStorage.folders
-
-    def counted(storage: LocalStorage, folder: str) -> object:
-        listed.append(folder)
-        return listing(storage, folder)
-
-    monkeypatch.setattr(LocalStorage, "folders", counted)
-
-    assert find_sealed(storage, night=NIGHT, step="inputs", sha256=first.sha256) == first
-    assert listed == []
-
-    storage.move(FOLDER, to=f"{FOLDER}.aside-1")
-    kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=first.sha256)
-    assert kept is not None
-    assert (kept.folder, listed) == (f"{FOLDER}.aside-1", [NIGHT])
-
-
-def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
-    with storage.writing(f"{FOLDER}/ledger.parquet") as file:
-        file.write(b"half of a night")
-
-    assert step_problems(storage, written(storage, 4200)) == []
 
 
 def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:

@@ -10,13 +10,6 @@ def approvers_of(**people: object) -> dict[str, Approver]:
     return declared(Approvers, {"approvers": people}, source="approvers.toml").approvers
 
 
-def test_a_person_is_read_with_limit_and_role() -> None:
-    """A declared person has a name, a role and a largest sum per currency."""
-    people = approvers_of(anna={"name": "Anna Berg", "limit": {"EUR": 5}})
-
-    assert (people["anna"].role, people["anna"].limit["EUR"]) == ("approver", 5)
-
-
 @pytest.mark.parametrize(
     ("anna", "ben", "named"),
     [

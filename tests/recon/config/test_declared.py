@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from recon.config.approvers import Approvers
-from recon.config.cluster import IN_PROCESS, ClusterSettings, InProcess
+from recon.config.cluster import IN_PROCESS, ClusterSettings
 from recon.config.declared import declared
 from recon.config.file_sources import SettlementFolder
 from recon.config.keys import storage_keys
@@ -164,12 +164,6 @@ def test_a_schedule_that_would_never_start_is_refused(cron: str, zone: str, word
         NightSchedule(cron=cron, zone=zone)
 
 
-@pytest.mark.parametrize("cron", ["30 2 * * *", "0 3 * * 1-5", "*/15 0,4 1 JAN mon"])
-def test_a_cron_line_of_five_fields_is_taken(cron: str) -> None:
-    """Minute, hour, day, month and weekday, as cron writes them."""
-    assert NightSchedule(cron=cron, zone="Europe/London").cron == cron
-
-
 def test_who_declares_nothing_keeps_everything_on_one_machine() -> None:
     """No age, no cluster, nights beside the database."""
     keeps = retention_of({}).retention.model_dump()
@@ -190,27 +184,6 @@ def test_an_archive_is_a_folder_or_a_storage_whose_keys_the_environment_has() ->
     assert storage_keys(settings, {"ID": " a ", "SECRET": "s"}) == ("a", "s")
     with pytest.raises(ConfigurationError, match="SECRET"):
         storage_keys(settings, {"ID": "a"})
-
-
-def test_one_process_does_parts_in_their_order_and_only_when_asked() -> None:
-    """Each part is done when its result is wanted, so that no more than one is in memory."""
-    begun: list[int] = []
-
-    def work(item: int) -> int:
-        begun.append(item)
-        return item * 2
-
-    done = InProcess(4).each(work, iter((1, 2, 3)))
-
-    assert next(done) == 2
-    assert begun == [1]
-    assert [*done] == [4, 6]
-
-
-@pytest.mark.parametrize("address", ["tls://dask.internal:8786", "tls://[::1]:8786"])
-def test_an_address_holds_with_its_certificates(address: str) -> None:
-    """A scheduler is named by TLS, host and port."""
-    assert cluster_of({"address": address, **TLS}).address == address
 
 
 def notice(**values: Any) -> Notice:

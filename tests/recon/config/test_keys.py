@@ -81,14 +81,6 @@ def test_a_night_needs_the_keys_of_its_own_account_only(environment: dict[str, s
         signing(environment, FIRST)
 
 
-def test_an_account_names_one_place_of_its_key(environment: dict[str, str], tmp_path: Path) -> None:
-    """Two places could hold two keys."""
-    both = 'sign_key_env = "A"\nsign_key_file = "/b"'
-    (tmp_path / "merchants.toml").write_text(account(FIRST, both))
-    with pytest.raises(ConfigurationError, match="name one of sign_key_env and sign_key_file"):
-        load_settings(environment)
-
-
 def test_no_key_shows_when_settings_are_printed(environment: dict[str, str]) -> None:
     """Neither that of the installation nor that of an account, nor a password in an address."""
     environment["RECON_DATABASE_URL"] = "postgresql+psycopg://recon:hunter2@db/recon"

@@ -100,12 +100,6 @@ def test_a_mistake_is_named_with_its_file_and_key(text: str, message: str) -> No
         rules(text)
 
 
-def test_all_mistakes_are_named_at_once() -> None:
-    """One round of mending is enough."""
-    with pytest.raises(ConfigurationError, match=r"grace\.refund: .*; account\.mode: "):
-        rules("[grace]\nrefund = '5bd'\n[account]\nmode = 'auto'")
-
-
 def test_the_digest_is_that_of_the_meaning() -> None:
     """Order and spelled-out defaults do not change the digest; any value does."""
     written = rules("[account]\ncapture_mode = 'auto'\n[grace]\nhard_limit = '10bd'\n")

@@ -15,7 +15,6 @@ from recon.model.money import (
     format_minor_units,
     parse_minor_units,
     parse_signed_minor_units,
-    wire_amount,
 )
 
 CURRENCIES = st.sampled_from(["JPY", "EUR", "KWD", "CLF"])
@@ -118,12 +117,6 @@ def test_reading_undoes_writing(minor_units: int, currency: str) -> None:
         assert parse_signed_minor_units("-" + text, currency=currency) == -minor_units
 
 
-@given(minor_units=MINOR_UNITS, currency=CURRENCIES)
-def test_minor_units_survive_money(minor_units: int, currency: str) -> None:
-    """Money of a count gives the count back."""
-    assert Money.of_minor_units(-minor_units, currency=currency).minor_units == -minor_units
-
-
 @given(text=st.text(alphabet="0123456789.-+, eE\u0663", max_size=24), currency=CURRENCIES)
 def test_whatever_is_accepted_means_what_it_says(text: str, currency: str) -> None:
     """No text is read as another amount than the decimal number it shows."""
@@ -142,31 +135,6 @@ def test_whatever_is_accepted_means_what_it_says(text: str, currency: str) -> No
 def test_amounts_are_written_without_grouping(minor_units: int, currency: str, text: str) -> None:
     """The currency's decimals, a leading minus, no grouping."""
     assert format_minor_units(minor_units, currency=currency) == text
-
-
-@pytest.mark.parametrize(
-    ("minor_units", "currency", "wire_decimals", "text"),
-    [
-        (12345, "JPY", None, "12345.00"),
-        (1000, "EUR", None, "10.00"),
-        (1234, "KWD", None, "1.234"),
-        (12345, "JPY", 0, "12345"),
-        (1230, "KWD", 2, "1.23"),
-    ],
-)
-def test_the_wire_has_two_decimals_or_more(
-    minor_units: int, currency: str, wire_decimals: int | None, text: str
-) -> None:
-    """max(2, exponent) decimals unless the configuration overrides them."""
-    wire = wire_amount(minor_units, currency=currency, wire_decimals=wire_decimals)
-
-    assert str(wire) == text
-
-
-def test_the_wire_never_rounds() -> None:
-    """An amount that does not fit the decimals of the wire is refused."""
-    with pytest.raises(AmountError, match=r"1\.234 KWD cannot be written with 2 decimals"):
-        wire_amount(1234, currency="KWD", wire_decimals=2)
 
 
 @pytest.mark.parametrize("amount", [1.1, 1, "1.10", Decimal("NaN"), Decimal("Infinity"), None])

@@ -11,9 +11,6 @@ import pytest
 
 from recon.model import errors
 from recon.model.durable import flush_folder
-from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
-from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
-from recon.model.resolutions import BreakAnswer, StoredAnswer, with_answers
 from recon.model.step_progress import StepProgress, Way, heard_by, on_the_way
 from recon.model.terms import (
     CONFIRMED_STATES,
@@ -23,7 +20,6 @@ from recon.model.terms import (
     BreakCode,
     ControlTotal,
     InstructionState,
-    Severity,
     Verdict,
 )
 
@@ -69,12 +65,6 @@ def test_a_verdict_has_the_exit_code_of_the_contract() -> None:
     }
 
 
-def test_verdicts_and_severities_are_ordered() -> None:
-    """The worst verdict comes first, the least severity comes first: max and min rely on it."""
-    assert next(iter(Verdict)) is Verdict.NOT_PROVEN
-    assert list(Severity) == [Severity.LOW, Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL]
-
-
 def test_a_control_total_passes_only_at_zero() -> None:
     """One minor unit of difference is a failure, in either direction."""
     totals = [_total(left, right=100) for left in (100, 99, 101)]
@@ -85,12 +75,6 @@ def test_a_control_total_passes_only_at_zero() -> None:
 
 def _total(left: int, *, right: int) -> ControlTotal:
     return ControlTotal("T5A", "leg A", "100042", "100042001", "EUR", "amount", left, right)
-
-
-def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
-    """Whoever believes a file safe must hear that its folder is not."""
-    with pytest.raises(FileNotFoundError):
-        flush_folder(tmp_path / "gone")
 
 
 def test_the_folder_itself_is_flushed_and_let_go(
@@ -151,17 +135,6 @@ def test_an_error_ends_the_command_with_its_code(
     assert error.exit_code == exit_code
 
 
-def test_every_error_says_what_it_is() -> None:
-    """Each class has one sentence of its own."""
-    assert [cls.__name__ for cls in CLASSES if not (cls.__doc__ or "").endswith(".")] == []
-
-
-def test_columns_of_a_sheet_are_named_once() -> None:
-    """A column that stands twice would show one value under two headings."""
-    for columns in (INSTRUCTION_SHEET_COLUMNS, BATCH_COLUMNS):
-        assert len(columns) == len(set(columns))
-
-
 def test_figures_settings_and_a_signer_bring_no_frames() -> None:
     """Nor do they load a workbook or a database; a fresh interpreter shows it."""
     heavy = {"openpyxl", "sqlalchemy", "pandas", "pyarrow", "numpy"}
@@ -177,42 +150,6 @@ def test_figures_settings_and_a_signer_bring_no_frames() -> None:
 
 
 ACCOUNT = ("M", "A")
-
-
-def test_each_currency_has_a_short_line_of_its_own() -> None:
-    """Three currencies are three lines for what is held and three for fees, no long one."""
-    holds = GatewayHolds(
-        tuple(
-            Holding(*ACCOUNT, money, payable=HeldPart(100, "2026-11-16"))
-            for money in ("EUR", "GBP", "USD")
-        ),
-        tuple(FeesTaken(*ACCOUNT, money, 300, 200) for money in ("EUR", "GBP", "USD")),
-    )
-    assert holds.sentences() == (
-        "The gateway holds: payable 1.00 EUR (oldest 2026-11-16)",
-        "The gateway holds: payable 1.00 GBP (oldest 2026-11-16)",
-        "The gateway holds: payable 1.00 USD (oldest 2026-11-16)",
-        "Fees: charged 3.00 EUR, booked 2.00 EUR, difference 1.00 EUR",
-        "Fees: charged 3.00 GBP, booked 2.00 GBP, difference 1.00 GBP",
-        "Fees: charged 3.00 USD, booked 2.00 USD, difference 1.00 USD",
-    )
-
-
-def test_nothing_is_said_in_a_line_too() -> None:
-    """Where nothing is held and nothing was taken, both lines say so."""
-    assert GatewayHolds().sentences() == ("The gateway holds: nothing", "Fees: none")
-
-
-def test_each_break_bears_what_people_said_of_it() -> None:
-    """Resolution, owner and comment stand beside the break they were given to, and no other."""
-    answer = BreakAnswer("Gateway asked", "Anna Berg", "ticket 7")
-    answers = {"a1": StoredAnswer(answer, version=1, by="anna", waits=False)}
-
-    answered, bare = with_answers([{"break_id": "a1"}, {"break_id": "b2"}], answers)
-
-    said = {"resolution": "Gateway asked", "owner": "Anna Berg", "comment": "ticket 7"}
-    assert answered == {"break_id": "a1", **said}
-    assert bare == {"break_id": "b2", "resolution": "", "owner": "", "comment": ""}
 
 
 def test_work_tells_its_listener_how_much_of_all_is_done() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from recon.privacy.own_files import (
     OWNER,
-    advise_kernel,
     folder_for_now,
     for_group,
     for_owner,
@@ -92,16 +91,6 @@ def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(
         assert (mode(mine), [*mine.iterdir()]) == (0o700, [])
     held[1].communicate("")
     assert [*tmp_path.iterdir()] == [other]
-
-
-def test_a_file_of_the_kernel_is_written_and_never_made(tmp_path: Path) -> None:
-    """What is not there is no file of the kernel."""
-    there = tmp_path / "there"
-    there.touch()
-    advise_kernel(there, "5")
-    assert there.read_text() == "5"
-    with pytest.raises(FileNotFoundError):
-        advise_kernel(tmp_path / "gone", "5")
 
 
 def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from recon.privacy.own_servers import (
     OWNER_ONLY,
     PATH_BYTES_MAX,
     WITH_GROUP,
-    SocketConnection,
     SocketUnusableError,
     is_heard,
     listening,
@@ -91,12 +90,6 @@ def test_a_long_path_and_an_unknown_group_are_refused(tmp_path: Path) -> None:
         listening(tmp_path / ("x" * PATH_BYTES_MAX), whose="a test")
     with pytest.raises(SocketUnusableError, match="no group no-such"):
         listening(tmp_path / "a", group="no-such", whose="a test")
-
-
-def test_nobody_there_is_an_error_of_the_system(tmp_path: Path) -> None:
-    """And leaves no socket open."""
-    with pytest.raises(FileNotFoundError):
-        SocketConnection(tmp_path / "a", name="desk", seconds_max=1).connect()
 
 
 @pytest.mark.parametrize(

@@ -68,17 +68,6 @@ def test_chance_depends_on_row_and_attempt_never_on_the_order_of_calls() -> None
     assert 5 < sum(attempts) < 35
 
 
-def test_rules_are_read_from_json_and_toml(tmp_path: Path) -> None:
-    """Both forms give the same rules."""
-    rule = {"operation": "refund", "kind": "reset", "nth": 2, "when": "before"}
-    as_json, as_toml = tmp_path / "plan.json", tmp_path / "plan.toml"
-    as_json.write_text(json.dumps([rule]))
-    as_toml.write_text(
-        '[[rules]]\noperation = "refund"\nkind = "reset"\nnth = 2\nwhen = "before"\n'
-    )
-    assert read_plan(as_json) == read_plan(as_toml) == [FaultRule.model_validate(rule)]
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -102,12 +91,6 @@ def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path: Path, text: str, na
     with pytest.raises(ConfigurationError, match=named) as caught:
         read_plan(path, operations=["capture"])
     assert str(path) in str(caught.value)
-
-
-def test_a_plan_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """A missing file is a mistake of the call."""
-    with pytest.raises(ConfigurationError, match="nowhere"):
-        read_plan(tmp_path / "nowhere.json")
 
 
 def test_the_endpoint_replaces_or_appends(gateway: Any) -> None:
@@ -411,29 +394,6 @@ def test_the_portal_can_be_used_without_a_call(gateway: Any) -> None:
         assert gateway.http.post("/_sandbox/portal", json=wrong).status_code == 400
 
 
-def test_what_a_client_was_told_is_what_left(gateway: Any) -> None:
-    """A false code, a missing row and a cut reply stand on the page as the client saw them."""
-    first, second, third = gateway.authorised()[:3]
-    page = gateway.http.get
-    gateway.faults(
-        {"operation": "capture", "kind": "unknown_code", "key": first["order_no"], "code": "77"},
-        {"operation": "capture", "kind": "drop_row", "key": second["order_no"]},
-        {"operation": "cancel", "kind": "status", "status": 502},
-    )
-    gateway.batch("capture", [first, second])
-    gateway.batch("cancel", [third])
-    assert "<td>77</td>" in page(f"/_sandbox/transactions/{first['transaction_id']}").text
-    missing = page(f"/_sandbox/transactions/{second['transaction_id']}").text
-    assert "the reply had no such row" in missing
-    assert "no answer (HTTP 502)" in page(f"/_sandbox/transactions/{third['transaction_id']}").text
-
-
-def test_a_card_result_may_carry_an_unknown_code(gateway: Any) -> None:
-    """A reply without rows is its own row."""
-    gateway.faults({"operation": "authorise", "kind": "unknown_code", "code": "42"})
-    assert "<order_status>42</order_status>" in gateway.authorise().text
-
-
 def test_a_lag_concerns_the_orders_it_names(gateway: Any) -> None:
     """Another order in the same query is shown as it is."""
     old, new = gateway.authorised()[:2]
@@ -445,15 +405,3 @@ def test_a_lag_concerns_the_orders_it_names(gateway: Any) -> None:
         old["order_no"]: "2000",
         new["order_no"]: "3000",
     }
-
-
-def test_two_rules_draw_on_their_own(gateway: Any) -> None:
-    """What one rule hits by chance says nothing about what the next one hits."""
-    rows = gateway.authorised()[:40]
-    gateway.faults(
-        {"operation": "capture", "kind": "unknown_field", "probability": 0.5},
-        {"operation": "capture", "kind": "unknown_code", "probability": 0.5},
-    )
-    answers = gateway.batch("capture", rows).json()["capture_orders"]
-    met = {("settlement_hint" in row, row["capture_status"] == "9999") for row in answers}
-    assert len(met) == 4

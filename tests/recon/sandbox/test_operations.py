@@ -150,9 +150,3 @@ def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> Non
     assert paid(gateway, payment_currency="USD")["status"] == "COMPLETED"
     assert paid(gateway, account_id="100042002")["status"] == "COMPLETED"
     assert len(gateway.effects()) == 4
-
-
-def test_a_source_amount_may_repeat_the_payment_amount(gateway: Any) -> None:
-    """The same money said twice is no exchange."""
-    record = paid(gateway, source_amount="250.10", source_currency="EUR")
-    assert (record["status"], record["source_amount"]) == ("COMPLETED", "250.10")

@@ -133,17 +133,6 @@ def test_reset_begins_again_from_the_seed(gateway: Any) -> None:
     assert gateway.authorise().status_code == 200
 
 
-def test_a_state_is_reset_to_its_own_seed(tmp_path: Path) -> None:
-    """Whatever seed a later start is told, a reset gives back the population of the first one."""
-    state = tmp_path / "s.sqlite"
-    seen = []
-    for seed in (42, 7):
-        with serving(SandboxOptions(orders=30 + seed, seed=seed, state=state)) as sandbox:
-            httpx.post(f"{sandbox.base_url}/_sandbox/reset", trust_env=False)
-            seen.append(httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content)
-    assert seen[0] == seen[1]
-
-
 def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
     """Started again, it goes on from the last request at least."""
     options = SandboxOptions(orders=0, state=tmp_path / "s.sqlite", real_clock=True)
@@ -155,39 +144,6 @@ def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
     again = open_sandbox(options)
     assert again.clock.now() >= later
     again.book.close()
-
-
-def captured_by(gateway: Any) -> int:
-    """How many captures truly happened."""
-    return sum(effect["operation"] == "capture" for effect in gateway.effects())
-
-
-def test_truncated_reply_without_a_length_looks_whole(gateway: Any) -> None:
-    """Nothing but its JSON tells that the reply is only a half."""
-    gateway.faults({"operation": "capture", "kind": "truncate", "without_length": True})
-    reply = gateway.batch("capture", gateway.authorised()[:1])
-    assert reply.status_code == 200
-    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
-        reply.json()
-
-
-def test_a_redirect_points_where_the_plan_says(gateway: Any) -> None:
-    """A status below 400 carries its Location; the effect is there all the same."""
-    rule = {"kind": "status", "status": 307, "location": "http://elsewhere.example/"}
-    gateway.faults(rule)
-    reply = gateway.batch("capture", gateway.authorised()[:1])
-    assert (reply.status_code, reply.headers["location"]) == (307, rule["location"])
-    assert captured_by(gateway) == 1
-
-
-def test_a_kept_connection_is_hit_as_well(gateway: Any) -> None:
-    """The fault breaks the connection of its own request, whatever came over it before."""
-    assert gateway.query(orders="a").status_code == 200
-    gateway.faults({"operation": "retrievalTrans", "kind": "fin", "nth": 2})
-    assert gateway.query(orders="a").status_code == 200
-    with pytest.raises(httpx.RemoteProtocolError):
-        gateway.query(orders="a")
-    assert gateway.query(orders="a").status_code == 200
 
 
 def test_the_server_ends_quickly_while_a_request_is_silent(

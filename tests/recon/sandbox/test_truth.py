@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.book import Book
 
@@ -27,17 +26,6 @@ def test_a_transaction_is_all_or_nothing() -> None:
         book.write_note("seed", value="2")
     assert book.note("seed") == "2"
     book.close()
-
-
-def test_another_programs_database_is_refused(tmp_path: Path) -> None:
-    """A database with tables of its own is left as it is."""
-    path = tmp_path / "orders.sqlite"
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE orders (id)")
-    other.commit()
-    other.close()
-    with pytest.raises(ConfigurationError, match="another program's database"):
-        Book(path)
 
 
 INJECTED = "INSERT INTO effect SELECT NULL, {columns} FROM effect WHERE origin = 'api' LIMIT 1"

@@ -74,14 +74,6 @@ def test_the_same_message_again_is_acknowledged_and_kept_once(
     assert (saved["order_no"], saved["amount"], saved["times"]) == ("web-1", 1000, 3)
 
 
-def test_stages_of_one_refund_are_messages_of_their_own(receiver: Receiver, store: Store) -> None:
-    """Received, accepted and result say different things about the same refund."""
-    for told in ("REFUND RECIEVED", "REFUND ACCEPTED", "REFUND RESULT"):
-        assert status(receiver, form(REFUND | {"webhooks_type": told})) == 200
-
-    assert [row["amount"] for row in rows(store, "notification")] == [250, 250, 250]
-
-
 def test_a_message_that_contradicts_is_kept_beside_the_other_and_a_case(
     receiver: Receiver, store: Store
 ) -> None:

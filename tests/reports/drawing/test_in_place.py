@@ -32,12 +32,6 @@ def test_too_many_versions_are_refused_with_what_to_do(tmp_path: Path) -> None:
         put_in_place(b"new", path=tmp_path / "night.xlsx")
 
 
-def test_a_folder_that_is_missing_is_an_operating_system_error(tmp_path: Path) -> None:
-    """The step knows the folder; it tells people what to do."""
-    with pytest.raises(OSError, match="No such file"):
-        put_in_place(b"new", path=tmp_path / "nowhere" / "night.xlsx")
-
-
 def test_the_version_stands_before_both_endings_of_a_packed_file(tmp_path: Path) -> None:
     """A program that opens files by their ending still knows what the second version is."""
     (tmp_path / "a.b-matched.csv.gz").write_bytes(b"other")

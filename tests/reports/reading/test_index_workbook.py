@@ -78,29 +78,6 @@ def test_a_line_leads_to_its_workbook(tmp_path: Path) -> None:
     assert cell.hyperlink.target == "a%201/night%231.xlsx"
 
 
-def test_another_index_is_never_overwritten(tmp_path: Path) -> None:
-    """The same night gives the same file; a changed one is version 2."""
-    found = lines(tmp_path)
-    first, again = (write_index(found, day=DAY, folder=tmp_path) for _ in range(2))
-    changed = write_index(found[:1], day=DAY, folder=tmp_path)
-
-    assert first == again
-    assert changed.name == "nights-2026-11-20-v2.xlsx"
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """People are told where it could not be written."""
-    with pytest.raises(OutputError, match="nowhere"):
-        write_index(lines(tmp_path), day=DAY, folder=tmp_path / "nowhere")
-
-
-def test_the_footer_says_what_the_index_is(tmp_path: Path) -> None:
-    """It belongs to a night of all accounts, not to a run."""
-    sheet = load_workbook(write_index(lines(tmp_path), day=DAY, folder=tmp_path))["Nights"]
-
-    assert sheet.oddFooter.left.text.endswith("All accounts, night of 2026-11-20")
-
-
 NOVEMBER = BusinessMonth.named("2026-11")
 FIRST = AccountMonth(
     ("M", "1"),
@@ -164,20 +141,6 @@ def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(
     assert rows[1][7:9] == [None, None]
     assert rows[2][5] == 14.9
     assert rows[2][7:9] == [None, None]
-
-
-def test_a_month_leads_to_its_workbook(tmp_path: Path) -> None:
-    """Relative to the page."""
-    sheet = load_workbook(written(tmp_path, FIRST, SECOND))["Accounts"]
-
-    assert sheet["J7"].hyperlink.target == "a%201/statement%231.xlsx"
-    assert sheet["J8"].hyperlink.target == "second.xlsx"
-
-
-def test_a_folder_of_months_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With what was kept and what to do."""
-    with pytest.raises(OutputError, match="own workbooks are kept: name a folder"):
-        write_months_index([FIRST, SECOND], month=NOVEMBER, clearing="", folder=tmp_path / "gone")
 
 
 def test_accounts_of_two_merchants_share_no_clearing_account(tmp_path: Path) -> None:
@@ -337,16 +300,6 @@ def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
     assert "not signed" not in page_one(copy)
     wanted = {"Dan <Orr> & Co", "=Anna", "2026-11-21 10:05", signatures[0].workbook_sha256}
     assert wanted <= page_one(copy)
-
-
-def test_a_review_alone_leaves_the_approver_open(workbook: Path) -> None:
-    """One name is not two."""
-    copy = write_signed_copy(
-        workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
-    )
-
-    assert copy.name == "night-reviewed.xlsx"
-    assert {"Dan Orr", "not signed"} <= page_one(copy)
 
 
 def test_everything_but_page_one_is_the_signed_file(workbook: Path) -> None:

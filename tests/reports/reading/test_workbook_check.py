@@ -39,15 +39,6 @@ def test_sheets_say_what_the_figures_say(workbook: Path, figures: NightFigures) 
     assert totals[CHECKS] == (0, {})
 
 
-def test_files_beside_that_the_workbook_does_not_name_change_nothing(
-    workbook: Path, tmp_path: Path
-) -> None:
-    """Whoever writes matches beside it hands them over, whether the sheet has all rows or not."""
-    beside = {"matches.csv": tmp_path / "staged.csv"}
-
-    assert sheet_totals(workbook, companions=beside) == sheet_totals(workbook)
-
-
 def test_a_check_that_fails_on_the_sheet_is_counted(workbook: Path) -> None:
     """What page one calls NOT PROVEN never stands beside another verdict of the night."""
     changed = rewritten(workbook, sheet="Assurance", cell="M6", value="CHECK")

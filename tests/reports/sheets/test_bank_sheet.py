@@ -55,11 +55,6 @@ def test_what_is_open_stands_first_with_what_the_bank_has(figures: NightFigures)
     assert rows[0]["days"] == 2
 
 
-def test_cash_in_transit_is_its_sum(figures: NightFigures) -> None:
-    """Per currency; a break is not in transit."""
-    assert on_the_way(payout_rows(figures)) == ({"EUR": 1_200}, {})
-
-
 def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
     """Statement with its check, payouts, what is expected."""
     path = write_workbook(figures, tmp_path / "w.xlsx")

@@ -45,14 +45,6 @@ def test_a_journal_that_does_not_balance_is_seen(build: Build) -> None:
     assert below(rows, "Proposed per currency")[0][4:8] == [1.235, 1.234, 0.001, "CHECK"]
 
 
-def test_a_night_without_proposals_says_so(build: Build) -> None:
-    """No accounts are named, or nothing is to book: the sheet stands and says it."""
-    none = build().journals.iloc[:0]
-    labels = [row[0] for row in rows_on(build(journals=none), "Journals")]
-
-    assert "No journal is proposed." in labels
-
-
 def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
     """Each journal with its day, its order and what the books still lack; or the word None."""
     out = HandedOut(

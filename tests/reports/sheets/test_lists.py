@@ -60,14 +60,6 @@ def test_the_first_rows_are_those_of_the_whole_list(long: NightFigures) -> None:
     assert list_on(content_of(long), "Matched", *SINGLE) == list_on(whole, "Matched", *SINGLE)[:5]
 
 
-def test_money_of_the_sums_stands_above_the_same_money_of_the_rows(long: NightFigures) -> None:
-    """From the currency to what explains it a column has one title."""
-    rows = [row for row in values_of(content_of(long), "Matched") if "Gateway − ledger" in row]  # noqa: RUF001 - a minus
-
-    assert len(rows) == 2
-    assert rows[0][5:12] == rows[1][5:12]
-
-
 def test_what_is_read_back_is_what_the_whole_lists_come_to(
     long: NightFigures, figures: NightFigures, tmp_path: Path
 ) -> None:
@@ -125,22 +117,6 @@ def test_sets_that_are_alike_are_counted_as_many(figures: NightFigures, tmp_path
     alike = replace(figures, pending=twice)
 
     assert sheet_totals(write_workbook(alike, tmp_path / "alike.xlsx"))["pending"][0] == len(twice)
-
-
-def test_other_sheets_say_the_same_whatever_a_list_shows(
-    long: NightFigures, figures: NightFigures
-) -> None:
-    """Page one and Assurance show the same figures; Assurance names the files, too."""
-    whole, cut = (
-        [row for title in ("Summary", "Assurance") for row in values_of(content, title)]
-        for content in (content_of(figures), content_of(long))
-    )
-
-    assert [row for row in whole if row not in cut] == []
-    assert {row[0] for row in cut if row not in whole} == {
-        *("Lists that are too long for their sheets, in files of the run", "Kind"),
-        *("matched", "not verified", "waiting"),
-    }
 
 
 def test_of_too_many_open_sets_those_with_most_money_stand_there(long: NightFigures) -> None:

@@ -138,13 +138,6 @@ def test_text_stays_what_it_was() -> None:
     assert cells(table, "c") == ["inf", "true", "#N/A"]
 
 
-def test_lines_are_physical_lines() -> None:
-    """Line numbers count quoted line feeds and empty lines, whatever the line ends."""
-    table = read('a,b,c\n1,"x\ny\nz",3\n\n4,5,6\r\n"7",8,9\n')
-    assert table.lines.tolist() == [2, 6, 7]
-    assert cells(table, "b") == ["x\ny\nz", "5", "8"]
-
-
 def test_a_mark_quotes_and_spaces_around_cells_are_no_content() -> None:
     """A byte order mark is skipped, doubled quotes are one, cells and names are trimmed."""
     table = read(b'\xef\xbb\xbf a ,b,"c"\n 1 ,"say ""x""",\t3\n')
@@ -155,12 +148,6 @@ def test_a_mark_quotes_and_spaces_around_cells_are_no_content() -> None:
 def test_a_header_alone_is_a_table_without_rows(text: str) -> None:
     """A file of no rows is readable; what it means is judged elsewhere."""
     assert read(text).rows_read == 0
-
-
-def test_a_last_line_without_an_end_is_marked() -> None:
-    """Whether the last line was ended is handed on, since a cut file looks just so."""
-    assert read("a,b,c\n1,2,3").last_line_open
-    assert not read("a,b,c\n1,2,3\n").last_line_open
 
 
 def test_more_rows_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,11 +61,6 @@ def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
     assert left(complete) == ""
 
 
-def test_an_empty_inbox_is_no_error(tmp_path: Path) -> None:
-    """A night without files is possible."""
-    assert inbox(tmp_path).files == ()
-
-
 def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path: Path) -> None:
     """A missing folder, or a file in its place, is told with what to do."""
     (tmp_path / "file").write_text("x")

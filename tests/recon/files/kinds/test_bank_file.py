@@ -134,12 +134,6 @@ def test_a_table_is_whole_or_nothing(tmp_path: Path) -> None:
             read(tmp_path, CSV + rows, name="b.csv")
 
 
-def test_a_file_that_is_no_statement_says_so(tmp_path: Path) -> None:
-    """By its name and what stands in it."""
-    with pytest.raises(SourceUnreadableError, match="is no bank statement that is known"):
-        read(tmp_path, "%PDF", name="bank.pdf")
-
-
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [

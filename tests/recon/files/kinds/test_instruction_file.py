@@ -185,15 +185,6 @@ def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path)
     assert one == two != three
 
 
-@pytest.mark.parametrize("name", ["G" * 200, "\u4f1a\u54e1 \u30d7\u30e9\u30f3", "Gold\u00a0plan"])
-def test_a_subscription_may_have_any_name(tmp_path: Path, name: str) -> None:
-    """Of any script, as long as a gateway may give it; the name is kept as it stands."""
-    read = _read(tmp_path, SUBSCRIPTION | {"contract_name": name})
-
-    assert read.rejects == ()
-    assert [one["contract_name"] for one in read.actions] == [name]
-
-
 @pytest.mark.parametrize(
     ("row", "column", "word"),
     [

@@ -22,13 +22,6 @@ def test_a_column_of_either_kind_of_file_is_taken() -> None:
         refuse_wrong_layouts([layout(order_no="Order"), layout(gross="Gross")])
 
 
-def test_a_settlement_layout_knows_the_columns_of_settlement_files() -> None:
-    """A column of theirs is taken, one of order files is refused by name."""
-    refuse_wrong_layouts([layout(gross="Gross")], of="settlement")
-    with pytest.raises(ConfigurationError, match=r"settlement layout .* columns\.ordered_at is no"):
-        refuse_wrong_layouts([layout(ordered_at="When")], of="settlement")
-
-
 def test_only_files_with_order_numbers_may_say_how_theirs_are_written() -> None:
     """A bank's statement has none: there the setting would silently not hold."""
     shop = FileLayout(order_numbers=WrittenNumbers(prefix="#"))

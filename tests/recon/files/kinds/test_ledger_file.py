@@ -137,15 +137,6 @@ def test_what_a_ledger_does_not_have_is_refused(given: dict[str, object], told: 
         LedgerSource.model_validate({"path": "books.csv", **given})
 
 
-def test_a_layout_names_columns_of_the_ledger(tmp_path: Path) -> None:
-    """A constant for a column that is none of ours is told with its key."""
-    wrong = LedgerSource.model_validate(
-        {"path": tmp_path / "b.csv", "layout": {"constants": {"status": "paid"}}}
-    )
-    with pytest.raises(ConfigurationError, match=r"ledger\.layout\.constants\.status is none of"):
-        read_books(wrong, environment={}, rules=Rules())
-
-
 CARD = "4111111111111111"
 
 

@@ -15,7 +15,6 @@ from recon.files.proposing.proposal import Proposal, layout_text, pattern_of, pr
 from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE, TableSchema
 from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
-from tests.recon.files.kind_cases import SPACE, book_of
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT
 from tests.recon.files.whole_read import read_table
 
@@ -86,13 +85,6 @@ def test_an_amount_that_reads_two_ways_is_asked(
         assert {key: found.layout[key] for key in AMOUNTS if key in found.layout} == keys
 
 
-def test_an_answer_decides_an_amount(tmp_path: Path) -> None:
-    """What a person says holds, and is asked no more."""
-    found = of_bytes(tmp_path / "a.csv", orders("1234"), answers={"units": "minor"})
-    assert (found.layout["units"], found.questions) == ("minor", {})
-    assert read(tmp_path / "a.csv", found).frame["amount"].tolist() == [1234]
-
-
 @pytest.mark.parametrize(
     ("texts", "times", "asked"),
     [
@@ -135,14 +127,6 @@ def test_what_is_no_table_with_a_header_is_refused(text: str, why: str, tmp_path
     """Not one byte of it is repeated."""
     with pytest.raises(SourceUnreadableError, match=rf"^a\.csv {why}"):
         of_bytes(tmp_path / "a.csv", text.encode())
-
-
-def test_a_workbook_without_a_known_name_is_refused(tmp_path: Path) -> None:
-    """As text is."""
-    row = '<row r="1"><c r="A1"><v>1</v></c></row>'
-    sheet = f'<worksheet xmlns="{SPACE}"><sheetData>{row}</sheetData></worksheet>'
-    with pytest.raises(SourceUnreadableError, match="has no line among its first 40"):
-        of_bytes(tmp_path / "a.xlsx", book_of(sheet))
 
 
 HEADER = "Order,Currency,Total,Status,Created,Line,Type"

@@ -248,99 +248,59 @@ def amounts_of(path: Path, answers: Mapping[str, str]) -> list[list[int]] | set[
     ]
 
 
+TAX = "gross,Commission,VAT on fee,net"
+BLIND = "capture|55.00,-1.00,-0.20,53.80 capture|10.00,-0.50,-0.10,9.40"
+TURNED = "capture|55.00,1.00 refund|10.00,0.34"
+WAYS, BOTH_WAYS = "gross,Way,fee,Fee way", "capture|55.00,CR,1.00,DR refund|10.00,DR,0.34,CR"
+TWO_FEES, OF_REFUND = [[5500, 120, 5380], [1000, 60, 940]], [[5500, 100, 5400], [-1000, -34, -966]]
+PAID = [*OF_REFUND, [2000, 50, 1950], [6384, 0, 6384]]
+
+
 @pytest.mark.parametrize(
     ("header", "rows", "answers", "found"),
     [
         # Commission and its tax: the rows say that the fee is both.
-        (
-            "gross,Commission,VAT on fee,net",
-            ["capture|55.00,1.00,0.20,53.80", "capture|10.00,0.50,0.10,9.40"],
-            {},
-            [[5500, 120, 5380], [1000, 60, 940]],
-        ),
+        (TAX, "capture|55.00,1.00,0.20,53.80 capture|10.00,0.50,0.10,9.40", {}, TWO_FEES),
         # Of columns whose names say nothing a person says which they are.
-        ("gross,A,B,net", ["capture|55.00,1.00,0.20,53.80"], {}, {"columns.fee"}),
-        (
-            "gross,A,B,net",
-            ["capture|55.00,-1.00,-0.20,53.80", "capture|10.00,-0.50,-0.10,9.40"],
-            {"columns.fee": "A + B"},
-            [[5500, 120, 5380], [1000, 60, 940]],
-        ),
+        ("gross,A,B,net", "capture|55.00,1.00,0.20,53.80", {}, {"columns.fee"}),
+        ("gross,A,B,net", BLIND, {"columns.fee": "A + B"}, TWO_FEES),
         # Parts of a fee by their names that do not come to it.
-        (
-            "gross,Commission,Markup,net",
-            ["capture|55.00,1.00,0.30,53.80", "capture|10.00,0.50,0.10,9.40"],
-            {},
-            {"columns.fee"},
-        ),
+        ("gross,Commission,Markup,net", "capture|55.00,1.00,0.30,53.80", {}, {"columns.fee"}),
         # Another column of amounts may be the net.
-        ("gross,fee,Payable", ["capture|55.00,1.00,53.50"], {}, {"columns.net"}),
+        ("gross,fee,Payable", "capture|55.00,1.00,53.50", {}, {"columns.net"}),
         (
-            "gross,fee,Payable",
-            ["capture|55.00,1.00,53.50"],
-            {"net": "gross_less_fee"},
+            *("gross,fee,Payable", "capture|55.00,1.00,53.50", {"net": "gross_less_fee"}),
             [[5500, 100, 5400]],
         ),
         (
-            "gross,fee,Payable",
-            ["capture|55.00,1.00,54.00"],
-            {"columns.net": "Payable"},
+            *("gross,fee,Payable", "capture|55.00,1.00,54.00", {"columns.net": "Payable"}),
             [[5500, 100, 5400]],
         ),
         # Without a net nothing says which way a fee goes that is minus.
-        ("gross,fee", ["capture|55.00,-1.00", "capture|9.00,-0.10"], {}, {"turned"}),
-        ("gross,fee", ["capture|55.00,-1.00"], {"turned": "fee"}, [[5500, 100, 5400]]),
-        ("gross,fee", ["capture|55.00,-1.00"], {"turned": ""}, [[5500, -100, 5600]]),
+        ("gross,fee", "capture|55.00,-1.00 capture|9.00,-0.10", {}, {"turned"}),
+        ("gross,fee", "capture|55.00,-1.00", {"turned": "fee"}, [[5500, 100, 5400]]),
+        ("gross,fee", "capture|55.00,-1.00", {"turned": ""}, [[5500, -100, 5600]]),
         # Nor of a refund that is plus.
+        ("gross,fee", TURNED, {}, {"turned_rows.refund"}),
+        ("gross,fee", TURNED, {"turned_rows.refund": "gross,fee"}, OF_REFUND),
         (
-            "gross,fee",
-            ["capture|55.00,1.00", "refund|10.00,0.34"],
-            {},
-            {"turned_rows.refund"},
-        ),
-        (
-            "gross,fee",
-            ["capture|55.00,1.00", "refund|10.00,0.34"],
-            {"turned_rows.refund": "gross,fee"},
-            [[5500, 100, 5400], [-1000, -34, -966]],
-        ),
-        (
-            "gross,fee",
-            ["capture|55.00,1.00", "refund|10.00,0.34"],
-            {"turned_rows.refund": "gross"},
+            *("gross,fee", TURNED, {"turned_rows.refund": "gross"}),
             [[5500, 100, 5400], [-1000, 34, -1034]],
         ),
         # The payout of its batch proves that refunds are the other way round.
-        (
-            "gross,fee",
-            ["capture|55.00,1.00", "refund|10.00,0.34", "capture|20.00,0.50", "payout|63.84,0.00"],
-            {},
-            [[5500, 100, 5400], [-1000, -34, -966], [2000, 50, 1950], [6384, 0, 6384]],
-        ),
+        ("gross,fee", f"{TURNED} capture|20.00,0.50 payout|63.84,0.00", {}, PAID),
         # Columns of signs: of which amounts each is, and how fees are called.
+        (WAYS, BOTH_WAYS, {"sign.gross": "Way"}, {"sign.fee"}),
+        (WAYS, BOTH_WAYS, {"sign.gross": "Way", "sign.fee": "Fee way"}, {"turned"}),
         (
-            "gross,Way,fee,Fee way",
-            ["capture|55.00,CR,1.00,DR", "refund|10.00,DR,0.34,CR"],
-            {"sign.gross": "Way"},
-            {"sign.fee"},
-        ),
-        (
-            "gross,Way,fee,Fee way",
-            ["capture|55.00,CR,1.00,DR", "refund|10.00,DR,0.34,CR"],
-            {"sign.gross": "Way", "sign.fee": "Fee way"},
-            {"turned"},
-        ),
-        (
-            "gross,Way,fee,Fee way",
-            ["capture|55.00,CR,1.00,DR", "refund|10.00,DR,0.34,CR"],
-            {"sign.gross": "Way", "sign.fee": "Fee way", "turned": "fee"},
-            [[5500, 100, 5400], [-1000, -34, -966]],
+            *(WAYS, BOTH_WAYS, {"sign.gross": "Way", "sign.fee": "Fee way", "turned": "fee"}),
+            OF_REFUND,
         ),
     ],
 )
 def test_what_proves_no_fee_and_no_net_is_asked(
     header: str,
-    rows: list[str],
+    rows: str,
     answers: dict[str, str],
     found: list[list[int]] | set[str],
     tmp_path: Path,
@@ -348,7 +308,7 @@ def test_what_proves_no_fee_and_no_net_is_asked(
     """Rows that add up decide, and the sums of batches; what neither says is a question."""
     lines = [
         LINE.format(kind, number, number, number, cells)
-        for number, (kind, _, cells) in enumerate(row.partition("|") for row in rows)
+        for number, (kind, _, cells) in enumerate(row.partition("|") for row in rows.split())
     ]
     path = tmp_path / "s.csv"
     path.write_text("\n".join([f"{OF_LINE},{header}", *lines]) + "\n")

@@ -25,7 +25,6 @@ from recon.files.reader import (
     OrderRead,
     SpooledRows,
     TableFacts,
-    frames,
     instruction_file,
     ledger_file,
     plain_table,
@@ -213,33 +212,6 @@ def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
     """As a task writes its rows."""
     found = pa.Table.from_pandas(frame, preserve_index=False)
     reader_process.write_batches(found.to_batches(), schema=found.schema, into=into)
-
-
-def test_a_frame_comes_back_as_it_was() -> None:
-    """The same types and values, whole and in parts."""
-    first = pd.DataFrame(
-        {
-            "line": pd.Series([2, 3], dtype="int64"),
-            "amount": pd.Series([1, None], dtype="Int64"),
-            "order_no": pd.Series(["A", ""], dtype="str"),
-            "at": pd.to_datetime(["2026-01-05T10:00Z", None]).as_unit("us"),
-        }
-    )
-    for whole in (first, first[:0]):
-        with tempfile.TemporaryFile() as rows:
-            write_frame(whole, into=rows)
-            rows.flush()
-            frame = reader_process.read_frame(rows)
-            parts = [*frames(rows)]
-        # What was read stays when its file is gone.
-        pd.testing.assert_frame_equal(frame, whole)
-        assert sum(map(len, parts)) == len(whole)
-
-
-def test_a_file_without_a_byte_holds_no_frame() -> None:
-    """A reader that laid nothing aside broke."""
-    with tempfile.TemporaryFile() as rows, pytest.raises(BrokenParcelError):
-        reader_process.read_frame(rows)
 
 
 def test_a_frame_whose_text_points_outside_is_not_taken() -> None:

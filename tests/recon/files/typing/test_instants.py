@@ -112,15 +112,6 @@ def test_many_rows_of_one_form_are_read_as_one_row_is() -> None:
     assert list(read(*days, "2026-06-31T10:30:00Z").problems) == [len(days)]
 
 
-def test_a_day_that_many_rows_say_is_read_for_each_of_them() -> None:
-    """Rows that say the same get the same, be it a moment, nothing or a refusal."""
-    texts = [*ACCEPTED, "", "today"] * 100
-    column = read(*texts)
-    assert list(column.problems) == [row for row, text in enumerate(texts) if text == "today"]
-    assert set(column.problems.values()) == set(read("today").problems.values())
-    assert column.microseconds.tolist() == read(*ACCEPTED, "", "today").microseconds.tolist() * 100
-
-
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
