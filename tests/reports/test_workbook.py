@@ -98,12 +98,6 @@ def test_unprintable_characters_are_replaced_and_counted(content: bytes) -> None
     assert counted == ["2 unprintable characters of foreign text were shown as \ufffd."]
 
 
-def test_long_numbers_stay_exact_text(content: bytes) -> None:
-    """Twenty digits and leading zeros survive on a held and on a streamed sheet."""
-    assert LONG_ID in words_on(content, "Breaks")
-    assert LONG_ID in words_on(content, "Matched")
-
-
 def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None:
     """What a sheet would round is written as text, its totals too."""
     night = build()
@@ -228,18 +222,6 @@ def test_the_share_of_what_is_due_is_rounded_down(
     figures = replace(night, sides=pd.concat(sides))
 
     assert labels in page_one_sentence(figures)
-
-
-def test_the_verdict_says_how_many_more_breaks_than_the_night_before(build: Build) -> None:
-    """Ten now; eight, ten and twelve on the night before; no word of a night that was not."""
-    labels = {
-        before: page_one_sentence(build(opening_breaks=before)) for before in (8, 10, 12, None)
-    }
-
-    assert "10 breaks (2 more than the night before)" in labels[8]
-    assert "10 breaks (as many as the night before)" in labels[10]
-    assert "10 breaks (2 fewer than the night before)" in labels[12]
-    assert "the night before" not in labels[None]
 
 
 def page_one_sentence(figures: NightFigures) -> str:

@@ -136,9 +136,3 @@ def test_what_is_no_layout_is_refused_by_name(text: str, told: str, tmp_path: Pa
     """Nothing in the file is passed over: a key that nobody reads would be a layout lost."""
     with pytest.raises(ConfigurationError, match=rf"layouts\.toml.*{told}"):
         given_layouts([layout_file(tmp_path, text)])
-
-
-def test_a_layout_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """By its path."""
-    with pytest.raises(ConfigurationError, match=r"none\.toml does not exist"):
-        given_layouts([tmp_path / "none.toml"])

@@ -112,14 +112,6 @@ def test_money_in_doubt_is_never_below_high(case: Any) -> None:
     assert result.breaks["severity"].tolist() == ["HIGH"]
 
 
-def test_pending_says_for_whom_it_waits(case: Any) -> None:
-    """The side whose word is missing, and until when."""
-    pending = case.order(ordered_at=JUST_NOW).run().pending.iloc[0]
-
-    assert pending["expected_side"] == "gateway"
-    assert pending["due_at"] == datetime(2026, 11, 21, 20, tzinfo=UTC)
-
-
 @pytest.mark.parametrize(
     ("build", "verdict"),
     [

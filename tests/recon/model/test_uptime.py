@@ -23,7 +23,6 @@ from recon.model.uptime import (
     look_past_loaded,
     uptime_of,
 )
-from recon.steps.runtime.environment import machine_uptime
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -34,14 +33,6 @@ def test_a_replayed_night_has_the_time_of_its_own_clock() -> None:
 
     assert early.boot_id == late.boot_id
     assert late.milliseconds - early.milliseconds == 5_000
-
-
-def test_the_machines_reading_only_grows() -> None:
-    """Two readings of one boot are in order."""
-    first, second = machine_uptime(), machine_uptime()
-
-    assert first.boot_id == second.boot_id
-    assert first.milliseconds <= second.milliseconds
 
 
 def test_only_readings_of_one_known_boot_or_with_the_gateways_date_are_tied() -> None:

@@ -67,18 +67,6 @@ def test_a_log_that_was_moved_away_goes_on_in_a_new_file(log: Path) -> None:
     assert [line["said"] for line in _lines(log)] == ["second"]
 
 
-def test_another_file_takes_over_and_none_ends_it(log: Path, tmp_path: Path) -> None:
-    """The variable decides, each time."""
-    other = tmp_path / "other.log"
-    open_log({"RECON_LOG_FILE": str(other)})
-    note("here", fields={})
-    open_log({})
-    note("nowhere", fields={})
-
-    assert [line["said"] for line in _lines(other)] == ["here"]
-    assert log.read_text() == ""
-
-
 def test_a_log_that_cannot_be_written_is_refused_with_its_name() -> None:
     """A folder that is not there is told before a night begins."""
     with pytest.raises(ConfigurationError, match=r"RECON_LOG_FILE names /nowhere/recon.log"):

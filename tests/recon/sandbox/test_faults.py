@@ -324,16 +324,6 @@ def test_an_earlier_reply_may_come_again(gateway: Any) -> None:
     assert len(api_captures(gateway)) == 2
 
 
-def test_an_earlier_signature_may_come_again(gateway: Any) -> None:
-    """The rows are those of the second call, the signature is the first call's."""
-    first, second = gateway.authorised()[:2]
-    gateway.faults({"operation": "capture", "kind": "stale_signature", "nth": 2})
-    earlier = gateway.batch("capture", [first]).json()
-    reply = gateway.batch("capture", [second]).json()
-    assert reply["encryption_data"] == earlier["encryption_data"]
-    assert reply["capture_orders"][0]["order_no"] == second["order_no"]
-
-
 def test_a_lag_in_seconds_ends_with_the_clock(gateway: Any) -> None:
     """Until an hour has passed the query shows the state before the capture."""
     row = gateway.authorised()[0]
@@ -364,19 +354,6 @@ def test_a_success_may_flip_to_a_failure(
     if operation == "capture":  # nothing of it is captured any more
         assert gateway.row("capture", row)["error_message"].startswith("A0007:")
     assert gateway.invariants()["over_refunded"] == 0
-
-
-def test_somebody_acts_by_hand_in_the_portal(gateway: Any) -> None:
-    """A part is refunded there before our own refund comes, which is then refused."""
-    row = gateway.captured()[0]
-    gateway.faults(
-        {"operation": "refund", "kind": "portal", "when": "before", "amount": row["amount"]}
-    )
-    answer = gateway.row("refund", row | {"refund_amount": row["amount"]})
-    assert answer["refund_status"] == "0"
-    (by_hand,) = gateway.effects(origin="portal")
-    assert (by_hand["operation"], by_hand["order_no"]) == ("refund", row["order_no"])
-    assert gateway.effects() == []
 
 
 def test_the_portal_can_be_used_without_a_call(gateway: Any) -> None:

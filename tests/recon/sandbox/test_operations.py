@@ -48,14 +48,6 @@ def test_an_intention_that_the_gateway_took_back_may_take_effect_again(gateway: 
     assert gateway.invariants()["double_intentions"] == 0
 
 
-def test_one_transaction_twice_in_a_batch_is_judged_in_order(gateway: Any) -> None:
-    """The first row takes effect, the second meets what the first has made."""
-    row = euros(gateway.authorised())
-    reply = gateway.batch("capture", [row, row]).json()
-    assert [answer["capture_status"] for answer in reply["capture_orders"]] == ["1", "0"]
-    assert len(gateway.effects()) == 1
-
-
 def test_an_authorisation_expires_after_seven_days(gateway: Any) -> None:
     """Later it is shown as expired and can be neither captured nor cancelled."""
     row = euros(gateway.authorised())
@@ -129,14 +121,6 @@ def paid(gateway: Caller, **changed: Any) -> dict[str, Any]:
     reply = gateway.http.post("/v1/payout", json=payout_body(**changed))
     assert reply.status_code == 200, reply.text
     return reply.json()
-
-
-def test_what_a_payout_is_paid_from_is_the_balance_that_it_uses(gateway: Any) -> None:
-    """Dollars are short, euros are not."""
-    fields = {"source_currency": "USD", "source_amount": "999995.01"}
-    assert paid(gateway, **fields)["failure_type"] == "INSUFFICIENT_FUNDS"
-    assert paid(gateway, payment_amount="999995.00")["status"] == "COMPLETED"
-    assert paid(gateway, **(fields | {"source_amount": "999995.00"}))["status"] == "COMPLETED"
 
 
 def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> None:

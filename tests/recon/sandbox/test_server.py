@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.book import LoggedRequest
-from recon.sandbox.server import open_sandbox
 
 OPTIONS = "orders=20, account='8', sign_key='k'"
 SERVE = f"from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions({OPTIONS}))"
@@ -133,19 +130,6 @@ def test_reset_begins_again_from_the_seed(gateway: Any) -> None:
     assert gateway.authorise().status_code == 200
 
 
-def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
-    """Started again, it goes on from the last request at least."""
-    options = SandboxOptions(orders=0, state=tmp_path / "s.sqlite", real_clock=True)
-    sandbox = open_sandbox(options)
-    later = sandbox.clock.now() + 500
-    logged = LoggedRequest("RL1", later, "capture", "", "", "", "")
-    sandbox.book.write_request(logged, rows=())
-    sandbox.book.close()
-    again = open_sandbox(options)
-    assert again.clock.now() >= later
-    again.book.close()
-
-
 def test_the_server_ends_quickly_while_a_request_is_silent(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -181,21 +165,6 @@ def test_a_late_effect_comes_after_its_client_has_gone(gateway: Any, operation: 
     assert effect["committed_at"] == "2026-11-20T22:10:00Z"
     assert gateway.status(row["order_no"]) != before
     assert gateway.invariants()["effects_without_client_record"] == 0
-
-
-def test_a_late_effect_can_count_real_seconds(gateway: Any) -> None:
-    """It is there when its time has come, without moving the virtual clock."""
-    row = gateway.authorised()[0]
-    rule = {"operation": "capture", "kind": "late", "seconds": 0.3, "on_real_clock": True}
-    gateway.faults(rule)
-    with pytest.raises(httpx.RemoteProtocolError):
-        gateway.batch("capture", [row])
-    assert gateway.effects() == []
-    began = datetime.now(UTC)
-    while gateway.status(row["order_no"]) != "3000":
-        assert (datetime.now(UTC) - began).total_seconds() < 5
-    (effect,) = gateway.effects()
-    assert effect["committed_at"] == "2026-11-20T22:00:00Z"
 
 
 def test_a_late_effect_is_judged_when_it_comes(gateway: Any) -> None:

@@ -1,16 +1,14 @@
 """A workbook held against the night's tables: every cell that says something else is named."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 
-from recon.model.figures import ListFile, NightFigures
+from recon.model.figures import NightFigures
 from reports.reading.workbook_check import run_of
 from reports.sheets.breaks_sheet import COLUMNS
-from reports.workbook import write_workbook
 from reports.workbook_io import returned_differences
 
 Build = Callable[..., NightFigures]
@@ -94,18 +92,6 @@ def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(
 
     assert any("a second time" in one for one in found)
     assert f"Breaks lacks the row of the break {5:016x}" in found
-
-
-def test_the_files_of_a_large_night_are_not_cells(figures: NightFigures, tmp_path: Path) -> None:
-    """Sums in place of rows are compared like any list, and so is what is said of their file."""
-    file = ListFile("results/matches.parquet", 48, 4711, "ab" * 32)
-    long = replace(figures, list_files={"match": file}, matched_rows_max=47, matched_rows_shown=5)
-    written = write_workbook(long, tmp_path / "night.xlsx")
-    other = replace(long, list_files={"match": replace(file, sha256="cd" * 32)})
-
-    assert list(returned_differences(long, written)) == []
-    (told,) = returned_differences(other, written)
-    assert told.startswith("Assurance!H")
 
 
 def test_a_missing_sheet_and_a_foreign_file_are_told(

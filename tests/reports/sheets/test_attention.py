@@ -180,20 +180,6 @@ def test_money_at_risk_is_the_difference_where_one_is_known(build: Build) -> Non
     assert (euros["Breaks"], euros["At risk"]) == (2, 29)
 
 
-def test_what_a_bank_lacks_is_at_risk_like_what_the_books_lack(build: Build) -> None:
-    """The greatest of a break's differences counts, its bank's among them."""
-    night = build()
-    sides = {"effect_orders": 0, "effect_ledger": -1, "effect_bank": -500, "exposure": 700}
-    breaks = night.breaks.iloc[[0]].assign(currency="EUR", **sides)
-    content = content_of(replace(night, breaks=breaks))
-    (euros,) = list_on(content, "Summary", "Due")[:1]
-
-    assert (euros["Currency"], euros["Breaks"], euros["At risk"]) == ("EUR", 1, 5)
-    at = next(row for row in values_of(content, "Breaks") if "Money at risk" in row)
-    column = at.index("Money at risk")
-    assert 5.0 in [row[column] for row in values_of(content, "Breaks")]
-
-
 COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")
 
 
@@ -297,16 +283,6 @@ def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> Non
 def test_a_proof_is_said_in_the_words_of_finance(name: str, labels: str) -> None:
     """The engine's names become finance's; one that is plain already stands as it is."""
     assert proof_label(name) == labels
-
-
-def test_a_question_counts_its_checks(build: Build) -> None:
-    """On paper a proof is one line: how many checks it has, and that none fails."""
-    rows = values_of(content_of(build()), "Assurance")
-    lines = {row[8]: row for row in rows if str(row[8]).startswith("T")}
-
-    assert lines["T4"][5:8] == [3, 0, "OK"]
-    assert lines["T1"][0] == "Every row that was read was accepted, rejected or skipped by a rule"
-    assert lines["T11"][7] == "not covered"
 
 
 def test_what_was_not_asked_says_why(build: Build) -> None:

@@ -43,18 +43,6 @@ def cells(path: Path) -> list[list[Any]]:
     return [[cell.value for cell in row] for row in sheet.iter_rows()]
 
 
-def test_what_is_open_stands_first_with_what_the_bank_has(figures: NightFigures) -> None:
-    """Breaks, then what is in transit, then what came."""
-    rows = payout_rows(figures)
-    assert [(row["batch_id"], row["shown"], row["difference"]) for row in rows] == [
-        ("BATCH-01", "Break", -250),
-        ("BATCH-02", "In transit", None),
-        ("BATCH-03", "In transit", None),
-        ("BATCH-04", "At the bank", -20),
-    ]
-    assert rows[0]["days"] == 2
-
-
 def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
     """Statement with its check, payouts, what is expected."""
     path = write_workbook(figures, tmp_path / "w.xlsx")

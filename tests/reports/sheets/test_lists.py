@@ -53,13 +53,6 @@ def test_every_match_is_in_the_sums(long: NightFigures, *, is_long: bool) -> Non
     assert len(list_on(content, "Matched", *SINGLE)) == (5 if is_long else 48)
 
 
-def test_the_first_rows_are_those_of_the_whole_list(long: NightFigures) -> None:
-    """As many as declared, in their order, cell by cell."""
-    whole = content_of(replace(long, matched_rows_max=48))
-
-    assert list_on(content_of(long), "Matched", *SINGLE) == list_on(whole, "Matched", *SINGLE)[:5]
-
-
 def test_what_is_read_back_is_what_the_whole_lists_come_to(
     long: NightFigures, figures: NightFigures, tmp_path: Path
 ) -> None:

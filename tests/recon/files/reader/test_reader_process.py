@@ -31,7 +31,6 @@ from recon.files.reader_process import (
     Bounds,
     FileReader,
     bounds_of,
-    size_of,
 )
 from recon.files.typing.table_schema import ORDERS
 from recon.instructions.sealing import Seal
@@ -293,14 +292,6 @@ def test_larger_files_get_more_and_never_without_an_end() -> None:
     assert [one.data_bytes // MIB for one in sizes] == [432, 472, 4_432, 16_384]
     assert [one.seconds for one in sizes] == [20, 23, 320, 3_020]
     assert all(one.wall_seconds == 10 * one.seconds for one in sizes)
-
-
-def test_what_is_no_file_has_no_size(tmp_path: Path) -> None:
-    """Its reader says what is the matter with it."""
-    (tmp_path / "o.csv").write_bytes(b"12345")
-    assert size_of(tmp_path / "o.csv") == 5
-    assert size_of(tmp_path / "gone.csv") == 0
-    assert size_of(Path("\0")) == 0
 
 
 LOOK = """

@@ -78,13 +78,6 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
     assert told(read("2026-01-05T10:00:00Z"))[0].startswith("2026-01-05T10:00")
 
 
-def test_fourteen_digits_are_the_gateways_local_time() -> None:
-    """The gateway writes yyyyMMddHHmmss without an offset."""
-    column = read("20260105103000", zone=ZoneInfo("Asia/Hong_Kong"), compact=True)
-    assert told(column) == ["2026-01-05T02:30:00+00:00"]
-    assert list(read("20261305103000", compact=True).problems) == [0]
-
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = ("Pacific/Auckland", "Europe/London", "Asia/Hong_Kong", "America/Sao_Paulo", "UTC")
 
@@ -103,13 +96,6 @@ def test_the_quick_way_and_the_calendar_agree(moment: datetime, name: str) -> No
     assert column.microseconds[1] == expected
     assert list(column.problems) == ([] if exists else [0])
     assert not exists or column.microseconds[0] == expected
-
-
-def test_many_rows_of_one_form_are_read_as_one_row_is() -> None:
-    """A column of the usual form is read at once, unless one of its days is none."""
-    days = [f"2026-07-{day:02}T10:30:{second:02}Z" for day in range(1, 32) for second in range(60)]
-    assert told(read(*days)) == [told(read(day))[0] for day in days]
-    assert list(read(*days, "2026-06-31T10:30:00Z").problems) == [len(days)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.config.rules import Rules
-from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import Table
 from recon.model.errors import SourceUnreadableError
 from recon.model.terms import SourceKind
@@ -227,17 +226,6 @@ def _parted(row: str) -> tuple[str, str, str]:
     return row.partition(":")
 
 
-def test_a_last_line_that_may_have_been_cut_is_refused(
-    order_csv: Callable[[str | bytes], Path],
-) -> None:
-    """A file that was still being written ends in the middle of a line."""
-    cells = f"{OF_LINE.format(type='capture')},EUR,10.00,0.30,9.70"
-    path = order_csv(f"{SETTLED},currency,gross,fee,net\n{cells}")
-    kind = SourceKind.SETTLEMENT
-    table = read_table(path, kind=kind, rules=Rules(), schema=SETTLEMENT_FILE)
-    assert [reject.line for reject in table.rejects] == [2]
-
-
 def test_a_fee_is_the_sum_of_its_columns(order_csv: Callable[[str | bytes], Path]) -> None:
     """Each is an amount by itself; beside a net a blank adds nothing, and one may be given back."""
     table = settled(
@@ -366,17 +354,3 @@ def test_a_fee_in_another_currency_is_not_taken_off(
     assert [one.reason for one in table.rejects] == (
         [] if taken else ["is in another currency than its row, or in none"]
     )
-
-
-def test_the_words_of_currencies_hold_for_that_of_a_fee(
-    order_csv: Callable[[str | bytes], Path],
-) -> None:
-    """eur beside Eur is one currency, if the layout says so."""
-    layout = {
-        "net": "gross_less_fee",
-        "currencies": {"fee": "Fee Currency"},
-        "words": {"currency": {"eur": "EUR", "Eur": "EUR"}},
-    }
-    header = "currency,gross,fee,Fee Currency"
-    table = settled(order_csv, header, "capture:eur,55.00,1.00,Eur", layout=layout)
-    assert table.frame["net"].tolist() == [5400]

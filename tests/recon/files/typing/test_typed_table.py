@@ -29,14 +29,6 @@ def orders(path: Path) -> Table:
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules())
 
 
-def test_the_first_bad_column_counts(order_csv: Write, header: str) -> None:
-    """One reject per row: the first column in the order of the contract, not of the file."""
-    columns = header.split(",")
-    text = ",".join(reversed(columns)) + "\n2026-99-99,settled,x,EURO,A 1,100042001,100042\n"
-    (reject,) = orders(order_csv(text)).rejects
-    assert (reject.column, reject.value) == ("order_no", "A 1")
-
-
 def test_all_bad_cells_of_a_row_are_told_at_once(order_csv: Write, header: str) -> None:
     """A person mends a row once; columns have the file's names, and long lists an end."""
     bad = "100042,100042001,A 1,EURO,10.00,settled,2026-99-99"

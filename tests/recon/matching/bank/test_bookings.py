@@ -205,12 +205,6 @@ def test_an_entry_that_is_held_against_the_bank_says_so() -> None:
     assert mine["flags"].tolist() == ["with_bank"]
 
 
-def test_rules_without_it_have_the_digest_that_they_always_had() -> None:
-    """A key that nobody uses changes no night."""
-    document = Case().compared().rules.document
-    assert "bank" not in document["ledger"]
-
-
 def test_the_journal_moves_what_arrived_from_its_way_to_the_bank() -> None:
     """Debit the bank, credit what is on its way; T12 holds by its own total."""
     rules = {**BOOKS, "journal": {"accounts": ACCOUNTS}}

@@ -121,15 +121,6 @@ def test_a_break_that_was_out_of_sight_keeps_the_day_it_was_first_seen(
     assert back.breaks["code"].tolist() == missing(new_case()).run().breaks["code"].tolist()
 
 
-def test_another_order_is_not_touched(nights: Any) -> None:
-    """Only the key that closed goes on counting."""
-    results = nights(missing, paid, lambda case: missing(case).order(order_no="B2").ledger())
-
-    assert sorted(results[-1].breaks["break_id"]) == sorted(
-        [reported_of("A1", sequence=2), reported_of("B2", sequence=1)]
-    )
-
-
 JUST_NOW = "2026-11-20T20:00:00Z"
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from recon.config.fee_contract import FACTS, FeeContract, contract_of
-from recon.config.rules import Rules
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -25,7 +24,6 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.agreed_fees import volumes_of_lines
 from recon.model.gateway_holds import ChargedFees
-from recon.proof.engine import reconcile
 from tests.recon.matching.cash.contract_truth import pay_outs_of
 
 SEEDS = int(os.environ.get("CONTRACT_SEEDS", "1"))
@@ -182,19 +180,6 @@ def test_what_duckdb_sums_up_is_what_the_contract_expects(shape: str) -> None:
         assert charged.totals == (("EUR", parts),) == (("EUR", sum(right) + sum(wrong)),)
 
 
-@pytest.mark.parametrize("shape", ["amount", "brands together"])
-def test_nothing_depends_on_the_order_of_lines(shape: str) -> None:
-    """The same lines in any order: one digest and one sheet."""
-    rows = lines(7)
-    told = with_fees(rows, [fee + 3 for fee in prices(rows, shape=shape)])
-    mixed = random.Random(1).sample(told, len(told))
-    rules = Rules(fee_contract=contract_for(shape))
-    digests = {
-        reconcile(sources_of(each), rules=rules, as_of=AS_OF).digest for each in (told, mixed)
-    }
-    assert len(digests) == 1
-
-
 def test_a_month_that_is_not_told_whole_prices_nothing_that_it_could_change() -> None:
     """Before volumes_from, after a missing file, without what it asks for: named, not guessed."""
     rows = [row for row in lines(3) if row["settled_on"] < "2026-11-01"]
@@ -270,15 +255,3 @@ def test_a_contract_that_cannot_be_counted_is_refused(more: dict[str, Any], labe
     with pytest.raises(Exception, match=r"fees\.toml") as refused:
         contract_of({**tables, "lines": [line]}, source="fees.toml")
     assert labels in str(refused.value)
-
-
-def test_a_contract_without_months_has_the_digest_that_it_always_had() -> None:
-    """What came later stands in no document of a contract that does not use it."""
-    contract = contract_of(
-        {"rounding": "down", "lines": [{**BASE, "name": "all", "tiers": [{"basis_points": 9}]}]},
-        source="fees.toml",
-    )
-    document = Rules(fee_contract=contract).document["fee_contract"]
-    assert {"volumes_from"} & {*document} == set()
-    assert {"tiers_by", "volume_of"} & {*document["lines"][0]} == set()
-    assert "up_to_lines" not in document["lines"][0]["tiers"][0]

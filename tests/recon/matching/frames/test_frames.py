@@ -1,9 +1,7 @@
 """Rows in order, names among others, and one digest, whatever columns hold."""
 
-import hashlib
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -80,25 +78,6 @@ def test_what_a_column_says_is_in_the_digest() -> None:
     other = digest_of([breaks(effect_bank=[None, 1])])
 
     assert len({*amounts, other}) == 4
-
-
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        [["a", "", None, "né"]],
-        [["a", ""], [], [None, "né"]],
-        [[], ["a"], ["", None, "né"], []],
-    ],
-)
-def test_texts_are_hashed_as_they_always_were(chunks: list[list[str | None]]) -> None:
-    """Blanks told from texts, then all texts with a mark between, however the column lies."""
-    column = pa.chunked_array(chunks, pa.large_string())
-    frame = pd.DataFrame(
-        {"word": column.to_pandas(types_mapper=lambda _: pd.StringDtype(na_value=np.nan))}
-    )
-    content = b"['word']4" + bytes([0, 0, 1, 0]) + "a\x1f\x1f\x1fné".encode()
-
-    assert digest_of([frame]) == hashlib.sha256(content).hexdigest()
 
 
 NEAR = ["", "a", "ab", "ba", "a" * 8, "a" * 9, "a" * 16, "a" * 17, "é", "ä", "b" + "a" * 16, "A"]

@@ -160,19 +160,3 @@ def test_every_movement_is_settled_paid_out_and_booked_once(
     assert {*Counter(row["entry_id"] for row in entries).values()} == {1}
     booked = {row["order_no"] for row in entries if row["entry_type"] == "capture"}
     assert booked >= {row["order_no"] for row in settled if row["entry_type"] == "capture"}
-
-
-def test_what_was_on_its_way_arrives(carried: dict[date, Texts]) -> None:
-    """Payouts of the first date and of each later one but the last stand on a statement."""
-    texts = " ".join(
-        row["text"] for bank in ("main", "usd") for row in statements_of(carried, bank)
-    )
-    for day in DAYS[1:-1]:
-        paid = [
-            row
-            for row in rows(carried[day][f"settlement-{day}.csv"])
-            if row["entry_type"] == "payout" and row["currency"] in {"EUR", "USD"}
-        ]
-        assert paid
-        assert all(row["batch_id"] in texts for row in paid)
-    assert f"Settlement S{DAYS[0]:%Y%m%d}" in texts

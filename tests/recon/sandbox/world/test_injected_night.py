@@ -12,7 +12,6 @@ from recon.sandbox.terms import load_terms
 from recon.sandbox.world.cash import bank_month
 from recon.sandbox.world.night import (
     NOT_SHOWN,
-    ORDER_HEADER,
     Account,
     LedgerLine,
     SampleNight,
@@ -23,7 +22,6 @@ from recon.sandbox.world.night import (
     file_text,
     inbox_texts,
     ledger_lines,
-    order_rows,
     payments_of,
     sample_night,
 )
@@ -65,18 +63,6 @@ def test_every_code_is_planted_or_has_a_reason(night: SampleNight) -> None:
 
     assert injected | set(NOT_SHOWN) == set(BreakCode)
     assert injected & set(NOT_SHOWN) == set()
-
-
-def test_repeats_come_in_another_file(night: SampleNight) -> None:
-    """Repeated rows are identical, and a repeated refund keeps its request id."""
-    rows = order_rows(night)
-    late = set(rows.pop("web-corrections"))
-    repeats = late & {row for channel in rows.values() for row in channel}
-    actions = [dict(zip(ORDER_HEADER, row, strict=True)) for row in repeats]
-
-    assert len(repeats) >= 4
-    assert all(row["request_id"] for row in actions if row["action"])
-    assert {row["action"] for row in actions} == {"", "refund"}
 
 
 def test_any_size_makes_a_night() -> None:
