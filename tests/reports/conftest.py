@@ -1,5 +1,6 @@
 """A small night with everything that spoils a workbook: three exponents, evil text, long ids."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -99,40 +100,31 @@ def break_row(number: int, currency: str, amounts: Amounts, **more: Any) -> dict
     }
 
 
+BREAKS: tuple[tuple[str, Amounts, str, dict[str, Any]], ...] = (
+    ("EUR", (10_000, 12_345, 12_345), "AMOUNT_OVER", {"age_days": 3}),
+    ("EUR", (9_900, None, None), "MISSING_AT_GATEWAY", {"severity": "HIGH", "cause": CAUSE}),
+    ("JPY", (94_771, None, None), "MISSING_AT_GATEWAY", {"age_days": 9, "cause": CAUSE}),
+    ("KWD", (1_234, 1_234, None), "MISSING_IN_LEDGER", {"age_days": 40}),
+    (
+        *("EUR", (5_000_000,) * 3, "REFUND_UNCONFIRMED"),
+        {"severity": "CRITICAL", "age_days": 1, "exposure": 5_000_000, "owed_to": "shopper"},
+    ),
+    ("USD", (None, 4_200, 4_200), "MISSING_IN_ORDERS", {"age_days": 5}),
+    (
+        *("EUR", (700, 700, 900), "LEDGER_AMOUNT_MISMATCH"),
+        {"order_no": LONG_ID, "reason": EVIL, "flags": "#N/A"},
+    ),
+    ("EUR", (100, 100, 100), "CURRENCY_MISMATCH", {"reason": STRANGE}),
+    ("KWD", (1_001, 1_003, 1_003), "AMOUNT_OVER", {"age_days": 2}),
+    ("EUR", (2_500, 2_000, 2_000), "AMOUNT_UNDER", {"order_no": "-1+1"}),
+)
+
+
 def example_breaks() -> list[dict[str, Any]]:
     """Ten breaks over four currencies, codes, severities and ages."""
     return [
-        break_row(1, "EUR", (10_000, 12_345, 12_345), code="AMOUNT_OVER", age_days=3),
-        break_row(
-            2, "EUR", (9_900, None, None), code="MISSING_AT_GATEWAY", severity="HIGH", cause=CAUSE
-        ),
-        break_row(
-            3, "JPY", (94_771, None, None), code="MISSING_AT_GATEWAY", age_days=9, cause=CAUSE
-        ),
-        break_row(4, "KWD", (1_234, 1_234, None), code="MISSING_IN_LEDGER", age_days=40),
-        break_row(
-            5,
-            "EUR",
-            (5_000_000, 5_000_000, 5_000_000),
-            code="REFUND_UNCONFIRMED",
-            severity="CRITICAL",
-            age_days=1,
-            exposure=5_000_000,
-            owed_to="shopper",
-        ),
-        break_row(6, "USD", (None, 4_200, 4_200), code="MISSING_IN_ORDERS", age_days=5),
-        break_row(
-            7,
-            "EUR",
-            (700, 700, 900),
-            code="LEDGER_AMOUNT_MISMATCH",
-            order_no=LONG_ID,
-            reason=EVIL,
-            flags="#N/A",
-        ),
-        break_row(8, "EUR", (100, 100, 100), code="CURRENCY_MISMATCH", reason=STRANGE),
-        break_row(9, "KWD", (1_001, 1_003, 1_003), code="AMOUNT_OVER", age_days=2),
-        break_row(10, "EUR", (2_500, 2_000, 2_000), code="AMOUNT_UNDER", order_no="-1+1"),
+        break_row(number, currency, amounts, code=code, **more)
+        for number, (currency, amounts, code, more) in enumerate(BREAKS, start=1)
     ]
 
 
@@ -153,33 +145,25 @@ def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
     A payout of 50.00 EUR of ours stands in the books.
     """
-    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
-    for state, rows in parts.items():
-        for row in rows:
-            for source, name in (
-                ("orders", "order_amount"),
-                ("gateway", "gateway_amount"),
-                ("ledger", "ledger_amount"),
-            ):
-                if row[name] is not None:
-                    count, amount = sums.get((source, row["currency"], state), (0, 0))
-                    sums[source, row["currency"], state] = (count + 1, amount + row[name])
-    count, amount = sums.get(("gateway", "USD", "BREAK"), (0, 0))
-    sums["gateway", "USD", "BREAK"] = (count, amount + 111)
-    count, amount = sums.get(("ledger", "EUR", "MATCHED"), (0, 0))
-    sums["ledger", "EUR", "MATCHED"] = (count + 1, amount - 5_000)
-    sums["payouts", "EUR", "MATCHED"] = (1, -5_000)
+    sums: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
+    told = [
+        ((source, row["currency"], state), row[f"{source.removesuffix('s')}_amount"])
+        for state, rows in parts.items()
+        for row in rows
+        for source in ("orders", "gateway", "ledger")
+        if row[f"{source.removesuffix('s')}_amount"] is not None
+    ]
+    payout = (("ledger", "EUR", "MATCHED"), -5_000), (("payouts", "EUR", "MATCHED"), -5_000)
+    for key, amount in (*told, *payout):
+        sums[key] += amount
+        counts[key] += 1
+    sums["gateway", "USD", "BREAK"] += 111
+    own = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
     return [
-        {
-            "source": source,
-            "merchant_id": MERCHANT,
-            "account_id": ACCOUNT,
-            "currency": currency,
-            "state": state,
-            "count": count,
-            "amount": amount,
-        }
-        for (source, currency, state), (count, amount) in sorted(sums.items())
+        dict(zip(("source", "currency", "state"), key, strict=True), **own)
+        | {"count": counts[key], "amount": sums[key]}
+        for key in sorted(sums)
     ]
 
 
@@ -218,33 +202,24 @@ def example_journals() -> list[dict[str, Any]]:
 
 def example_instructions() -> list[dict[str, Any]]:
     """Captures and refunds: confirmed, rejected with evil text, in doubt."""
-    common = {"source": "orders.csv", "approved_by": "a.okafor", "attempt": 1, "line": 2}
     sent = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
+    common = {"source": "orders.csv", "approved_by": "a.okafor", "attempt": 1, "line": 2}
+    common |= {"sent_at": sent, "outcome_at": sent}
+    names = ("number", "kind", "currency", "amount", "state", "outcome", "message")
+    rows = (
+        (101, "capture", "EUR", 12_345, "confirmed", "done", ""),
+        (102, "capture", "JPY", 5_000, "confirmed", "done", ""),
+        (103, "capture", "KWD", 1_234, "rejected", "failed", "=1+1"),
+        (5, "refund", "EUR", 5_000_000, "in_doubt", "unknown", "no answer within 30 s"),
+        (104, "refund", "EUR", 700, "confirmed", "accepted", ""),
+        (105, "cancel", "EUR", 900, "approved", "", ""),
+    )
     return [
-        {
-            **common,
-            "instruction_id": f"i-{number:04d}",
-            "kind": kind,
-            "order_no": f"A-{number:05d}",
-            "transaction_id": f"{number:020d}",
-            "currency": currency,
-            "amount": amount,
-            "state": state,
-            "outcome": outcome,
-            "message": message,
-            "batch_id": f"b-{kind}",
-            "sent_at": sent,
-            "outcome_at": sent,
-            "in_doubt_since": sent if state == "in_doubt" else None,
-        }
-        for number, kind, currency, amount, state, outcome, message in (
-            (101, "capture", "EUR", 12_345, "confirmed", "done", ""),
-            (102, "capture", "JPY", 5_000, "confirmed", "done", ""),
-            (103, "capture", "KWD", 1_234, "rejected", "failed", "=1+1"),
-            (5, "refund", "EUR", 5_000_000, "in_doubt", "unknown", "no answer within 30 s"),
-            (104, "refund", "EUR", 700, "confirmed", "accepted", ""),
-            (105, "cancel", "EUR", 900, "approved", "", ""),
-        )
+        {**common, **row, "instruction_id": f"i-{row['number']:04d}"}
+        | {"order_no": f"A-{row['number']:05d}", "transaction_id": f"{row['number']:020d}"}
+        | {"batch_id": f"b-{row['kind']}"}
+        | {"in_doubt_since": sent if row["state"] == "in_doubt" else None}
+        for row in (dict(zip(names, cells, strict=True)) for cells in rows)
     ]
 
 

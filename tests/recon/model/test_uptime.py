@@ -12,7 +12,6 @@ import pytest
 
 from recon.model import uptime
 from recon.model.uptime import (
-    LARGE_BYTES,
     OBJECTS_BETWEEN,
     POOL,
     POOL_VARIABLE,
@@ -103,17 +102,6 @@ def test_what_nothing_holds_any_more_goes_back_to_the_machine() -> None:
     del texts, table
     give_back()
     assert held() - before < grown / 4
-
-
-def test_large_tables_that_only_hold_themselves_go() -> None:
-    """A table in a circle of objects is looked for, as frames of a night stand in one."""
-    before = pa.total_allocated_bytes()
-    circle: list[object] = [pa.nulls(LARGE_BYTES // 4, pa.int64())]
-    circle.append(circle)
-    assert pa.total_allocated_bytes() - before > LARGE_BYTES
-    del circle
-    give_back()
-    assert pa.total_allocated_bytes() - before < LARGE_BYTES
 
 
 class Circle:

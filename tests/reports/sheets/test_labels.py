@@ -1,10 +1,11 @@
 from recon.matching.codes import CODES
-from recon.model.terms import UnverifiedReason, Verdict
-from reports.sheets.labels import UNVERIFIED_LABELS, VERDICT_LABELS, label_of
+from recon.model.terms import Flag, UnverifiedReason, Verdict
+from reports.sheets.labels import FLAG_LABELS, UNVERIFIED_LABELS, VERDICT_LABELS, label_of
 
 
 def test_every_code_has_words_of_its_own() -> None:
-    """Nobody in finance meets a code without a sentence on what to do."""
+    """Nobody in finance meets a code or a flag without words."""
+    assert set(FLAG_LABELS) == set(Flag)
     assert set(UNVERIFIED_LABELS) == set(UnverifiedReason)
     assert set(VERDICT_LABELS) == set(Verdict)
     titles = [labels.title for labels in CODES.values()]
