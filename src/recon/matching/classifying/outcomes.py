@@ -19,9 +19,9 @@ from recon.matching.classifying.facts import (
 )
 from recon.matching.classifying.severity import (
     CLOCKS,
+    DAY_MICROSECONDS,
     NEVER,
     NO_LIMIT,
-    DAY_MICROSECONDS,
     business_days,
     due_columns,
     microseconds,
