@@ -183,7 +183,8 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
         yield f"and {left} more that are open: see the sheet Close"
     yield f"Digest: {digest}"
     if (signed := prepared.state.signed) is not None:
-        yield f"Signed: {signed.by} ({signed.role}, {signed.at:%Y-%m-%d %H:%M} UTC)"
+        role, at = signed.says["role"], f"{signed.made_at:%Y-%m-%d %H:%M} UTC"
+        yield f"Signed: {signed.as_text} ({role}, {at})"
 
 
 def blocked(prepared: PreparedClose) -> list[str]:

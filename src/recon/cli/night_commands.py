@@ -379,7 +379,7 @@ def status(
         show_json(
             {
                 "sending_stopped": stopped,
-                "words_that_wait": [term.what for term in terms],
+                "words_that_wait": [term.kind.value for term in terms],
                 "accounts": [
                     {
                         **account,
@@ -396,9 +396,9 @@ def status(
     if stopped:
         echo(f"{stopped[:1].upper()}{stopped[1:]}.")
     for term in terms:
-        at = f"{term.by.at:%Y-%m-%d %H:%M} UTC"
-        echo(f"{term.by.as_text} said at {at}: {term.what} ({term.reason}).")
-        echo(f"  A second person must say the same until {term.valid_until:%Y-%m-%d %H:%M} UTC.")
+        at = f"{term.made_at:%Y-%m-%d %H:%M} UTC"
+        echo(f"{term.as_text} said at {at}: {term.kind.value} ({term.says['reason']}).")
+        echo(f"  A second person must say the same until {term.ends_at:%Y-%m-%d %H:%M} UTC.")
     if not accounts:
         echo("No night has run yet.")
     for account, attention in accounts:

@@ -4,8 +4,8 @@ An endorsement is the decision of one person. Its document is a JSON object with
 of them required:
 
 - `kind`: one of `Kind`, such as "approval".
-- `subject`: what it is about: the digest of a list as the person saw it, the run id of a night,
-  what an override overrides, or the break of a write-off.
+- `subject`: what it is about: the digest of a list as the person saw it, the run id of a night, an
+  instruction, a month, the break of a write-off, or the stop, database or file of an override.
 - `items`: {instruction id: its `terms_digest`}; {} if it is not about instructions.
 - `says`: {name: text} with further content, such as the SHA-256 of the workbook that is signed.
 - `person`, `name`, `role`: short name, full name and role in approvers.toml at that time.
@@ -55,12 +55,25 @@ class Kind(StrEnum):
     DECISION = "decision"
     WRITE_OFF = "write_off"
     SIGN_OFF = "sign_off"
-    OVERRIDE = "override"
-    """Ends a stop or a night's hold, accepts a restored database, or sets a file aside."""
+    CLOSE = "close month"
+    REOPEN = "reopen month"
+    ALLOW_SENDING = "allow sending"
+    ACCEPT_RESTORE = "accept restore"
+    SET_ASIDE = "set file aside"
+    RELEASE = "release night"
+    """Of a run that is NOT PROVEN: it no longer holds refunds."""
     FILE = "file"
     """Has a file read again or dropped; needs one person only."""
     TAKEN_BACK = "taken_back"
-    """Withdraws the person's earlier endorsement of this subject, of the kind in `says["of"]`."""
+    """Withdraws the person's earlier endorsement of this subject, of the kind in `says["of"]`; or
+    that of somebody who left or has another role, `says["whose"]`, before the next one speaks."""
+
+
+OVERRIDES = (
+    *(Kind.CLOSE, Kind.REOPEN, Kind.ALLOW_SENDING),
+    *(Kind.ACCEPT_RESTORE, Kind.SET_ASIDE, Kind.RELEASE),
+)
+"""Kinds that say why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,26 @@ class Endorsement:
     nonce: str
     database: str
 
+    @property
+    def as_text(self) -> str:
+        """The full name, and whether a one-time code proved it."""
+        return named(self.name, proven=self.proven)
+
+    @property
+    def made_at(self) -> datetime:
+        """When the person said it."""
+        return datetime.fromisoformat(self.at)
+
+    @property
+    def ends_at(self) -> datetime:
+        """Until when it waits for a second person."""
+        until = self.valid_until
+        return datetime.fromisoformat(until) if until else datetime.max.replace(tzinfo=UTC)
+
+    def is_by_same(self, other: "Endorsement") -> bool:
+        """Whether both are of one person, whose short name or full name may have changed."""
+        return self.person == other.person or folded(self.name) == folded(other.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Signed:
@@ -92,6 +125,11 @@ class Signed:
     """128 hexadecimal digits."""
     key: str
     """`key_id` of the key that signed."""
+
+
+def named(name: str, *, proven: bool) -> str:
+    """Return a name as reports have it: with a note unless a one-time code proved it."""
+    return name if proven else f"{name} (identity not authenticated)"
 
 
 def canonical(endorsement: Endorsement) -> str:
@@ -119,7 +157,7 @@ def opened(signed: Signed, *, key: Ed25519PublicKey) -> Endorsement:
         key.verify(bytes.fromhex(signed.signature), TAG + signed.document.encode())
     except (InvalidSignature, ValueError):
         _refuse("its signature is not the desk's")
-    return _parsed(signed.document)
+    return parsed(signed.document)
 
 
 def terms_digest(terms: Mapping[str, str | int]) -> str:
@@ -160,32 +198,22 @@ def row_problem(
         at: The instant at which they must be valid; None does not check validity.
     """
     digest = terms_digest(terms)
-    about = [endorsement for endorsement in endorsements if instruction_id in endorsement.items]
-    # A later rejection withdraws all earlier approvals.
-    no = max(
-        (statement.sequence for statement in about if statement.kind is Kind.REJECTION), default=0
-    )
-    statements = [
-        statement
-        for statement in about
-        if statement.kind is Kind.APPROVAL
-        and statement.sequence > no
-        and statement.items[instruction_id] == digest
+    about = [each for each in endorsements if instruction_id in each.items]
+    approvals = [
+        each
+        for each in about
+        if each.kind is Kind.APPROVAL
+        and each.items[instruction_id] == digest
+        and (at is None or each.valid_until >= instant(at))
     ]
-    if at is not None:
-        statements = [statement for statement in statements if statement.valid_until >= instant(at)]
-    lists: dict[str, list[Endorsement]] = {}
-    for statement in statements:
-        lists.setdefault(statement.subject, []).append(statement)
+    ends = [each for each in about if each.kind is not Kind.APPROVAL]
     problems = [
-        endorsements_problem(
-            listed,
-            must_be_proven=must_be_proven,
-            ended_by=taken_back(about, kind=Kind.APPROVAL, subject=subject),
-        )
-        for subject, listed in lists.items()
+        state_of_decision(
+            [*approvals, *ends], Kind.APPROVAL, subject=subject, must_be_proven=must_be_proven
+        ).problem
+        for subject in dict.fromkeys(each.subject for each in approvals)
     ]
-    return min(problems, key=len, default="the desk endorsed it for nobody")
+    return min(problems, key=len, default=NOBODY)
 
 
 def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int]) -> bool:
@@ -195,78 +223,111 @@ def is_filled_in(seen: Mapping[str, str | int], *, now: Mapping[str, str | int])
     return all((seen.get(name) or "") == (now.get(name) or "") for name in names)
 
 
-def taken_back(statements: Iterable[Endorsement], *, kind: Kind, subject: str) -> list[Endorsement]:
-    """Return the withdrawals of endorsements of one kind and subject."""
-    return [
-        statement
-        for statement in statements
-        if statement.kind is Kind.TAKEN_BACK
-        and statement.subject == subject
-        and statement.says.get("of") == kind
-    ]
+NOBODY = "the desk endorsed it for nobody"
+_MUST_EQUAL = ("verdict", "workbook_sha256", "digest", "currency", "minor_units")
 
 
-def endorsements_problem(
-    statements: Sequence[Endorsement],
-    *,
-    must_be_proven: bool,
-    ended_by: Sequence[Endorsement] = (),
-) -> str:
-    """Return why endorsements of one subject are not those of two people; "" if they are.
+@dataclass(frozen=True, slots=True)
+class DecisionState:
+    """What people have said about one subject."""
 
-    The two must differ in short and in full name, at least one must be an approver, and the first
-    endorsement must have been valid at the time of the second: neither expired nor withdrawn by its
-    own person.
+    waiting: tuple[Endorsement, ...] = ()
+    """What waits for a second person, the oldest first; it may have expired."""
+    pairs: tuple[tuple[Endorsement, Endorsement], ...] = ()
+    """Each two people who said the same, in order."""
+    problem: str = NOBODY
+    """Why no two people agree; "" if some do."""
+
+
+def state_of_decision(
+    statements: Iterable[Endorsement], kind: Kind, *, subject: str, must_be_proven: bool
+) -> DecisionState:
+    """Return what people have agreed on: the one rule for every decision of two people.
+
+    Two agree if they differ in short and in full name, at least one is an approver, both say the
+    same (in two roles, if they name any), and the second speaks while the first waits. A statement
+    waits until it expires, its person speaks again or takes it back, or, of a list, somebody
+    rejects some of it. Other than a verdict on a doubt, it ends too when the other differs.
 
     Args:
-        statements: Endorsements of one kind and subject.
+        statements: Endorsements, which may include other kinds and subjects.
+        kind: Of the decision.
+        subject: Of the decision.
         must_be_proven: Whether only endorsements proven by a one-time code count.
-        ended_by: Endorsements that end earlier ones of the same person.
     """
-    counted = sorted(
-        (statement for statement in statements if statement.proven or not must_be_proven),
-        key=lambda statement: statement.sequence,
-    )
-    if not counted:
-        return "the desk endorsed it for nobody"
-    pairs = [
-        (first, second)
-        for number, first in enumerate(counted)
-        for second in counted[number + 1 :]
-        if not _is_same(first, second)
-    ]
-    if not pairs:
-        return f"the desk endorsed it for {counted[0].name} alone"
-    approved = [pair for pair in pairs if "approver" in {statement.role for statement in pair}]
-    if not approved:
+    made: list[Endorsement] = []
+    waiting: list[Endorsement] = []
+    pairs: list[tuple[Endorsement, Endorsement]] = []
+    problem = NOBODY
+    for each in sorted(statements, key=lambda statement: statement.sequence):
+        if kind is Kind.APPROVAL and each.kind is Kind.REJECTION:
+            if any(not each.items.keys().isdisjoint(first.items) for first in made):
+                made, waiting, pairs, problem = [], [], [], NOBODY
+            continue
+        is_withdrawal = each.kind is Kind.TAKEN_BACK and each.says.get("of") == kind
+        if each.subject != subject or not (is_withdrawal or each.kind is kind):
+            continue
+        if is_withdrawal:
+            whose = each.says.get("whose", each.person)
+            waiting = [
+                first
+                for first in waiting
+                if first.person != whose and ("whose" in each.says or not first.is_by_same(each))
+            ]
+            continue
+        if must_be_proven and not each.proven:
+            continue
+        waiting = [
+            first
+            for first in waiting
+            if not first.is_by_same(each) and (kind is Kind.DECISION or _is_alike(first, each))
+        ]
+        alike = [first for first in made if _is_alike(first, each)]
+        others = [first for first in alike if not first.is_by_same(each)]
+        found = {first.sequence: _why_not(first, each, waiting=waiting) for first in others}
+        alone = f"the desk endorsed it for {[*alike, each][0].name} alone"
+        problem = [alone, *found.values()][-1]
+        first = next((first for first in others if not found[first.sequence]), None)
+        if first is None:
+            waiting.append(each)
+        else:
+            pairs.append((first, each))
+            waiting = []
+        made.append(each)
+    return DecisionState(tuple(waiting), tuple(pairs), "" if pairs else problem)
+
+
+def _is_alike(first: Endorsement, second: Endorsement) -> bool:
+    """Whether two statements on one subject say the same, in two roles if they name any."""
+    role = first.says.get("role", "")
+    is_other_role = not role or role != second.says.get("role") or first.is_by_same(second)
+    return is_other_role and essence_of(first.says) == essence_of(second.says)
+
+
+def essence_of(says: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what two people must say alike; the rest, such as the reason, is each one's own."""
+    return tuple(says.get(name, "") for name in _MUST_EQUAL)
+
+
+def _why_not(first: Endorsement, second: Endorsement, *, waiting: Sequence[Endorsement]) -> str:
+    """Why the second statement does not complete the first, of another person; "" if it does."""
+    if "approver" not in {first.role, second.role}:
         return "the desk endorsed it for no approver"
-    current = [pair for pair in approved if not _ended(*pair, ended_by=ended_by)]
-    if any(_in_time(first, second) for first, second in current):
+    if first not in waiting:
+        why = "was taken back"
+    elif first.valid_until and second.at > first.valid_until:
+        why = "had run out"
+    else:
         return ""
-    first, second = (current or approved)[-1]
-    why = "had run out" if current else "was taken back"
     return f"the word of {first.name} {why} when {second.name} said the same"
 
 
-def _ended(first: Endorsement, second: Endorsement, *, ended_by: Sequence[Endorsement]) -> bool:
-    """Return whether the first person withdrew theirs before the second endorsement."""
-    return any(
-        first.sequence < statement.sequence < second.sequence and _is_same(first, statement)
-        for statement in ended_by
-    )
+def parsed(document: str) -> Endorsement:
+    """Return the endorsement in a document, for display where no key is known.
 
-
-def _is_same(first: Endorsement, second: Endorsement) -> bool:
-    """Return whether two are of one person, whose short name or full name may have changed."""
-    return first.person == second.person or folded(first.name) == folded(second.name)
-
-
-def _in_time(first: Endorsement, second: Endorsement) -> bool:
-    """Return whether the first endorsement had not expired at the time of the second."""
-    return not first.valid_until or second.at <= first.valid_until
-
-
-def _parsed(document: str) -> Endorsement:
+    Raises:
+        EndorsementError: The document is not an endorsement.
+    """
     try:
         fields_read: dict[str, Any] = json.loads(document)
         if set(fields_read) != {field.name for field in fields(Endorsement)}:

@@ -14,6 +14,7 @@ from datetime import datetime
 from recon import __version__
 from recon.archive.step_folder import About, Document, Sealed, write_step
 from recon.archive.storage import reachable
+from recon.desk.endorsement import Endorsement, Kind
 from recon.model.business_date import BusinessMonth, Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
@@ -32,22 +33,15 @@ from recon.month.close import (
 from recon.steps.approvals.sign_off import refuse_role
 from recon.steps.runtime.closed_folders import DOCUMENT, period_folder
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.identity import Person, agreed, ended
+from recon.steps.runtime.identity import Person, decide, names_of, waiting_on
 from recon.steps.runtime.night_folder import storage_at
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import closing_lock
 from recon.store.nights import runs
 from recon.store.nights.sign_off_rows import ROLES
-from recon.store.people import closed_months, decision_rows
-from recon.store.people.closed_months import (
-    CLOSE,
-    REOPEN,
-    ClosedMonth,
-    ReopenedMonth,
-    SignedMonth,
-)
-from recon.store.people.decision_rows import FirstDecision
+from recon.store.people import closed_months
+from recon.store.people.closed_months import ClosedMonth, ReopenedMonth, period_of
 
 SIGNATURES = "signatures.json"
 UNWRITTEN = (
@@ -119,31 +113,31 @@ class _Signing:
         """Record the signature, if the person may give it."""
         with self.environment.store.reading() as connection:
             first = self._first(connection)
-        has_lapsed = first is not None and first[0].digest != self.seen.digest
-        status = None if has_lapsed else first
         if problem := next(self._problems(), ""):
             raise UsageError(problem)
         refuse_role(self.wanted.role, person=self.person)
-        if status is None:
+        if first is None or first.says["digest"] != self.seen.digest:
             return self._note_first()
-        if self.wanted.role == status[0].role:
+        if self.wanted.role == first.says["role"]:
             role, month = self.wanted.role, self.wanted.month.name
             msg = (
-                f"{status[0].by} signed {month} as {role} already; the {other_role(role)} signs "
+                f"{first.as_text} signed {month} as {role} already; the {other_role(role)} signs "
                 "next"
             )
             raise UsageError(msg)
-        self.person.refuse_second(status[1].by.by)
-        return self._close(status, drawn=drawn)
+        self.person.refuse_second(first.name)
+        return self._close(first, drawn=drawn)
 
-    def _first(self, connection: Connection) -> tuple[SignedMonth, FirstDecision] | None:
-        """Return the first signature that is still valid, as both tables have it."""
-        if (signed := self.close.state.signed) is None:
-            return None
-        decision = decision_rows.open_decision(connection, CLOSE, subject=signed.digest)
-        if decision is None or ended(decision, environment=self.environment):
-            return None
-        return signed, decision
+    @property
+    def _period(self) -> str:
+        return period_of(self.wanted.account, self.wanted.month.name)
+
+    def _first(self, connection: Connection) -> Endorsement | None:
+        """Return the first signature that is still valid."""
+        waiting = waiting_on(
+            connection, Kind.CLOSE, subject=self._period, environment=self.environment
+        )
+        return waiting[-1] if waiting else None
 
     def _problems(self) -> Iterator[str]:
         close, month, digest = self.close, self.wanted.month.name, self.seen.digest
@@ -171,35 +165,26 @@ class _Signing:
 
     def _note_first(self) -> CloseDecision:
         """Store a first signature; an older one of another digest lapses, with what changed."""
-        account, month = self.wanted.account, self.wanted.month.name
-        by, at = self.person.decision.as_text, self.person.decision.at
         with self.environment.store.writing() as connection:
             self._refuse_changed(connection)
-            first = self._first(connection)
-            lapsed, moved = "", tuple[str, ...]()
-            if first is not None:
-                lapsed = first[0].by
-                moved = tuple(moved_since(first[0].seen, now=self.seen))
-                why = f"{len(moved)} figures or lists moved after it"
-                decision_rows.void(connection, first[1], why=why, at=at)
-                closed_months.note_lapsed(connection, account, month=month, why=why, at=at)
-            self._agreed(connection)
-            role = self.wanted.role
-            signed = SignedMonth(self.seen.digest, by, at, self.seen.document, role)
-            closed_months.note_signed(connection, account, month=month, signed=signed)
-            decision = decision_rows.open_decision(connection, CLOSE, subject=self.seen.digest)
-            until = decision.valid_until if decision else None
-        return CloseDecision(valid_until=until, lapsed=lapsed, moved=moved)
+            before = self._first(connection)
+            self._signed(connection)
+            now = self._first(connection)
+        return CloseDecision(
+            valid_until=now.ends_at if now else None,
+            lapsed=before.as_text if before else "",
+            moved=tuple(moved_since(json.loads(before.says["seen"]), now=self.seen))
+            if before
+            else (),
+        )
 
-    def _close(
-        self, first: tuple[SignedMonth, FirstDecision], *, drawn: DrawnClose
-    ) -> CloseDecision:
+    def _close(self, signed: Endorsement, *, drawn: DrawnClose) -> CloseDecision:
         """Store the second signature: write the folder, then commit the transaction that closes."""
-        account, store, at = self.wanted.account, self.environment.store, self.person.decision.at
-        signed, month = first[0], self.wanted.month.name
+        account, store, at = self.wanted.account, self.environment.store, self.person.at
+        month = self.wanted.month.name
         names = (
-            CloseSignature(signed.role, signed.by, signed.at),
-            CloseSignature(self.wanted.role, self.person.decision.as_text, at),
+            CloseSignature(signed.says["role"], signed.as_text, signed.made_at),
+            CloseSignature(self.wanted.role, self.person.as_text, at),
         )
         ordered = tuple(sorted(names, key=lambda name: ROLES.index(name.role)))
         try:
@@ -215,10 +200,10 @@ class _Signing:
                 self.environment.crash_point("before a month is closed")
                 with store.writing() as connection:
                     self._refuse_changed(connection)
-                    if not (both := self._agreed(connection)):
+                    if (both := self._signed(connection)) is None:
                         # The first signature expired meanwhile; this one completes nothing.
                         msg = (
-                            f"the word of {signed.by} for {month} counts no more; nothing was "
+                            f"the word of {signed.as_text} for {month} counts no more; nothing was "
                             "signed: sign anew, and the other after you"
                         )
                         raise UsageError(msg)
@@ -229,7 +214,7 @@ class _Signing:
                         self.seen.digest,
                         sealed.folder,
                         sealed.sha256,
-                        both,
+                        names_of(both),
                         at,
                         self.close.stated.known_by,
                     )
@@ -274,16 +259,20 @@ class _Signing:
             )
             raise UsageError(msg)
 
-    def _agreed(self, connection: Connection) -> str:
-        """Record the endorsed decision itself; return both names if it is the second, else ""."""
+    def _signed(self, connection: Connection) -> tuple[Endorsement, Endorsement] | None:
+        """Take in the signature; return both if it is the second."""
         which = f"{self.wanted.month.name} of {'/'.join(self.wanted.account)}"
-        return agreed(
+        return decide(
             connection,
-            CLOSE,
-            subject=self.seen.digest,
-            reason=f"{which}, as {self.wanted.role}",
+            Kind.CLOSE,
+            self._period,
             person=self.person,
-            says={"role": self.wanted.role, "month": self.wanted.month.name},
+            says={
+                "reason": f"{which}, as {self.wanted.role}",
+                "role": self.wanted.role,
+                "digest": self.seen.digest,
+                "seen": json.dumps(self.seen.document, sort_keys=True),
+            },
             valid=VALID,
         )
 
@@ -314,7 +303,7 @@ def reopen_month(
     """Record one person's decision to reopen a month.
 
     Raises:
-        UsageError: it is not closed, a later one is, or the decision does not count (`agreed`).
+        UsageError: it is not closed, a later one is, or the decision does not count (`decide`).
     """
     with environment.store.writing() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
@@ -328,18 +317,17 @@ def reopen_month(
                 f"was changed: reopen {later.month} first"
             )
             raise UsageError(msg)
-        both = agreed(
+        both = decide(
             connection,
-            REOPEN,
-            subject=closed.manifest,
-            reason=reason,
+            Kind.REOPEN,
+            closed.manifest,
             person=person,
-            says={"month": month.name, "folder": closed.folder},
+            says={"reason": reason, "month": month.name, "folder": closed.folder},
         )
-        if both:
-            decision = ReopenedMonth(both, person.decision.at, reason.strip(), closed.manifest)
+        if both is not None:
+            decision = ReopenedMonth(names_of(both), person.at, reason.strip(), closed.manifest)
             closed_months.note_reopened(connection, closed, decision=decision)
-    return ReopenDecision(closed, bool(both))
+    return ReopenDecision(closed, both is not None)
 
 
 def write_close_folder(

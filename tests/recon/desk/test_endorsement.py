@@ -15,10 +15,10 @@ from recon.desk.endorsement import (
     Signed,
     canonical,
     endorse,
-    endorsements_problem,
     instant,
     opened,
     row_problem,
+    state_of_decision,
     terms_digest,
 )
 from recon.model.errors import EndorsementError
@@ -130,7 +130,7 @@ def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
         ((WORD,), "for Jo Ähn alone"),
         ((WORD, replace(WORD, sequence=2, nonce="11" * 16)), "for Jo Ähn alone"),
         ((WORD, replace(SECOND, subject="another list")), "alone"),
-        ((WORD, replace(SECOND, kind=Kind.OVERRIDE)), "alone"),
+        ((WORD, replace(SECOND, kind=Kind.RELEASE)), "alone"),
         ((WORD, SECOND, replace(SECOND, kind=Kind.REJECTION, sequence=3)), "for nobody"),
         ((WORD, replace(SECOND, items={"i2": terms_digest(TERMS)})), "alone"),
         ((WORD, replace(SECOND, proven=False)), "alone"),
@@ -155,18 +155,77 @@ def test_blank_terms_are_no_terms() -> None:
     assert problem(WORD, SECOND, terms={**TERMS, "again_for": "", "payment_amount": 0}) == ""
 
 
+def agreed(*statements: Endorsement) -> tuple[str, list[str]]:
+    """Why no two agree on the list, and whose statements wait."""
+    found = state_of_decision(statements, WORD.kind, subject=WORD.subject, must_be_proven=True)
+    return found.problem, [each.person for each in found.waiting]
+
+
 @pytest.mark.parametrize("name", ["JO  AHN", "\uff2ao Ahn", "jo\u200b ahn"])
 def test_one_person_under_two_names_is_one(name: str) -> None:
     """A short name that was changed, or a full one typed otherwise, makes nobody two people."""
     statements = [replace(WORD, name="Jo Ahn"), replace(SECOND, person="jo.ahn")]
-    assert endorsements_problem(statements, must_be_proven=True) == ""
-    same = [statements[0], replace(statements[1], name=name)]
-    assert "alone" in endorsements_problem(same, must_be_proven=True)
+    assert agreed(*statements) == ("", [])
+    problem, waiting = agreed(statements[0], replace(statements[1], name=name))
+    assert ("alone" in problem, waiting) == (True, ["jo.ahn"])
 
 
 def test_a_word_that_had_run_out_is_no_first_one() -> None:
     """The second says the same while the first stands, or is the first of another agreement."""
     short = replace(WORD, valid_until=SECOND.at)
-    assert endorsements_problem([short, SECOND], must_be_proven=True) == ""
+    assert agreed(short, SECOND) == ("", [])
     late = replace(SECOND, at=instant(NOW + timedelta(days=40)))
-    assert "had run out" in endorsements_problem([short, late], must_be_proven=True)
+    problem, waiting = agreed(short, late)
+    assert ("had run out" in problem, waiting) == (True, ["jo", "kim"])
+
+
+def test_what_waits_ends_with_its_person_or_a_rejection() -> None:
+    """Taken back, said again, rejected by anybody, or of somebody who left."""
+    no = replace(SECOND, kind=Kind.REJECTION, subject="part of it", sequence=2)
+    left = replace(SECOND, kind=Kind.TAKEN_BACK, says={"of": "approval", "whose": "jo"})
+    assert agreed(WORD)[1] == ["jo"]
+    assert agreed(WORD, replace(WORD, sequence=2))[1] == ["jo"]
+    for ends in (BACK, no, left):
+        assert agreed(WORD, ends)[1] == []
+        assert agreed(WORD, ends, replace(SECOND, sequence=3))[1] == ["kim"]
+    assert agreed(WORD, replace(no, items={"i2": "00"}))[1] == ["jo"]
+    assert agreed(WORD, replace(left, says={"of": "approval", "whose": "lee"}))[1] == ["jo"]
+
+
+def test_after_two_agreed_the_next_is_a_first_one() -> None:
+    """What is agreed stays so, and nobody completes it twice."""
+    third = replace(WORD, person="lee", name="Lee Fox", sequence=3)
+    assert agreed(WORD, SECOND, third) == ("", ["lee"])
+    found = state_of_decision(
+        [WORD, SECOND, third, replace(WORD, sequence=4)],
+        WORD.kind,
+        subject=WORD.subject,
+        must_be_proven=True,
+    )
+    assert [[each.person for each in pair] for pair in found.pairs] == [
+        ["jo", "kim"],
+        ["lee", "jo"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "waiting"),
+    [
+        (Kind.DECISION, {"verdict": "applied"}, {"verdict": "not_applied"}, "jo kim"),
+        (Kind.DECISION, {"verdict": "applied"}, {"verdict": "applied", "evidence": "x"}, ""),
+        (Kind.CLOSE, {"digest": "1", "role": "reviewer"}, {"digest": "2"}, "kim"),
+        (Kind.CLOSE, {"role": "reviewer"}, {"role": "approver"}, ""),
+        (Kind.CLOSE, {"role": "reviewer"}, {"role": "reviewer"}, "kim"),
+        (Kind.SIGN_OFF, {"workbook_sha256": "1"}, {"workbook_sha256": "2"}, "kim"),
+        (Kind.WRITE_OFF, {"minor_units": "1"}, {"minor_units": "2"}, "kim"),
+        (Kind.WRITE_OFF, {"currency": "EUR"}, {"currency": "USD"}, "kim"),
+    ],
+)
+def test_two_people_say_the_same_thing(
+    kind: Kind, first: dict[str, str], second: dict[str, str], waiting: str
+) -> None:
+    """Opposite verdicts both stand; of anything else what changed ends what was said before."""
+    statements = [replace(WORD, kind=kind, says=first), replace(SECOND, kind=kind, says=second)]
+    found = state_of_decision(statements, kind, subject=WORD.subject, must_be_proven=True)
+    assert [each.person for each in found.waiting] == waiting.split()
+    assert bool(found.problem) == bool(waiting)

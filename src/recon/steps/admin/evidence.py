@@ -44,7 +44,7 @@ from recon.steps.runtime.night_folder import (
 )
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.record import AGREEMENT, SIGN_OFF
+from recon.store.money import endorsement_rows
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
 from recon.store.nights.runs import LetGo, Run, all_let_go
 from recon.store.people import closed_months
@@ -307,9 +307,8 @@ def _links(
     """Return the links from the first to the last about these nights and closes, and the head."""
     run_ids = [run.run_id for run in of_runs]
     periods = [closed_months.period_of(each.account, each.month) for each, _ in closes]
-    # An agreement about a run is its release.
-    names = dict.fromkeys(("run", SIGN_OFF.entity, AGREEMENT.entity, runs.ENTITY), run_ids)
-    names[closed_months.ENTITY] = periods
+    names = dict.fromkeys(("run", runs.ENTITY), run_ids)
+    names |= {endorsement_rows.ENTITY: [*run_ids, *periods], closed_months.ENTITY: periods}
     numbers = [
         link.sequence
         for entity, ids in names.items()

@@ -197,7 +197,7 @@ def _replaced(environment: Environment) -> list[Path]:
     """Return workbooks of replaced runs without a signature that are in a declared folder."""
     folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
-        signed = {run_id for run_id, _ in sign_off_rows.all_signatures(connection)}
+        signed = sign_off_rows.signed_runs(connection)
         finished = runs.finished(connection)
     paths = {Path(run.workbook) for run in finished if run.replaced and run.workbook}
     paths -= {Path(run.workbook) for run in finished if not run.replaced or run.run_id in signed}

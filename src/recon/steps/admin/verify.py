@@ -57,11 +57,13 @@ from recon.steps.runtime.night_folder import (
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import BOUND_TABLES, PROBLEMS_MAX, RUN, changed, changed_in
-from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.money import case_rows
+from recon.store.money.endorsement_rows import Endorsed, start_problem
 from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
 from recon.store.nights.facts_rows import facts_problems
 from recon.store.nights.runs import Run, all_let_go, let_go_of
-from recon.store.people import closed_months, decision_rows, resolution_rows
+from recon.store.people import closed_months, resolution_rows
+from recon.store.people.decision_rows import money_stated, not_agreed
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,50 +297,31 @@ SENT = tuple(
 
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """Return what the tables record without endorsement, up to PROBLEMS_MAX of each kind."""
-    terms = Endorsed(environment.desk)
-    agreed = (override(what, subject=of) for what, of in decision_rows.complete(connection))
+    desk = environment.desk
+    terms = Endorsed(desk)
+    decided = (
+        (Kind.DECISION, each, {"verdict": verdict}, f"instruction {each} counts as {of_it}")
+        for each, verdict in case_rows.decided_by_people(connection)
+        for of_it in [f"decided ({verdict})"]
+    )
+    written_off = (
+        (Kind.WRITE_OFF, each, money_stated(money), f"break {each} counts as written off")
+        for each, money in resolution_rows.all_agreed_write_offs(connection)
+    )
     kinds: tuple[Iterable[str], ...] = (
         filter(None, [lost_endorsement(environment.desk, store=environment.store)]),
         terms.broken(connection),
         terms.row_problems(connection, states=SENT),
-        filter(None, [terms.start_problem(connection)]),
-        _refuted(
-            (
-                f"{meaning}: two people are said to have agreed",
-                terms.problem(connection, Kind.OVERRIDE, subject=meaning),
-            )
-            for meaning in agreed
-        ),
-        unendorsed_restores(connection, terms),
-        unendorsed_files(connection, terms),
-        _refuted(
-            (
-                f"instruction {each} counts as decided ({verdict})",
-                terms.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),
-            )
-            for each, verdict in decision_rows.agreed_verdicts(connection)
-        ),
-        _refuted(
-            (
-                f"break {break_id} counts as written off",
-                terms.write_off_problem(connection, break_id, money=money),
-            )
-            for break_id, money in resolution_rows.all_agreed_write_offs(connection)
-        ),
+        filter(None, [start_problem(connection, desk)]),
+        unendorsed_restores(connection, desk),
+        unendorsed_files(connection, desk),
         (
-            f"run {run_id} counts as signed by {each.by} ({each.role}), but the desk did not "
-            "endorse it"
-            for run_id, each in sign_off_rows.all_signatures(connection)
-            for says in [{"role": each.role, "workbook_sha256": each.workbook_sha256}]
-            if not terms.is_signed(connection, run_id, by=each.by, says=says)
+            f"{claim}, but {why}"
+            for kind, subject, says, claim in (*decided, *written_off)
+            if (why := not_agreed(connection, kind, subject=subject, says=says, desk=desk))
         ),
     )
     return [problem for kind in kinds for problem in islice(history.found(kind), PROBLEMS_MAX)]
-
-
-def _refuted(claims: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the claims that have a problem, each with its problem."""
-    return (f"{claim}, but {problem}" for claim, problem in claims if problem)
 
 
 UNREAD = "nothing of it could be looked at"

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
+from recon.desk.endorsement import Endorsement, Kind
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import NO_QUERY_SHOWS
 from recon.matching.breaks.result import subject_of
@@ -24,10 +25,10 @@ from recon.model.nights import Account, Mode
 from recon.model.terms import InstructionKind, InstructionState
 from recon.steps.approvals.verdicts import messages_reported
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.identity import ended as word_ended
+from recon.steps.runtime.identity import every_waiting, waiting_on
 from recon.steps.runtime.night_end import end_of, not_verified
 from recon.steps.runtime.night_folder import StoredResult
-from recon.steps.runtime.predecessor import held_nights, release_ended
+from recon.steps.runtime.predecessor import held_nights
 from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database.bulk_rows import rows_of
@@ -38,8 +39,7 @@ from recon.store.money.case_rows import Case
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import RELEASE, FirstVerdict
+from recon.store.people import resolution_rows
 from recon.store.people.resolution_rows import WaitingWriteOff
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
@@ -98,7 +98,7 @@ _URGENT_FIRST = tuple(_WORDS)
 class _Context:
     """Information in addition to the journal's rows, by instruction id or order."""
 
-    verdicts: Mapping[str, Sequence[FirstVerdict]]
+    verdicts: Mapping[str, Sequence[Endorsement]]
     approvals: Mapping[str, str]
     ends: Mapping[str, datetime]
     messages: Mapping[str, str]
@@ -109,8 +109,8 @@ class _Context:
     def verdicts_given(self, item: Instruction) -> str:
         """Return each person's verdict while undecided, as a sentence; "" if there is none."""
         decisions = self.verdicts.get(item.instruction_id, ())
-        each = ", ".join(f"{decision.given_by} says {decision.verdict}" for decision in decisions)
-        if len({decision.verdict for decision in decisions}) > 1:
+        each = ", ".join(f"{one.name} says {one.says['verdict']}" for one in decisions)
+        if len({one.says["verdict"] for one in decisions}) > 1:
             return f"Undecided: {each}; two people must say the same."
         return f"{each}: a second must." if each else ""
 
@@ -178,12 +178,15 @@ def _context(
     captures = [item.order_no for item in items if item.kind is InstructionKind.CAPTURE]
     dated = ShownAnswers(connection, run, environment).authorised_at(captures)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
+    verdicts: dict[str, list[Endorsement]] = {}
+    for verdict in every_waiting(connection, Kind.DECISION, environment=environment):
+        verdicts.setdefault(verdict.subject, []).append(verdict)
     return _Context(
-        verdicts=decision_rows.open_verdicts(connection),
+        verdicts=verdicts,
         approvals={
-            wanted: first.by.by
-            for first in decision_rows.open_approvals(connection)
-            for wanted in first.instruction_ids
+            wanted: first.name
+            for first in every_waiting(connection, Kind.APPROVAL, environment=environment)
+            for wanted in first.items
         },
         # A date that cannot be right is ignored.
         ends={
@@ -243,14 +246,14 @@ def _held_nights(
     """Yield NOT PROVEN nights that hold refunds until two people release them."""
     nights = runs.last_finished(connection, run)
     account = run.account
-    for day in held_nights(connection, account, environment=environment):
+    for day, ended in held_nights(connection, account, environment=environment).items():
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run replaces that one, and is the subject of the page
         run_id = nights[day].run_id
-        decision = decision_rows.open_decision(connection, RELEASE, subject=run_id)
-        if decision and not word_ended(decision, environment=environment):
-            first = f"{decision.by.by} released it; a second person must. "
-        elif ended := release_ended(connection, run_id, environment=environment):
+        waiting = waiting_on(connection, Kind.RELEASE, subject=run_id, environment=environment)
+        if waiting:
+            first = f"{waiting[0].name} released it; a second person must. "
+        elif ended:
             first = f"That it was released counts no more: {ended}. "
         else:
             first = ""

@@ -91,7 +91,7 @@ def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
     returned = form.read(path)
     with environment.store.writing() as connection:
         done, answers, _ = _checked(
-            connection, returned, by=person.decision.by, form=form, environment=environment
+            connection, returned, by=person.declared.name, form=form, environment=environment
         )
         if done.repeated:
             return done

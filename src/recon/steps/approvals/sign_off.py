@@ -205,7 +205,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         OutputError: no signed copy can be made of the workbook.
     """
     environment = person.environment
-    role, decision = wanted.role, person.decision
+    role = wanted.role
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
@@ -213,7 +213,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
     with environment.store.reading() as connection:
         signing = _allowed(connection, wanted, person=person)
     digest = signing.night.workbook_sha256
-    name = Signature(role, decision.by, decision.authenticated, decision.at, digest)
+    name = Signature(role, person.declared.name, person.proven, person.at, digest)
     sealed = write_signature(
         signing.run,
         signatures=(*signing.before, name),
@@ -225,9 +225,6 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         if _allowed(connection, wanted, person=person) != signing:
             msg = "somebody answered or signed at the same time: look at it, then sign again"
             raise UsageError(msg)
-        sign_off_rows.save(
-            connection, wanted.run_id, role=role, decision=decision, workbook_sha256=digest
-        )
         bind(connection, signing.run, sealed=[sealed], environment=environment)
         says = {"role": role, "workbook_sha256": digest}
         person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
@@ -457,17 +454,6 @@ def refuse_role(role: str, *, person: Person) -> None:
             "(approvers.toml); nothing was signed"
         )
         raise UsageError(msg)
-
-
-def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
-    """Withdraw one's signature while the other is missing; return what it was, "" for none."""
-    names = sign_off_rows.signatures(connection, run_id)
-    own = [name for name in names.values() if person.is_same(name.by)]
-    if not own or len(names) == len(ROLES):
-        return ""
-    sign_off_rows.take_back(connection, run_id, signature=own[0], decision=person.decision)
-    person.endorse_taken_back(connection, Kind.SIGN_OFF, run_id)
-    return f"the signature as {own[0].role} under run {run_id}"
 
 
 def _refuse_night(

@@ -7,30 +7,26 @@ decision that waits for a second person can be withdrawn by the first.
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 
-from recon.config.approvers import Approver, has_left, person_key
-from recon.desk.endorsement import Kind
-from recon.instructions.approval import Decides, beyond_limit, problem_of_role, problem_of_two
+from recon.config.approvers import Approver
+from recon.desk.endorsement import Endorsement, Kind
+from recon.instructions.approval import Decides, beyond_limit, problem_of_role
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import quarantine, waited
 from recon.model.errors import SpillError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.terms import REJECTED_STATES, InstructionKind, InstructionState, Verdict
-from recon.steps.approvals import sign_off
-from recon.steps.money import approve
-from recon.steps.runtime import identity
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.identity import SET_ASIDE, Person, agreed
+from recon.steps.runtime.identity import Person, decide, names_of, take_back, waiting_on
 from recon.steps.runtime.predecessor import refuse_closed, release_ended
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.history import append
-from recon.store.money import case_rows, endorsement_rows, instruction_rows
+from recon.store.money import case_rows, instruction_rows
 from recon.store.money.instruction_rows import move
 from recon.store.money.spill import (
     FOLDER,
@@ -43,7 +39,7 @@ from recon.store.money.spill import (
 from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
 from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import RELEASE, TAKEN_BACK, FirstVerdict
+from recon.store.people.decision_rows import money_stated
 from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
 
@@ -160,7 +156,7 @@ class DoubtDecision:
 
     instruction: Instruction
     decided: bool
-    others: tuple[FirstVerdict, ...] = ()
+    others: tuple[Endorsement, ...] = ()
     """The verdicts of everybody else, as they were then."""
     before: str = ""
     """The person's own previous verdict, which no longer counts."""
@@ -190,45 +186,39 @@ def resolve(
     person.refuse_unproven()
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
-        at = person.decision.at
+        at = person.at
         instruction, has_case = _undecided(connection, instruction_id, verdict=verdict, at=at)
         if not has_case and verdict == NOT_APPLIED:
             _refuse_early(connection, instruction, environment=environment)
         named = message and named_message(connection, instruction, digest=message)
         seen = "; ".join(filter(None, (named, evidence.strip())))
-        own, others, gone = _stated(connection, instruction_id, person=person)
-        if any(statement.verdict == verdict for statement in own):
-            msg = f"{person.declared.name} said so already; a second person must say the same"
-            raise UsageError(msg)
-        person.refuse_alone()
-        says = {"verdict": verdict, "evidence": seen}
-        person.endorse(connection, Kind.DECISION, instruction_id, says=says)
-        decision_rows.save_verdict(
-            connection,
-            instruction_id,
-            decision=verdict,
-            evidence=seen,
-            person=person.decision,
-            ends=(*own, *gone),
+        waiting = waiting_on(
+            connection, Kind.DECISION, subject=instruction_id, environment=environment
         )
-        before = next((statement.verdict for statement in own), "")
-        first = _agreeing(others, verdict=verdict, person=person)
-        if first is None:
-            return DoubtDecision(instruction, decided=False, others=others, before=before)
-        both = f"{first.given_by} and {person.decision.as_text}"
-        reason = f"{verdict} by {both}: {first.evidence}; {seen}"
+        others = tuple(each for each in waiting if not person.is_same(each.name))
+        own = [each.says["verdict"] for each in waiting if each not in others]
+        both = decide(
+            connection,
+            Kind.DECISION,
+            instruction_id,
+            person=person,
+            says={"verdict": verdict, "evidence": seen},
+            valid=None,
+        )
+        decision = DoubtDecision(instruction, both is not None, others, next(iter(own), ""))
+        if both is None:
+            return decision
+        people = f"{both[0].name} and {both[1].as_text}"
+        reason = f"{verdict} by {people}: {both[0].says['evidence']}; {seen}"
         if has_case:
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
             values = {"message": reason[:400], "hold": "", "outcome_at": at}
-            decided = move(connection, instruction, to=STATES[verdict], values=values)
+            moved = move(connection, instruction, to=STATES[verdict], values=values)
+            moved = replace(moved, data={**moved.data, case_rows.DECIDED: verdict})
             read = case_rows.clock_event(instruction_id, uptime=environment.uptime())
-            append(connection, [decided, read], at=at)
-        open_decisions = decision_rows.open_verdicts_of(connection, instruction_id)
-        decision_rows.close_verdicts(
-            connection, open_decisions, decided=verdict, person=person.decision
-        )
-    return DoubtDecision(instruction, decided=True, others=others, before=before)
+            append(connection, [moved, read], at=at)
+    return decision
 
 
 def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
@@ -236,9 +226,9 @@ def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
     item = decision.instruction
     what = f"{item.kind} of {item.subject}, {verdict}"
     against = [
-        f"{statement.given_by} says {statement.verdict}"
+        f"{statement.name} says {statement.says['verdict']}"
         for statement in decision.others
-        if statement.verdict != verdict
+        if statement.says["verdict"] != verdict
     ]
     changed = f" Your earlier word ({decision.before}) counts no more." if decision.before else ""
     if decision.decided:
@@ -251,39 +241,6 @@ def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
             f"say the same: look it up together.{changed}"
         )
     return f"Noted: {what}; it waits for a second person, one of the two an approver.{changed}"
-
-
-def take_back_verdict(connection: Connection, instruction_id: str, *, person: Person) -> str:
-    """Withdraw one's verdict while undecided; return what it was, "" for none."""
-    own, _, _ = _stated(connection, instruction_id, person=person)
-    if not own:
-        return ""
-    decision_rows.end_verdicts(connection, own, person=person.decision, event=TAKEN_BACK)
-    person.endorse_taken_back(connection, Kind.DECISION, instruction_id)
-    return f"the word {own[-1].verdict} about instruction {instruction_id}"
-
-
-def _stated(
-    connection: Connection, instruction_id: str, *, person: Person
-) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
-    """Return open verdicts on an instruction: one's own, those of others, of people who left."""
-    statements = decision_rows.open_verdicts_of(connection, instruction_id)
-    left = partial(has_left, declared=person.environment.settings.approvers)
-    gone = tuple(statement for statement in statements if left(statement.given_by))
-    own = tuple(statement for statement in statements if person.is_same(statement.given_by))
-    return own, tuple(statement for statement in statements if statement not in (*own, *gone)), gone
-
-
-def _agreeing(
-    others: Sequence[FirstVerdict], *, verdict: str, person: Person
-) -> FirstVerdict | None:
-    """Return another person's same verdict with which the two decide; None without one."""
-    declared = person.environment.settings.approvers
-    for statement in others:
-        other = declared[person_key(statement.given_by, declared=declared)]
-        if statement.verdict == verdict and not problem_of_two((other, person.declared)):
-            return statement
-    return None
 
 
 def _undecided(
@@ -356,7 +313,7 @@ def release(run_id: str, *, reason: str, person: Person) -> bool:
 
     Raises:
         UsageError: no such run, its night is proven or released, or the decision does not count
-            (`identity.agreed`).
+            (`identity.decide`).
     """
     environment = person.environment
     with environment.store.writing() as connection:
@@ -365,11 +322,12 @@ def release(run_id: str, *, reason: str, person: Person) -> bool:
         if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
             msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
             raise UsageError(msg)
-        both = decision_rows.who_released(connection, run_id)
+        both = decision_rows.who_released(connection, run_id, desk=environment.desk)
         if both and not release_ended(connection, run_id, environment=environment):
             msg = f"run {run_id} was released by {both[0]} and {both[1]}"
             raise UsageError(msg)
-        return bool(agreed(connection, RELEASE, subject=run_id, reason=reason, person=person))
+        says = {"reason": reason}
+        return decide(connection, Kind.RELEASE, run_id, person=person, says=says) is not None
 
 
 def agree_write_off(answer_id: int, *, person: Person) -> str:
@@ -396,9 +354,7 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
         refuse_closed(connection, night, saved=saved)
         decides = _may_write_off(connection, wanted)
         person.refuse_second(wanted.given_by, decides=decides)
-        resolution_rows.agree(
-            connection, answer_id, by=person.decision.as_text, at=person.decision.at
-        )
+        resolution_rows.agree(connection, answer_id, by=person.as_text, at=person.at)
         money = resolution_rows.write_off_of(connection, answer_id)
         note_write_off(connection, wanted.break_id, money=money, person=person)
     return wanted.break_id
@@ -408,7 +364,7 @@ def note_write_off(
     connection: Connection, break_id: str, *, money: tuple[str, int] | None, person: Person
 ) -> None:
     """Store the endorsement of one person's decision to write off this much of a break."""
-    says = {} if money is None else endorsement_rows.money_stated(money)
+    says = {} if money is None else money_stated(money)
     person.endorse(connection, Kind.WRITE_OFF, break_id, says=says)
 
 
@@ -448,7 +404,7 @@ def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
 
     Raises:
         UsageError: not a spill file of ours, one that fits and belongs to the next night, or the
-            decision does not count (`identity.agreed`).
+            decision does not count (`identity.decide`).
     """
     environment = person.environment
     path = path.resolve()
@@ -461,10 +417,16 @@ def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
         else:
             msg = f"{path} fits this database: the next night reads it; nothing was changed"
             raise UsageError(msg)
-        both = agreed(connection, SET_ASIDE, subject=digest, reason=reason, person=person)
-        if not both:
+        says = {"reason": reason}
+        both = decide(connection, Kind.SET_ASIDE, digest, person=person, says=says)
+        if both is None:
             return None
-        details = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
+        details = {
+            "file": path.name,
+            "by": names_of(both),
+            "reason": reason.strip(),
+            "unfit": why_not,
+        }
         append(
             connection,
             [history.Event(SPILL_FILE, digest, "set aside", details)],
@@ -488,15 +450,6 @@ def _digest_of(path: Path, *, environment: Environment) -> str:
         return hashlib.sha256(file.read(SPILL_BYTES_MAX)).hexdigest()
 
 
-EVERY = (
-    approve.take_back,
-    take_back_verdict,
-    sign_off.take_back,
-    identity.take_back,
-)
-"""Each withdraws one person's decision on a subject; returns what it was, "" for nothing."""
-
-
 def decisions_taken_back(subject: str, *, person: Person) -> str:
     """Withdraw a person's decision on a subject; return what it was, as text.
 
@@ -507,13 +460,11 @@ def decisions_taken_back(subject: str, *, person: Person) -> str:
     """
     person.refuse_unproven()
     with person.environment.store.writing() as connection:
-        taken = [
-            what for take_back in EVERY if (what := take_back(connection, subject, person=person))
-        ]
+        taken = take_back(connection, subject, person=person)
     if not taken:
         msg = (
             f"{person.declared.name} has no word about {subject} that waits for a second person: "
             "what two people agreed to counts, and nobody takes it back alone; nothing was changed"
         )
         raise UsageError(msg)
-    return " and ".join(taken)
+    return taken

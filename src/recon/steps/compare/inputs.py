@@ -12,6 +12,7 @@ import pandas as pd
 
 from recon import __version__
 from recon.config.rules import Rules
+from recon.desk.endorsement import Kind
 from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
 from recon.matching.frames.coding import is_among
@@ -38,7 +39,6 @@ from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.steps.runtime.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
-from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import (
     answer_parts,
     input_rows,
@@ -50,6 +50,7 @@ from recon.store.nights import (
 from recon.store.nights.input_rows import Inputs, StoredInputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
+from recon.store.people.decision_rows import money_stated, not_agreed
 
 EARLIER_NIGHTS_MAX = 31
 """Number of earlier nights searched for the newest one whose ledger was read whole."""
@@ -131,9 +132,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.writing() as connection:
         runs.save(connection, rules, at=environment.clock())
-        agreed = _agreed_write_offs(
-            connection, run, endorsed=Endorsed(environment.desk), environment=environment
-        )
+        agreed = _agreed_write_offs(connection, run, environment=environment)
         return Inputs(
             rules_digest=rules.digest,
             previous_run_id="" if before is None else before.run_id,
@@ -182,7 +181,7 @@ def instructions_of(
 
 
 def _agreed_write_offs(
-    connection: Connection, run: Run, *, endorsed: Endorsed, environment: Environment
+    connection: Connection, run: Run, *, environment: Environment
 ) -> AgreedWriteOffs:
     """Write-offs people agreed to, and those booked before anybody could agree to one here."""
     entries = input_rows.taken_over(connection, run)
@@ -202,7 +201,13 @@ def _agreed_write_offs(
         {
             break_id: money
             for break_id, money in agreed.items()
-            if not endorsed.write_off_problem(connection, break_id, money=money)
+            if not not_agreed(
+                connection,
+                Kind.WRITE_OFF,
+                subject=break_id,
+                says=money_stated(money),
+                desk=environment.desk,
+            )
         },
         entries,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.desk.endorsement import Kind
+from recon.desk.held_keys import HeldKeys
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError, UsageError
 from recon.model.terms import SourceFile, SourceKind
@@ -23,10 +24,10 @@ from recon.steps.runtime.identity import Person
 from recon.store import Connection
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import ChainLink, Event, append, links_of
-from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import order_rows, runs
 from recon.store.nights.order_rows import KnownFile
 from recon.store.nights.runs import Run
+from recon.store.people.decision_rows import is_stated
 from recon.store.schema import order_file
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -69,11 +70,9 @@ class FileDecision:
         names = ("file", "decided", "by", "reason", "account", "name", "turn")
         return {name: str(getattr(self, name)) for name in names}
 
-    def is_endorsed(self, connection: Connection, decisions: Endorsed) -> bool:
+    def is_endorsed(self, connection: Connection, desk: HeldKeys) -> bool:
         """Whether a person endorsed it at the desk."""
-        return decisions.is_endorsed_already(
-            connection, Kind.FILE, subject=self.sha256, says=self.says
-        )
+        return is_stated(connection, Kind.FILE, subject=self.sha256, says=self.says, desk=desk)
 
 
 _OF_WORD = ("by", "reason", "sha256", "account", "name")
@@ -105,10 +104,10 @@ def _file_decision(link: ChainLink) -> FileDecision:
     return FileDecision(link.entity_id, link.event, **cells)
 
 
-def unendorsed_files(connection: Connection, decisions: Endorsed) -> Iterator[str]:
+def unendorsed_files(connection: Connection, desk: HeldKeys) -> Iterator[str]:
     """Sentences on decisions about files that were not endorsed at the desk."""
     for decision in map(_file_decision, links_of(connection, entity=ENTITY)):
-        if not decision.is_endorsed(connection, decisions):
+        if not decision.is_endorsed(connection, desk):
             yield (
                 f"file {decision.name} counts as {decision.decided} by {decision.by}, "
                 "but the desk did not endorse it"
@@ -123,7 +122,7 @@ def _stated(
     last = _last_decision(connection, newest) if newest else None
     if last is None or last.event != decision:
         return None
-    counts = _file_decision(last).is_endorsed(connection, Endorsed(environment.desk))
+    counts = _file_decision(last).is_endorsed(connection, environment.desk)
     return last if counts else None
 
 
@@ -174,9 +173,8 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
             append(connection, [Event(CONTENT, sha256, event, details)], at=environment.clock())
 
     with environment.store.reading() as connection:
-        decisions = Endorsed(environment.desk)
         links = links_of(connection, [sha256], entity=CONTENT)
-        known = _folded(links, counts=lambda decision: decision.is_endorsed(connection, decisions))
+        known = _folded(links, counts=lambda each: each.is_endorsed(connection, environment.desk))
     if known is not None:
         if name not in known.names:
             note(MET)

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 
 from recon.config.approvers import person_key
-from recon.desk.endorsement import Kind
+from recon.desk.endorsement import Endorsement, Kind, terms_digest
 from recon.instructions.approval import (
     ApprovalList,
     Decides,
@@ -22,24 +22,17 @@ from recon.instructions.approval import (
     requesters_of,
 )
 from recon.instructions.instruction import Instruction, terms_of
-from recon.model.business_date import Grace
 from recon.model.errors import UsageError
 from recon.model.terms import InstructionState
 from recon.steps.runtime.environment import Environment
-from recon.steps.runtime.identity import (
-    Person,
-    ended,
-)
+from recon.steps.runtime.identity import Person, decide, every_waiting, waiting_on
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
-from recon.store.money.endorsement_rows import holds_of, refuse_changed
+from recon.store.money.endorsement_rows import Endorsed, holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
-from recon.store.people import decision_rows
-from recon.store.people.decision_rows import APPROVE, FirstDecision
 
-VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 3
 
 
@@ -67,16 +60,16 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     """Return all planned instructions that `only` admits, as one list to approve."""
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
-        first = decision_rows.open_decision(connection, APPROVE, subject=wanted.digest)
+        first = _first(connection, wanted.digest, environment=environment)
         related = {
             item.instruction_id: tuple(
                 instruction_rows.find(connection, instruction_id=item.repeats.split())
             )
             for item in wanted.repeats
         }
-    if first is None or ended(first, environment=environment):
+    if first is None:
         return Waiting(wanted, "", None, related)
-    return Waiting(wanted, first.by.by, first.valid_until, related)
+    return Waiting(wanted, first.name, first.ends_at, related)
 
 
 def approve(
@@ -87,84 +80,61 @@ def approve(
     Raises:
         UsageError: the list has changed, nothing waits, or the person may not approve it.
     """
-    person.refuse_unproven()
     with environment.store.writing() as connection:
-        now = environment.clock()
-        first = decision_rows.open_decision(connection, APPROVE, subject=digest)
-        if first is not None and (why := ended(first, environment=environment)):
-            decision_rows.void(connection, first, why=why, at=now)
-            first = None
+        first = _first(connection, digest, environment=environment)
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
-            refuse_changed(connection, wanted.items)
-            decides = _decides(connection, wanted, environment=environment)
-            person.refuse_alone(decides=decides)
-            valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
-            decision_rows.save_first(
-                connection,
-                APPROVE,
-                subject=digest,
-                instruction_ids=[item.instruction_id for item in wanted.items],
-                person=person.decision,
-                valid_until=valid_until,
-            )
-            items = wanted.items
-            person.endorse(connection, Kind.APPROVAL, digest, items=items, valid_until=valid_until)
-            return wanted, False
-        wanted = _of_ids(connection, first.instruction_ids)
-        if wanted.digest != digest:
-            decision_rows.void(connection, first, why="the list changed", at=now)
         else:
-            _second(connection, wanted, first=first, person=person, environment=environment)
-            return wanted, True
-    msg = (
-        f"the list {digest} changed since {first.by.by} approved it, so that word counts no more; "
-        "look at the new list with `recon approve`"
-    )
-    raise UsageError(msg)
+            wanted = _of_ids(connection, [*first.items])
+            if wanted.digest != digest:
+                msg = (
+                    f"the list {digest} changed since {first.name} approved it, so that word "
+                    "counts no more; look at the new list with `recon approve`"
+                )
+                raise UsageError(msg)
+        refuse_changed(connection, wanted.items)
+        both = decide(
+            connection,
+            Kind.APPROVAL,
+            digest,
+            person=person,
+            items=_digests_of(wanted),
+            decides=_decides(connection, wanted, environment=environment),
+        )
+        if both is not None:
+            _approved(connection, wanted, both=both)
+    return wanted, both is not None
 
 
-def _second(
-    connection: Connection,
-    wanted: ApprovalList,
-    *,
-    first: FirstDecision,
-    person: Person,
-    environment: Environment,
+def _first(connection: Connection, digest: str, *, environment: Environment) -> Endorsement | None:
+    first = waiting_on(connection, Kind.APPROVAL, subject=digest, environment=environment)
+    return first[0] if first else None
+
+
+def _approved(
+    connection: Connection, wanted: ApprovalList, *, both: tuple[Endorsement, Endorsement]
 ) -> None:
-    refuse_changed(connection, wanted.items)
-    decides = _decides(connection, wanted, environment=environment)
-    person.refuse_second(first.by.by, decides=decides)
-    both = f"{first.by.by}, {person.decision.as_text}"
-    digest, items, until = wanted.digest, wanted.items, first.valid_until
-    person.endorse(connection, Kind.APPROVAL, digest, items=items, valid_until=until)
-    values = {"approved_by": both[:255], "approved_at": person.decision.at, "hold": ""}
+    first, second = both
+    at = second.made_at
+    by = f"{first.name}, {second.as_text}"[:255]
+    values = {"approved_by": by, "approved_at": at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
         for item in wanted.items
     ]
     # The event stores what both people saw (the instruction's terms), not only that they approved.
     events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
-    append(connection, events, at=person.decision.at)
-    decision_rows.save_second(connection, first, person=person.decision)
+    append(connection, events, at=at)
+
+
+def _digests_of(wanted: ApprovalList) -> dict[str, str]:
+    return {item.instruction_id: terms_digest(terms_of(item)) for item in wanted.items}
 
 
 def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
     holds = holds_of(connection, [item.instruction_id for item in wanted.items])
     key = partial(person_key, declared=environment.settings.approvers)
     return decides_on(wanted, asked_by=requesters_of(holds), key=key)
-
-
-def take_back(connection: Connection, digest: str, *, person: Person) -> str:
-    """Withdraw one's own first approval of a list; return what was withdrawn, "" for nothing."""
-    first = decision_rows.open_decision(connection, APPROVE, subject=digest)
-    if first is None or not person.is_same(first.by.by):
-        return ""
-    why = f"{person.decision.as_text} took it back"
-    decision_rows.void(connection, first, why=why, at=person.decision.at)
-    items = _of_ids(connection, first.instruction_ids).items
-    person.endorse_taken_back(connection, Kind.APPROVAL, digest, items=items)
-    return f"the yes to list {digest}"
 
 
 def reject(
@@ -181,35 +151,33 @@ def reject(
     if len(reason.strip()) < REASON_CHARACTERS_MIN:
         msg = "say why (--reason); it is kept in the history"
         raise UsageError(msg)
-    sentence = f"rejected by {person.decision.as_text}: {reason.strip()}"[:400]
+    sentence = f"rejected by {person.as_text}: {reason.strip()}"[:400]
     with environment.store.writing() as connection:
         items = []
-        for wanted in instruction_ids:
-            item = instruction_rows.of_id(connection, wanted)
+        for own in instruction_ids:
+            item = instruction_rows.of_id(connection, own)
             if item is None or item.state is not InstructionState.PLANNED:
                 is_now = f"is {item.state}" if item else "does not exist"
                 msg = (
-                    f"instruction {wanted} {is_now}: it does not wait for approval; nothing was "
+                    f"instruction {own} {is_now}: it does not wait for approval; nothing was "
                     "changed"
                 )
                 raise UsageError(msg)
             items.append(item)
-        person.endorse(connection, Kind.REJECTION, list_of(items).digest, items=items)
+        rejected = {*instruction_ids}
+        overruled = [
+            first
+            for first in every_waiting(connection, Kind.APPROVAL, environment=environment)
+            if not rejected.isdisjoint(first.items)
+        ]
+        wanted = list_of(items)
+        person.endorse(connection, Kind.REJECTION, wanted.digest, items=_digests_of(wanted))
         values = {"hold": "", "message": sentence}
         events = [
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
         ]
-        append(connection, events, at=person.decision.at)
-        rejected = {*instruction_ids}
-        overruled = [
-            first
-            for first in decision_rows.open_approvals(connection)
-            if not rejected.isdisjoint(first.instruction_ids)
-        ]
-        for first in overruled:
-            why = f"{person.decision.as_text} rejected some of it"
-            decision_rows.void(connection, first, why=why, at=person.decision.at)
-    stated_yes = {first.by.by for first in overruled if not person.is_same(first.by.by)}
+        append(connection, events, at=person.at)
+    stated_yes = {first.name for first in overruled if not person.is_same(first.name)}
     return len(items), tuple(sorted(stated_yes))
 
 
@@ -249,20 +217,20 @@ def _ended(
     items = {item.instruction_id: item for item in approved}
     current: set[str] = set()
     ended: dict[str, str] = {}
-    for each in decision_rows.complete_approvals(connection, instruction_ids=items):
+    for first, second in Endorsed(environment.desk).approvals(connection, items):
         problem = problem_since(
-            each.people,
-            wanted=list_of(items[own] for own in each.instruction_ids if own in items),
+            (first.name, second.name),
+            wanted=list_of(items[own] for own in first.items if own in items),
             declared=environment.settings.approvers,
         )
-        if each.valid_until < at:
+        if first.ends_at < at:
             why = "its approval ran out before it was sent; approve it again"
         elif problem:
             why = f"its approval counts no more: {problem}; approve it again"
         else:
-            current.update(each.instruction_ids)
+            current.update(first.items)
             continue
-        ended |= dict.fromkeys(each.instruction_ids, why)
+        ended |= dict.fromkeys(first.items, why)
     return {wanted: why for wanted, why in ended.items() if wanted not in current}
 
 

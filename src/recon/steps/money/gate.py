@@ -15,6 +15,7 @@ from pathlib import Path
 
 from recon.config.limits import CurrencyLimits
 from recon.desk.endorsement import Kind
+from recon.desk.held_keys import HeldKeys
 from recon.instructions.instruction import Instruction
 from recon.instructions.planning import (
     RULE_APPROVER,
@@ -29,13 +30,13 @@ from recon.privacy.own_files import make_folder
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import (
-    ACCEPT_RESTORE,
     REASON_CHARACTERS_MAX,
     Person,
-    agreed,
+    decide,
     lost_endorsement,
+    names_of,
 )
-from recon.steps.runtime.predecessor import release_ended
+from recon.steps.runtime.predecessor import held_nights
 from recon.steps.runtime.shown_answers import unbound
 from recon.store import Connection
 from recon.store.database import history, record
@@ -50,11 +51,12 @@ from recon.store.database.outside_heads import (
 )
 from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, tampered
 from recon.store.money import case_rows, endorsement_rows, instruction_rows, sending_rows
-from recon.store.money.endorsement_rows import ALLOW_SENDING, Endorsed, override
+from recon.store.money.endorsement_rows import Endorsed, start_problem
 from recon.store.money.instruction_rows import move
 from recon.store.money.sending_rows import Stopped
 from recon.store.nights import facts_rows, journal_rows, order_rows, runs
 from recon.store.nights.runs import Run
+from recon.store.people.decision_rows import not_agreed
 
 ENTITY = "database"
 ACCEPTED = ACCEPTED_RESTORE
@@ -110,12 +112,12 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
         return ""
     acceptance, before = accepted
     name = "/".join(account)
-    endorsements = Endorsed(environment.desk)
+    desk = environment.desk
     with environment.store.reading() as connection:
         link = acceptance.head.sequence
         if (accepts := dict(_events(connection)).get(link)) is None:
             return f"{file.path} says that a restore was accepted, and the history does not"
-        if problem := _unendorsed_restore(connection, endorsements, link=link, accepts=accepts):
+        if problem := _unendorsed_restore(connection, desk, link=link, accepts=accepts):
             return f"{problem}; nothing is sent (`recon approve --hold restore`)"
         lacks = before is not None and first_foreign(connection, [before]) is not None
         if lacks and before is not None and accepts.lost.get(name) != noted(before.head):
@@ -126,19 +128,18 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
     return ""
 
 
-def unendorsed_restores(connection: Connection, endorsements: Endorsed) -> Iterator[str]:
+def unendorsed_restores(connection: Connection, desk: HeldKeys) -> Iterator[str]:
     """Yield a problem for each recorded acceptance that lacks valid endorsements by two people."""
     for link, accepts in _events(connection):
-        if problem := _unendorsed_restore(connection, endorsements, link=link, accepts=accepts):
+        if problem := _unendorsed_restore(connection, desk, link=link, accepts=accepts):
             yield problem
 
 
 def _unendorsed_restore(
-    connection: Connection, endorsements: Endorsed, *, link: int, accepts: Accepts
+    connection: Connection, desk: HeldKeys, *, link: int, accepts: Accepts
 ) -> str:
-    subject = override(ACCEPT_RESTORE, subject=accepts.subject)
-    problem = endorsements.problem(connection, Kind.OVERRIDE, subject=subject)
-    return f"the restore of link {link} counts as accepted, but {problem}" if problem else ""
+    why = not_agreed(connection, Kind.ACCEPT_RESTORE, subject=accepts.subject, desk=desk)
+    return f"the restore of link {link} counts as accepted, but {why}" if why else ""
 
 
 def _events(connection: Connection) -> Iterator[tuple[int, Accepts]]:
@@ -213,7 +214,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         How many instructions now wait for people; None while a second person must accept it too.
 
     Raises:
-        UsageError: the person's decision does not count (`identity.agreed`).
+        UsageError: the person's decision does not count (`identity.decide`).
         HistoryBrokenError: the restored chain itself is broken.
     """
     with environment.store.writing() as connection:
@@ -227,15 +228,15 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
             )
             raise HistoryBrokenError(msg)
         accepts = what_is_lost(connection, environment=environment)
-        both = agreed(
+        head = noted(history.head(connection))
+        both = decide(
             connection,
-            ACCEPT_RESTORE,
-            subject=accepts.subject,
-            reason=reason,
+            Kind.ACCEPT_RESTORE,
+            accepts.subject,
             person=person,
-            says={"head": noted(history.head(connection)), **accepts.says},
+            says={"reason": reason, "head": head, **accepts.says},
         )
-        if not both:
+        if both is None:
             return None
         waiting = instruction_rows.find(connection, state=endorsement_rows.UNSENT)
         events = [
@@ -249,14 +250,14 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         ]
         waiting_ids = [item.instruction_id for item in waiting]
         case_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
-        details = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
+        details = {"by": names_of(both), "reason": reason.strip(), "instructions": len(waiting)}
         details |= history.document_of(accepts)
-        head = history.append(
+        accepted = history.append(
             connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, details)], at=now
         )
     for account in environment.settings.accounts.values():
         make_folder(account.reports)
-        HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)
+        HeadFile(account.reports).note(lambda: accepted, of=ACCEPTED_RESTORE, at=now)
     return len(waiting)
 
 
@@ -316,19 +317,12 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     lost = lost_endorsement(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
-        unproven = runs.not_proven(
-            connection,
-            run,
-            problem_of=lambda it: (
-                endorsements.release_problem(connection, it)
-                or release_ended(connection, it, environment=environment)
-            ),
-        )
+        unproven = held_nights(connection, run.account, environment=environment)
         problem = (
             problem
             or unbound(connection, run, environment=environment)
             # An approval, or the end of a stop, that the approvals service never signed.
-            or endorsements.start_problem(connection)
+            or start_problem(connection, environment.desk)
             or next(endorsements.row_problems(connection, at=environment.clock()), "")
             or endorsements.taken_away(connection)
         )
@@ -402,20 +396,19 @@ def allow_sending(*, person: Person, reason: str, environment: Environment) -> b
     """Record one person's agreement to send again; True if it is the second and sending resumes.
 
     Raises:
-        UsageError: sending is not stopped, or the decision does not count (`identity.agreed`).
+        UsageError: sending is not stopped, or the decision does not count (`identity.decide`).
     """
     with environment.store.writing() as connection:
         stop = sending_rows.stopped(connection)
         if stop is None:
             msg = "sending is not stopped; nothing was changed"
             raise UsageError(msg)
-        both = agreed(
-            connection, ALLOW_SENDING, subject=str(stop.turn), reason=reason, person=person
-        )
-        if both:
-            at = environment.clock()
-            sending_rows.turn_switch(connection, stop=False, by=both, reason=reason.strip(), at=at)
-    return bool(both)
+        says = {"reason": reason}
+        both = decide(connection, Kind.ALLOW_SENDING, str(stop.turn), person=person, says=says)
+        if both is not None:
+            by, why, at = names_of(both), reason.strip(), environment.clock()
+            sending_rows.turn_switch(connection, stop=False, by=by, reason=why, at=at)
+    return both is not None
 
 
 def sending_stopped(environment: Environment) -> Stopped | None:

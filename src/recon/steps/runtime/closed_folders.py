@@ -11,9 +11,9 @@ from recon.model.errors import ArchiveError, ConfigurationError
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.night_folder import Link, bound_step, storage_at
 from recon.store import Connection
-from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.people import closed_months
-from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
+from recon.store.people.closed_months import ClosedMonth
+from recon.store.people.decision_rows import not_agreed
 
 FOLDER = "periods"
 """The folder inside the archive, next to the nights."""
@@ -61,19 +61,21 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:
     """Yield a sentence for each closed month that is not as it was signed and sealed."""
-    endorsed = Endorsed(environment.desk)
+    desk = environment.desk
     for closed in closed_months.all_closes(connection):
         which = f"{closed.month} of {'/'.join(closed.account)}"
-        subject = override(CLOSE, subject=closed.digest)
-        if problem := endorsed.problem(connection, Kind.OVERRIDE, subject=subject):
-            yield f"{which} counts as closed, but {problem}"
+        period, says = (
+            closed_months.period_of(closed.account, closed.month),
+            {"digest": closed.digest},
+        )
+        if why := not_agreed(connection, Kind.CLOSE, subject=period, says=says, desk=desk):
+            yield f"{which} counts as closed, but {why}"
         try:
             storage, sealed = closed_folder(closed, environment=environment)
             with reachable(storage, doing=UNREAD):
-                yield from (f"{which}: {problem}" for problem in step_problems(storage, sealed))
+                yield from (f"{which}: {fault}" for fault in step_problems(storage, sealed))
         except (ArchiveError, ConfigurationError) as error:
             yield f"{which}: {error}"
     for manifest in closed_months.all_reopened(connection):
-        subject = override(REOPEN, subject=manifest)
-        if problem := endorsed.problem(connection, Kind.OVERRIDE, subject=subject):
-            yield f"a month was reopened (its folder's manifest is {manifest[:12]}…), but {problem}"
+        if why := not_agreed(connection, Kind.REOPEN, subject=manifest, desk=desk):
+            yield f"a month was reopened (its folder's manifest is {manifest[:12]}…), but {why}"

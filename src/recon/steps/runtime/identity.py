@@ -21,17 +21,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 import pyotp
 from pydantic import SecretStr
 
-from recon.config.approvers import Approver, has_left, person_key
+from recon.config.approvers import Approver, person_key
 from recon.config.keys import given, key_of_file
-from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
+from recon.desk.endorsement import (
+    OVERRIDES,
+    Endorsement,
+    Kind,
+    endorse,
+    essence_of,
+    instant,
+    named,
+)
 from recon.desk.held_keys import SET_UP, SOCKET, HeldKeys, LastSignature, Memory
 from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
-from recon.instructions.instruction import Instruction, terms_of
 from recon.instructions.money_requests import EndorsementsOf, InstructionEndorsements
 from recon.model.business_date import Grace
 from recon.model.errors import ConfigurationError, NightHeldError, UsageError
@@ -41,9 +49,10 @@ from recon.store import Connection
 from recon.store.database.engine import Store
 from recon.store.database.night_lock import desk_lock
 from recon.store.money import endorsement_rows
-from recon.store.money.endorsement_rows import Endorsed, override
-from recon.store.people import closed_months, decision_rows
-from recon.store.people.decision_rows import FirstDecision, PersonsDecision, code_turn
+from recon.store.money.endorsement_rows import Endorsed
+from recon.store.people import decision_rows
+from recon.store.people.decision_rows import code_turn, states_of, unexpired
+from recon.store.schema import endorsement
 
 CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1
@@ -58,8 +67,6 @@ NONCE_BITS = 128
 VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 10
 REASON_CHARACTERS_MAX = 300
-ACCEPT_RESTORE = "accept restore"
-SET_ASIDE = "set file aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,18 @@ class Person:
 
     short: str
     declared: Approver
-    decision: PersonsDecision
+    proven: bool
+    """Whether a one-time code proved it."""
+    at: datetime
     environment: Environment = field(repr=False)
     """Environment of the process that accepts the decision."""
     before: str = ""
     """Sentence on wrong codes given in this name since the last decision; "" for none."""
+
+    @property
+    def as_text(self) -> str:
+        """The full name, and whether a one-time code proved it."""
+        return named(self.declared.name, proven=self.proven)
 
     def is_same(self, other: str) -> bool:
         """Whether a noted name is that of this person."""
@@ -86,7 +100,7 @@ class Person:
         Raises:
             UsageError: the gateway is not on this machine, and no one-time code is set up for them.
         """
-        if not self.decision.authenticated and not is_on_this_machine(self.environment.settings):
+        if not self.proven and not is_on_this_machine(self.environment.settings):
             msg = (
                 f"this counts with a current one-time code only, and none is set up for "
                 f"{self.short} (`recon enrol {self.short}`); nothing was changed"
@@ -125,7 +139,7 @@ class Person:
         kind: Kind,
         subject: str,
         *,
-        items: Iterable[Instruction] = (),
+        items: Mapping[str, str] | None = None,
         says: Mapping[str, str] | None = None,
         valid_until: datetime | None = None,
     ) -> None:
@@ -143,16 +157,16 @@ class Person:
                 else f"there is no desk, so nobody's word counts: {SET_UP}"
             )
             raise UsageError(f"{msg}; nothing was changed")
-        nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.decision.at
+        nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.at
         decision = Endorsement(
             kind=kind,
             subject=subject,
-            items={item.instruction_id: terms_digest(terms_of(item)) for item in items},
+            items=items or {},
             says=says or {},
             person=self.short,
             name=self.declared.name,
             role=self.declared.role,
-            proven=self.decision.authenticated,
+            proven=self.proven,
             at=instant(at),
             valid_until=instant(valid_until) if valid_until else "",
             sequence=endorsement_rows.next_sequence(connection),
@@ -162,12 +176,6 @@ class Person:
         endorsement_rows.save(
             connection, endorse(decision, key=desk.private), statement=decision, at=at
         )
-
-    def endorse_taken_back(
-        self, connection: Connection, kind: Kind, subject: str, *, items: Iterable[Instruction] = ()
-    ) -> None:
-        """Sign and store that the person's earlier endorsement is not valid any more."""
-        self.endorse(connection, Kind.TAKEN_BACK, subject, items=items, says={"of": kind.value})
 
 
 def identify(
@@ -196,10 +204,7 @@ def identify(
         _refuse_shared(secret, short=short, environment=environment)
         who = (short, origin or f"login {os.geteuid()}")
         before = _check_code(who, secret=secret, code=code, environment=environment)
-    decision = PersonsDecision(
-        declared.name, authenticated=secret is not None, at=environment.clock()
-    )
-    return Person(short, declared, decision, environment, before)
+    return Person(short, declared, secret is not None, environment.clock(), environment, before)
 
 
 def speaker(
@@ -218,8 +223,8 @@ def speaker(
         msg = f"say who does it (--as), in at most {NAME_CHARACTERS_MAX} characters"
         raise UsageError(msg)
     if not environment.settings.approvers and is_on_this_machine(environment.settings):
-        decision = PersonsDecision(free, authenticated=False, at=environment.clock())
-        return Person(free, Approver.model_construct(name=free), decision, environment)
+        anybody = Approver.model_construct(name=free)
+        return Person(free, anybody, proven=False, at=environment.clock(), environment=environment)
     return identify(name, code=code, environment=environment, origin=origin)
 
 
@@ -347,24 +352,96 @@ def endorsements_for_signer(environment: Environment) -> EndorsementsOf:
     return decisions
 
 
-def agreed(
-    connection: Connection,
-    what: str,
-    *,
-    subject: str,
-    reason: str,
-    person: Person,
-    says: Mapping[str, str] | None = None,
-    valid: Grace = VALID,
-) -> str:
-    """Record a person's decision for an override; both names if it is the second, else "".
+def waiting_on(
+    connection: Connection, kind: Kind, *, subject: str, environment: Environment
+) -> list[Endorsement]:
+    """Decisions on one subject that wait for a second person, oldest first."""
+    found = decision_rows.state_of(connection, kind, subject=subject, desk=environment.desk)
+    return [*_counting(found.waiting, environment=environment)]
 
-    `says` is what the desk signs besides the reason, `valid` how long the first decision is valid.
+
+def every_waiting(
+    connection: Connection, *kinds: Kind, environment: Environment
+) -> list[Endorsement]:
+    """All decisions of some kinds that wait for their second person, oldest first."""
+    at = environment.clock()
+    found = (
+        _counting(each.waiting, environment=environment)
+        for kind in kinds
+        for each in states_of(connection, kind, unexpired(at), desk=environment.desk).values()
+    )
+    return sorted(chain.from_iterable(found), key=lambda each: each.sequence)
+
+
+def _counting(waiting: Iterable[Endorsement], *, environment: Environment) -> Iterator[Endorsement]:
+    """Those that have not expired, and whose person is declared in the same role."""
+    at, declared = environment.clock(), environment.settings.approvers
+    for each in waiting:
+        now = declared.get(person_key(each.name, declared=declared))
+        if each.ends_at >= at and (not declared or (now is not None and now.role == each.role)):
+            yield each
+
+
+def decide(
+    connection: Connection,
+    kind: Kind,
+    subject: str,
+    *,
+    person: Person,
+    items: Mapping[str, str] | None = None,
+    says: Mapping[str, str] | None = None,
+    decides: Decides = problem_of_role,
+    valid: Grace | None = VALID,
+) -> tuple[Endorsement, Endorsement] | None:
+    """Take in one person's decision; that of both people if it is the second, else None.
+
+    Args:
+        connection: Of the transaction in which it is stored, and its effect if it is the second.
+        kind: Of the decision.
+        subject: What it is about; what somebody else saw otherwise is another subject.
+        person: Who decides.
+        items: The instructions, with the digest of their terms, if it is about some.
+        says: What is signed besides; of an override its reason, among others.
+        decides: Tells who can be the approver among the two.
+        valid: How long the first decision waits for the second; None: for ever.
 
     Raises:
         UsageError: no reason, an identity that no code proves, the first person again, no approver
             among them, or nobody who could be the second.
     """
+    environment, content = person.environment, {**(says or {})}
+    if kind in OVERRIDES:
+        content["reason"] = _stated_why(content["reason"])
+    person.refuse_unproven()
+    before = decision_rows.state_of(connection, kind, subject=subject, desk=environment.desk)
+    counting = [*_counting(before.waiting, environment=environment)]
+    alike = [each for each in counting if essence_of(each.says) == essence_of(content)]
+    alike.sort(key=lambda each: not person.is_same(each.name))
+    # Reviewers may say the same of a doubt, until an approver does.
+    if alike and (kind is not Kind.DECISION or person.is_same(alike[0].name)):
+        person.refuse_second(alike[0].name, decides=decides)
+    else:
+        person.refuse_alone(decides=decides)
+    until = None
+    if valid is not None:
+        calendar = environment.settings.rules.business_calendar
+        ends = calendar.due_at(environment.clock(), grace=valid)
+        until = alike[0].ends_at if alike else ends
+    for each in before.waiting:
+        if each not in counting:
+            whose = {"of": kind.value, "whose": each.person}
+            person.endorse(connection, Kind.TAKEN_BACK, subject, items=each.items, says=whose)
+    person.endorse(connection, kind, subject, items=items, says=content, valid_until=until)
+    after = decision_rows.state_of(connection, kind, subject=subject, desk=environment.desk)
+    return after.pairs[-1] if len(after.pairs) > len(before.pairs) else None
+
+
+def names_of(both: tuple[Endorsement, Endorsement]) -> str:
+    """Both names, in order."""
+    return " and ".join(each.as_text for each in both)
+
+
+def _stated_why(reason: str) -> str:
     why = reason.strip()
     if not REASON_CHARACTERS_MIN <= len(why) <= REASON_CHARACTERS_MAX:
         msg = (
@@ -372,72 +449,46 @@ def agreed(
             f"{REASON_CHARACTERS_MIN} to {REASON_CHARACTERS_MAX} characters; nothing was changed"
         )
         raise UsageError(msg)
-    person.refuse_unproven()
-    environment, now = person.environment, person.environment.clock()
-    first = decision_rows.open_decision(connection, what, subject=subject)
-    if first is not None and (why_not := ended(first, environment=environment)):
-        decision_rows.void(connection, first, why=why_not, at=now)
-        first = None
-    if first is None:
-        person.refuse_alone()
-        until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
-        decision_rows.save_first(
-            connection,
-            what,
-            subject=subject,
-            reason=why,
-            person=person.decision,
-            valid_until=until,
-        )
-    else:
-        until = first.valid_until
-        person.refuse_second(first.by.by)
-        decision_rows.save_second(connection, first, reason=why, person=person.decision)
-    meaning = override(what, subject=subject)
-    content = {"reason": why, **(says or {})}
-    person.endorse(connection, Kind.OVERRIDE, meaning, says=content, valid_until=until)
-    if first is None:
-        return ""
-    return f"{first.by.as_text} and {person.decision.as_text}"
+    return why
 
 
-def waiting_decisions(environment: Environment) -> list[FirstDecision]:
+def waiting_decisions(environment: Environment) -> list[Endorsement]:
     """Overrides that wait for their second person, oldest first."""
     with environment.store.reading() as connection:
-        decisions = decision_rows.open_decisions(connection)
-    return [decision for decision in decisions if not ended(decision, environment=environment)]
+        return every_waiting(connection, *OVERRIDES, environment=environment)
 
 
-def ended(first: FirstDecision, *, environment: Environment) -> str:
-    """Why a first decision is no longer valid; "" while it is."""
-    if first.valid_until < environment.clock():
-        return "no second person said the same in time"
-    if has_left(first.by.by, declared=environment.settings.approvers):
-        return f"approvers.toml does not declare {first.by.by} any more"
-    return ""
+TAKEN_BACK: Mapping[Kind, str] = {
+    Kind.APPROVAL: "the yes to list {0.subject}",
+    Kind.DECISION: "the word {0.says[verdict]} about instruction {0.subject}",
+    Kind.SIGN_OFF: "the signature as {0.says[role]} under run {0.subject}",
+    **dict.fromkeys(OVERRIDES, "the word for {0.kind.value!r}"),
+}
+"""Kinds of decisions that one may take back -> how they are named."""
 
 
 def take_back(connection: Connection, subject: str, *, person: Person) -> str:
-    """Take back a person's first decisions for an override; returns which they were, "" for none.
+    """Withdraw a person's decisions on a subject that wait; returns which, "" for none.
 
-    The subject is what was to be allowed, such as `allow-sending`, or what was decided about.
+    The subject is that of the decision, or what was to be allowed, such as `allow-sending`.
     """
-    decisions = [
-        decision
-        for decision in decision_rows.open_decisions(connection)
-        if {subject, subject.replace("-", " ")} & {decision.what, decision.subject}
-        and person.is_same(decision.by.by)
+    allowed = subject.replace("-", " ")
+    own = [
+        each
+        for kind in TAKEN_BACK
+        for found in states_of(
+            connection,
+            kind,
+            *([] if kind == allowed else [endorsement.c.subject == subject]),
+            desk=person.environment.desk,
+        ).values()
+        for each in found.waiting
+        if person.is_same(each.name)
     ]
-    for decision in decisions:
-        why = f"{person.decision.as_text} took it back"
-        decision_rows.void(connection, decision, why=why, at=person.decision.at)
-        if decision.what == closed_months.CLOSE:
-            closed_months.note_taken_back(
-                connection, decision.subject, why=why, at=person.decision.at
-            )
-        meaning = override(decision.what, subject=decision.subject)
-        person.endorse_taken_back(connection, Kind.OVERRIDE, meaning)
-    return " and ".join(f"the word for {decision.what!r}" for decision in decisions)
+    for each in own:
+        of = {"of": each.kind.value}
+        person.endorse(connection, Kind.TAKEN_BACK, each.subject, items=each.items, says=of)
+    return " and ".join(TAKEN_BACK[each.kind].format(each) for each in own)
 
 
 CONFIG_DIR = "RECON_CONFIG_DIR"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 from recon.config.rules import Rules
+from recon.desk.endorsement import Kind
 from recon.instructions.approval import problem_of_people
 from recon.model.business_date import BusinessCalendar, month_of
 from recon.model.errors import UsageError
@@ -54,10 +55,12 @@ def held_nights(
 
 
 def release_ended(connection: Connection, run_id: str, *, environment: Environment) -> str:
-    """Why two people's release of a run is no longer valid; "" while it is, or without one."""
-    both = decision_rows.who_released(connection, run_id)
-    declared = environment.settings.approvers
-    return problem_of_people(both, did="released", declared=declared) if both else ""
+    """Why two people's release of a run is not valid; "" while it is."""
+    desk, declared = environment.desk, environment.settings.approvers
+    both = decision_rows.who_released(connection, run_id, desk=desk)
+    return decision_rows.not_agreed(connection, Kind.RELEASE, subject=run_id, desk=desk) or (
+        problem_of_people(both, did="released", declared=declared) if both else ""
+    )
 
 
 OPENING = "opening"

@@ -32,7 +32,6 @@ from recon.instructions.instruction import FOLLOWS, OF_PAYOUTS, STORED_AS_DIGEST
 from recon.model.terms import InstructionKind
 from recon.store.database.history import LINKS_AT_ONCE, Event, append, instant_text
 from recon.store.schema import (
-    agreement,
     break_answer,
     contradiction,
     history,
@@ -40,8 +39,6 @@ from recon.store.schema import (
     result_summary,
     run,
     sending_switch,
-    sign_off,
-    verdict,
 )
 from recon.store.schema.columns import IsoDate
 
@@ -106,8 +103,6 @@ INSTRUCTION = Bound(
 )
 SWITCH = Bound(table=sending_switch, entity="sending", key="turn")
 CASE = Bound(table=contradiction, entity="case", key="instruction_id")
-AGREEMENT = Bound(table=agreement, entity="agreement", key="subject", within="agreement_id")
-VERDICT = Bound(table=verdict, entity="verdict", key="instruction_id", within="verdict_id")
 RUN = Bound(
     table=run,
     entity="run",
@@ -126,7 +121,6 @@ SUMMARY = Bound(
     under="summary",
     as_digest=frozenset({"document"}),
 )
-SIGN_OFF = Bound(table=sign_off, entity="sign-off", key="run_id", within="role")
 ANSWER = Bound(
     table=break_answer,
     entity="break",
@@ -134,9 +128,9 @@ ANSWER = Bound(
     within="version",
     free={"answer_id": "a number that says only which row came first"},
 )
-BEFORE_MONEY = (SWITCH, CASE, AGREEMENT, VERDICT, RUN)
+BEFORE_MONEY = (SWITCH, CASE, RUN)
 """Compared completely before money moves; of instructions only the state and sendable rows."""
-BOUND_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, SIGN_OFF, ANSWER)
+BOUND_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, ANSWER)
 
 
 Cells = Mapping[str, Any]

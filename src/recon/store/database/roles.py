@@ -34,13 +34,10 @@ CHANGING: Mapping[str, str] = {
 """Table -> columns that a night updates; it updates no others."""
 
 STATED: Mapping[str, str] = {
-    "agreement": "state second_by second_authenticated second_at why",
     "answer_file": "",
     "break_answer": "waits agreed_by agreed_at",
     "endorsement": "",
-    "sign_off": "signed_by authenticated signed_at workbook_sha256",
     "used_code": "",
-    "verdict": "state",
     "wrong_code": "",
 }
 """Tables of people's decisions -> columns that a later decision updates. Approvals service only."""

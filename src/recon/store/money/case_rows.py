@@ -1,6 +1,6 @@
 """Database rows of cases (evidence against final instructions) and of evidence about doubts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -15,7 +15,7 @@ from recon.instructions.resolution import SearchedRefund
 from recon.model.terms import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.model.uptime import Uptime
 from recon.store.database.history import Event, append, document_of, links_of
-from recon.store.database.record import CASE, record
+from recon.store.database.record import CASE, INSTRUCTION, record
 from recon.store.money.instruction_rows import (
     INSTRUCTIONS,
     find,
@@ -28,6 +28,8 @@ from recon.store.schema.columns import REASON_CHARACTERS, Owner, among, in_accou
 
 CLOCK = "doubt clock"
 """History entity of the readings of the boot clock, which nobody can set."""
+DECIDED = "decided"
+"""Key in the event of an instruction that two people decided: their verdict."""
 SEARCH = "refund search"
 """History entity of the results of refund searches by our own reference."""
 
@@ -202,6 +204,17 @@ def close_case(
     """Close a case with the verdict on which two people agreed."""
     values, of = {"verdict": verdict, "closed_at": at}, {"instruction_id": instruction_id}
     record(connection, CASE, values, of=of, event="closed", at=at, details={"told": reason})
+
+
+def decided_by_people(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Instruction and verdict of every decision that two people are said to have made."""
+    closed = select(contradiction.c.instruction_id, contradiction.c.verdict)
+    for row in connection.execute(closed.where(contradiction.c.closed_at.is_not(None))):
+        yield row.instruction_id, row.verdict
+    for state in (InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED):
+        for link in links_of(connection, entity=INSTRUCTION.entity, event=state):
+            if decided := link.data.get(DECIDED):
+                yield link.entity_id, decided
 
 
 def has_case(connection: Connection, instruction_id: str, *, open_only: bool = False) -> bool:

@@ -17,11 +17,9 @@ from recon.desk.endorsement import (
     Endorsement,
     Kind,
     Signed,
-    endorsements_problem,
     is_filled_in,
-    opened,
     row_problem,
-    taken_back,
+    state_of_decision,
 )
 from recon.desk.held_keys import HeldKeys
 from recon.instructions.eligibility import Eligible
@@ -32,8 +30,9 @@ from recon.model.terms import InstructionState
 from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
 from recon.store.money.instruction_rows import find
-from recon.store.people.decision_rows import RELEASE
+from recon.store.people.decision_rows import NO_KEY, endorsed, not_agreed
 from recon.store.schema import endorsement, history, instruction, sending_switch
+from recon.store.schema.columns import id_of
 
 UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 MAY_LEAVE = instruction.c.state.in_(UNSENT)
@@ -149,25 +148,21 @@ _WAS_PLANNED = (
     )
     .exists()
 )
-ALLOW_SENDING = "allow sending"
 
 
 LATEST = 2**63 - 1
 """An upper bound of all endorsement numbers."""
-ENTITY, WORDS, STATED = "endorsement", "words", "said"
-"""Entity, entity id and event name under which the history records each endorsement."""
+ENTITY = "endorsement"
+"""Entity under which the history records each endorsement; the entity id is its subject."""
 
+_IN_HISTORY = ("reason", "role", "verdict", "evidence", "of")
+"""What of a statement the history repeats, for whoever reads it."""
 ITEMS_AT_ONCE = 500
 """Number of instructions whose events are loaded into memory at once."""
 DOCUMENTS_AT_ONCE = 20
 """Number of endorsement documents that are loaded and verified at once."""
 _DOCUMENTS = (
-    select(
-        endorsement.c.sequence,
-        endorsement.c.document,
-        endorsement.c.signature,
-        endorsement.c.key_id,
-    )
+    select(endorsement)
     .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
     .order_by(endorsement.c.sequence)
 )
@@ -195,6 +190,22 @@ class Endorsed:
         """Return the valid endorsements about one instruction."""
         self._look(connection)
         return self._of_item.get(instruction_id, ())
+
+    def approvals(
+        self, connection: Connection, instruction_ids: Iterable[str]
+    ) -> Iterator[tuple[Endorsement, Endorsement]]:
+        """Yield each two people's approval of a list with some of these instructions, in order."""
+        about = {
+            each.sequence: each for it in instruction_ids for each in self.about(connection, it)
+        }
+        lists = (each.subject for each in about.values() if each.kind is Kind.APPROVAL)
+        for subject in dict.fromkeys(lists):
+            yield from state_of_decision(
+                about.values(),
+                Kind.APPROVAL,
+                subject=subject,
+                must_be_proven=self._keys.must_be_proven,
+            ).pairs
 
     def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
         """Return the signed documents about some instructions, to be passed on to the signer."""
@@ -235,7 +246,7 @@ class Endorsed:
         Numbers are assigned without gaps, so a gap shows a deletion even if the link was deleted
         too. The newest number is checked by its link.
         """
-        for link in links_of(connection, [WORDS], entity=ENTITY, after=self._newest_link):
+        for link in links_of(connection, entity=ENTITY, after=self._newest_link):
             self._links.append(link.data)
             self._newest_link = link.sequence
         newest = max((*self._opened, *self._unopened), default=0)
@@ -261,91 +272,15 @@ class Endorsed:
         for start in range(0, len(new), DOCUMENTS_AT_ONCE):
             wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
             for row in connection.execute(_DOCUMENTS, wanted):
-                signed = Signed(row.document, row.signature, row.key_id)
                 try:
-                    statement = opened(signed, key=self._keys.public)
+                    statement = endorsed(row, desk=self._keys, here=here)
                 except EndorsementError as error:
                     self._unopened[row.sequence] = str(error)
                     continue
-                self._save(statement, signed=signed, number=row.sequence, here=here)
-
-    def _save(self, statement: Endorsement, *, signed: Signed, number: int, here: str) -> None:
-        if statement.sequence != number:
-            self._unopened[number] = f"it is a copy of endorsement {statement.sequence}"
-        elif statement.database != here:
-            self._unopened[number] = "it was said in another database"
-        else:
-            self._opened[number] = statement
-            self._digests[number] = digest_of(signed.signature)
-            for item in statement.items:
-                self._of_item.setdefault(item, []).append(statement)
-
-    def problem(
-        self,
-        connection: Connection,
-        kind: Kind,
-        *,
-        subject: str,
-        says: Mapping[str, str] | None = None,
-    ) -> str:
-        """Return why two people's agreement to a subject is not proven; "" when it is."""
-        if self._keys.public is None:
-            return NO_KEY
-        wanted = (says or {}).items()
-        every = self.statements(connection)
-        about = [
-            statement
-            for statement in every
-            if statement.kind is kind and statement.subject == subject
-        ]
-        statements = [statement for statement in about if wanted <= statement.says.items()]
-        ended_by = taken_back(every, kind=kind, subject=subject)
-        if kind is Kind.DECISION:
-            # A later opposite decision of the same person replaces the earlier one.
-            ended_by += [statement for statement in about if statement not in statements]
-        return endorsements_problem(
-            statements, must_be_proven=self._keys.must_be_proven, ended_by=ended_by
-        )
-
-    def is_signed(
-        self, connection: Connection, run_id: str, *, by: str, says: Mapping[str, str]
-    ) -> bool:
-        """Return whether a person has signed off a run's workbook and not withdrawn it since."""
-        every = self.statements(connection)
-        gone = taken_back(every, kind=Kind.SIGN_OFF, subject=run_id)
-        back = max((statement.sequence for statement in gone if statement.name == by), default=0)
-        return any(
-            statement.kind is Kind.SIGN_OFF
-            and (statement.subject, statement.name) == (run_id, by)
-            and statement.sequence > back
-            and says.items() <= statement.says.items()
-            and (statement.proven or not self._keys.must_be_proven)
-            for statement in every
-        )
-
-    def is_endorsed_already(
-        self, connection: Connection, kind: Kind, *, subject: str, says: Mapping[str, str]
-    ) -> bool:
-        """Return whether one person endorsed exactly this at the approvals service."""
-        return any(
-            statement.kind is kind
-            and statement.subject == subject
-            and dict(statement.says) == dict(says)
-            and (statement.proven or not self._keys.must_be_proven)
-            for statement in self.statements(connection)
-        )
-
-    def write_off_problem(
-        self, connection: Connection, break_id: str, *, money: tuple[str, int]
-    ) -> str:
-        """Return why two people did not agree to write off this amount of a break, or ""."""
-        says = money_stated(money)
-        return self.problem(connection, Kind.WRITE_OFF, subject=break_id, says=says)
-
-    def release_problem(self, connection: Connection, run_id: str) -> str:
-        """Return why two people did not release a run; "" when they did."""
-        subject = override(RELEASE, subject=run_id)
-        return self.problem(connection, Kind.OVERRIDE, subject=subject)
+                self._opened[row.sequence] = statement
+                self._digests[row.sequence] = digest_of(row.signature)
+                for item in statement.items:
+                    self._of_item.setdefault(item, []).append(statement)
 
     def refuse_rows(self, connection: Connection, instruction_ids: Sequence[str]) -> None:
         """Check the endorsements of some instructions right before their claim.
@@ -398,18 +333,6 @@ class Endorsed:
             if (yeses := _yeses(item_events))
         }
         return seen, self.signed(connection, instruction_ids)
-
-    def start_problem(self, connection: Connection) -> str:
-        """Return why sending may not resume although the switch allows it; "" when it may."""
-        newest = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(2)
-        turns = connection.execute(newest).all()
-        if not turns or turns[0].stopped or turns[0].turn == 1:
-            return ""
-        if len(turns) == 1:
-            return "sending was allowed again, but the stop before it is gone from its table"
-        subject = override(ALLOW_SENDING, subject=str(turns[1].turn))
-        problem = self.problem(connection, Kind.OVERRIDE, subject=subject)
-        return f"sending was allowed again, but {problem} (`recon stop-sending`)" if problem else ""
 
     def _row_problem(
         self,
@@ -472,9 +395,6 @@ def _among(only: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
     return () if only is None else (instruction.c.instruction_id.in_(list(only)),)
 
 
-NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
-
-
 def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the events of one instruction that record an approval and the approved terms."""
     return [
@@ -484,14 +404,17 @@ def _yeses(item_events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     ]
 
 
-def override(what: str, *, subject: str) -> str:
-    """Return the subject under which an override is endorsed."""
-    return f"{what}: {subject}"
-
-
-def money_stated(money: tuple[str, int]) -> dict[str, str]:
-    """Return a currency and its minor units as an endorsed write-off states them."""
-    return {"currency": money[0], "minor_units": str(money[1])}
+def start_problem(connection: Connection, desk: HeldKeys) -> str:
+    """Return why sending may not resume although the switch allows it; "" when it may."""
+    newest = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(2)
+    turns = connection.execute(newest).all()
+    if not turns or turns[0].stopped or turns[0].turn == 1:
+        return ""
+    if len(turns) == 1:
+        return "sending was allowed again, but the stop before it is gone from its table"
+    stop = str(turns[1].turn)
+    why = not_agreed(connection, Kind.ALLOW_SENDING, subject=stop, desk=desk)
+    return f"sending was allowed again, but {why} (`recon stop-sending`)" if why else ""
 
 
 def save(connection: Connection, signed: Signed, *, statement: Endorsement, at: datetime) -> None:
@@ -515,8 +438,11 @@ def save(connection: Connection, signed: Signed, *, statement: Endorsement, at: 
         "number": statement.sequence,
         "key": signed.key,
         "sha256": digest_of(signed.signature),
+        "by": statement.as_text,
+        **{name: statement.says[name] for name in _IN_HISTORY if name in statement.says},
     }
-    append(connection, [Event(ENTITY, WORDS, STATED, details)], at=at)
+    event = Event(ENTITY, id_of(statement.subject), statement.kind.value, details)
+    append(connection, [event], at=at)
 
 
 def digest_of(signature: str) -> str:
@@ -537,7 +463,7 @@ def next_sequence(connection: Connection) -> int:
     A number is never reused, even if the row of its endorsement was deleted.
     """
     newest = connection.scalar(select(func.max(endorsement.c.sequence))) or 0
-    links = links_of(connection, [WORDS], entity=ENTITY)
+    links = links_of(connection, entity=ENTITY)
     return max(newest, int(links[-1].data["number"]) if links else 0) + 1
 
 

@@ -38,7 +38,7 @@ from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_is_held
 from recon.store.money import sending_rows
-from recon.store.money.endorsement_rows import Endorsed, refuse_changed_rows
+from recon.store.money.endorsement_rows import Endorsed, refuse_changed_rows, start_problem
 from recon.store.money.instruction_rows import find, move, rows_of_batch
 from recon.store.money.sending_rows import FOREIGN_ROW, MAY_HAVE_MOVED
 from recon.store.money.spill import NOT_SENT, REPLY, Spill, Spilled, remove, replied
@@ -118,7 +118,7 @@ class StoredJournal:
             desk: without its public key nothing that people approved is ever claimed.
         """
         self._store = store
-        self._endorsed = Endorsed(desk)
+        self._desk, self._endorsed = desk, Endorsed(desk)
         self._ids_unique = ids_unique
         self._run_id = run_id
         self._account = account_of(owner)
@@ -144,7 +144,7 @@ class StoredJournal:
         with self._store.reading() as connection:
             return (
                 str(sending_rows.stopped(connection) or "")
-                or self._endorsed.start_problem(connection)
+                or start_problem(connection, self._desk)
                 or self._lost_place(connection)
             )
 

@@ -18,7 +18,7 @@ from recon.model.terms import SourceKind, Verdict
 from recon.store.database.history import ChainLink, Event, append, document_of, links_of
 from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
-from recon.store.people.decision_rows import released
+from recon.store.people.decision_rows import who_released
 from recon.store.schema import order_file, rules_version, run
 from recon.store.schema.columns import Owner, in_account, reason_that_fits
 
@@ -493,12 +493,11 @@ def not_proven(
     checks the release of a run; without it all releases are accepted.
     """
     nights = last_finished(connection, owner)
-    free = released(connection)
     held: dict[date, str] = {}
     for day, night in sorted(nights.items()):
         if night.verdict != Verdict.NOT_PROVEN:
             continue
-        is_free = night.run_id in free
+        is_free = who_released(connection, night.run_id) is not None
         why = problem_of(night.run_id) if is_free and problem_of is not None else ""
         if why or not is_free:
             held[day] = why

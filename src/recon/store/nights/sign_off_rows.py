@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
-from recon.store.database.record import SIGN_OFF, record
-from recon.store.nights import runs
+from recon.desk.endorsement import DecisionState, Kind
 from recon.store.nights.runs import LIVE_NIGHT, Run, select_runs
-from recon.store.people.decision_rows import TAKEN_BACK, PersonsDecision
-from recon.store.schema import run, sign_off
+from recon.store.people.decision_rows import state_of, states_of
+from recon.store.schema import endorsement, run
 from recon.store.schema.columns import in_account
 
 ROLES = ("reviewer", "approver")
 """A night is signed off when both roles have signed, in any order."""
-_SIGNED = sign_off.c.signed_by != ""
-"""The signature is not withdrawn."""
+
+_MAY_BE_SIGNED = run.c.run_id.in_(
+    select(endorsement.c.subject).where(endorsement.c.kind == Kind.SIGN_OFF)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,52 +30,27 @@ class Signature:
     workbook_sha256: str
 
 
-def save(
-    connection: Connection,
-    run_id: str,
-    *,
-    role: str,
-    decision: PersonsDecision,
-    workbook_sha256: str,
-) -> None:
-    """Store a signature under a workbook, with its event."""
-    own = {"run_id": run_id, "role": role}
-    signed = {
-        "signed_by": decision.by,
-        "authenticated": decision.authenticated,
-        "signed_at": decision.at,
-    }
-    values = signed | {"workbook_sha256": workbook_sha256}
-    signing: dict[str, Any] = {
-        "event": "signed",
-        "at": decision.at,
-        "details": {"by": decision.as_text},
-    }
-    if not record(connection, SIGN_OFF, values, of=own, **signing):
-        record(connection, SIGN_OFF, own | values, **signing)
-
-
-def take_back(
-    connection: Connection, run_id: str, *, signature: Signature, decision: PersonsDecision
-) -> None:
-    """Withdraw a signature; the row remains without a name."""
-    nobody = {"signed_by": "", "authenticated": False, "signed_at": decision.at}
-    own, by = {"run_id": run_id, "role": signature.role}, {"by": decision.as_text}
-    record(connection, SIGN_OFF, nobody, of=own, event=TAKEN_BACK, at=decision.at, details=by)
-
-
 def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
     """Return the signatures under a run's workbook, by role."""
-    own = [each for name, each in all_signatures(connection) if name == run_id]
-    return {each.role: each for each in own}
+    return _by_role(state_of(connection, Kind.SIGN_OFF, subject=run_id))
 
 
-def all_signatures(connection: Connection) -> list[tuple[str, Signature]]:
-    """Return all signatures as (run id, signature), ordered by run id."""
-    names = ("role", "signed_by", "authenticated", "signed_at", "workbook_sha256")
-    columns = (sign_off.c[name] for name in ("run_id", *names))
-    query = select(*columns).where(_SIGNED).order_by(sign_off.c.run_id)
-    return [(run_id, Signature(*cells)) for run_id, *cells in connection.execute(query)]
+def signed_runs(connection: Connection) -> frozenset[str]:
+    """Return the runs with a signature."""
+    found = states_of(connection, Kind.SIGN_OFF)
+    return frozenset(run_id for run_id, agreed in found.items() if _by_role(agreed))
+
+
+def _by_role(agreed: DecisionState) -> dict[str, Signature]:
+    """Return the two that agree, else the one that waits."""
+    both = agreed.pairs[-1] if agreed.pairs else agreed.waiting
+    signed = (
+        Signature(
+            each.says["role"], each.name, each.proven, each.made_at, each.says["workbook_sha256"]
+        )
+        for each in both
+    )
+    return {each.role: each for each in signed}
 
 
 def live_runs(connection: Connection, *, first: date, last: date) -> list[Run]:
@@ -109,23 +84,24 @@ def signed_earlier(connection: Connection, newest: Run) -> str | None:
         run.c.business_date == newest.business_date,
         run.c.mode == "live",
         run.c.started_at < newest.started_at,
-        run.c.run_id.in_(select(sign_off.c.run_id).where(_SIGNED)),
+        _MAY_BE_SIGNED,
     )
-    return found[-1].run_id if found else None
+    signed = [each.run_id for each in found if signatures(connection, each.run_id)]
+    return signed[-1] if signed else None
 
 
 def last_signed(connection: Connection, before: Run) -> Run | None:
     """Return the newest earlier night that both roles signed and no run has replaced since."""
-    rows = connection.execute(
-        select(run.c.run_id, func.max(sign_off.c.signed_at).label("signed_at"))
-        .join(sign_off, sign_off.c.run_id == run.c.run_id)
-        .where(*in_account(run, before), run.c.business_date < before.business_date, _SIGNED)
-        .group_by(run.c.run_id)
-        .having(func.count() == len(ROLES))
-        .order_by(run.c.business_date.desc(), run.c.started_at.desc())
-    ).all()
-    for run_id, signed_at in rows:
-        night = runs.get(connection, run_id)
-        if not replaced_by(connection, night, since=signed_at):
+    earlier = select_runs(
+        connection,
+        *in_account(run, before),
+        run.c.business_date < before.business_date,
+        _MAY_BE_SIGNED,
+        order=[run.c.business_date.desc(), run.c.started_at.desc()],
+    )
+    for night in earlier:
+        signed = signatures(connection, night.run_id).values()
+        since = max((each.at for each in signed), default=night.started_at)
+        if len(signed) == len(ROLES) and not replaced_by(connection, night, since=since):
             return night
     return None

@@ -1,37 +1,23 @@
-"""The state of closed months in the history: signed, lapsed, closed, reopened.
+"""The state of closed months in the history: closed and reopened; who signed is endorsed.
 
 There is no table for it: the latest of these events of a month is its state, and the event that
 closes it contains the SHA-256 of its folder's manifest. Changing one breaks the hash chain.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
+from recon.desk.endorsement import Endorsement, Kind
 from recon.model.nights import Account
 from recon.store.database.history import ChainLink, Event, append, document_of, links_of
+from recon.store.people import decision_rows
 from recon.store.schema.columns import id_of
 
 ENTITY = "period"
-SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
-CLOSE, REOPEN = "close month", "reopen month"
-"""What two people agree to (`decision_rows`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignedMonth:
-    """The first signature of a month, with what its person was shown."""
-
-    digest: str
-    by: str
-    at: datetime
-    seen: Mapping[str, Any]
-    """Figures and the digests of lists, to report later what changed."""
-    role: str
-    """Role of the signatory: a reviewer, or the approver who signed first."""
+CLOSED, REOPENED = "closed", "reopened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +65,8 @@ class MonthState:
     closes: tuple[ClosedMonth, ...] = ()
     """Every close, oldest first; the folder of each is kept."""
     is_closed: bool = False
-    signed: SignedMonth | None = None
-    """A first signature that is neither completed nor lapsed."""
+    signed: Endorsement | None = None
+    """A first signature that waits for the second."""
     reopened: ReopenedMonth | None = None
     """The latest reopening, while the month is open."""
 
@@ -98,7 +84,9 @@ def period_of(account: Account, name: str) -> str:
 def state_of(connection: Connection, account: Account, *, month: str) -> MonthState:
     """The current state of a month."""
     (state,) = _states(connection, account, months=[month])
-    return state
+    period = period_of(account, month)
+    waiting = decision_rows.state_of(connection, Kind.CLOSE, subject=period).waiting
+    return replace(state, signed=waiting[-1] if waiting else None)
 
 
 def closed_since(connection: Connection, account: Account, *, month: str) -> ClosedMonth | None:
@@ -131,29 +119,6 @@ def all_reopened(connection: Connection) -> list[str]:
     return [link.value(ReopenedMonth).manifest for link in links]
 
 
-def note_signed(
-    connection: Connection, account: Account, *, month: str, signed: SignedMonth
-) -> None:
-    """Record the first signature of a month."""
-    event = Event(ENTITY, period_of(account, month), SIGNED, document_of(signed, "at"))
-    append(connection, [event], at=signed.at)
-
-
-def note_lapsed(
-    connection: Connection, account: Account, *, month: str, why: str, at: datetime
-) -> None:
-    """Record that a first signature no longer counts."""
-    append(connection, [Event(ENTITY, period_of(account, month), LAPSED, {"why": why})], at=at)
-
-
-def note_taken_back(connection: Connection, digest: str, *, why: str, at: datetime) -> None:
-    """Record that the latest signature with this digest was withdrawn, whatever its month."""
-    links = links_of(connection, entity=ENTITY, event=SIGNED)
-    periods = [link.entity_id for link in links if link.data["digest"] == digest]
-    if periods:
-        append(connection, [Event(ENTITY, periods[-1], LAPSED, {"why": why})], at=at)
-
-
 def note_closed(connection: Connection, closed: ClosedMonth) -> None:
     """Record the second signature: the month is closed from here on, with its folder."""
     period = period_of(closed.account, closed.month)
@@ -176,13 +141,11 @@ def _states(connection: Connection, account: Account, *, months: Iterable[str]) 
 
 
 def _state(links: list[ChainLink]) -> MonthState:
-    newest = links[-1] if links else None
     lasting = next((each for each in reversed(links) if each.event in {CLOSED, REOPENED}), None)
     is_open_again = lasting is not None and lasting.event == REOPENED
     return MonthState(
         closes=tuple(link.value(ClosedMonth) for link in links if link.event == CLOSED),
         is_closed=lasting is not None and not is_open_again,
-        signed=newest.value(SignedMonth) if newest and newest.event == SIGNED else None,
         reopened=lasting.value(ReopenedMonth) if lasting and is_open_again else None,
     )
 

@@ -1,11 +1,8 @@
-"""Decisions of people: on lists and overrides, verdicts; used and wrong one-time codes."""
+"""Decisions of people as the desk signed them, by subject; used and wrong one-time codes."""
 
-import json
 import os
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,278 +10,145 @@ from typing import Any
 from filelock import FileLock
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
-from recon.model.errors import ConfigurationError
+from recon.desk.endorsement import (
+    NOBODY,
+    DecisionState,
+    Endorsement,
+    Kind,
+    Signed,
+    opened,
+    parsed,
+    state_of_decision,
+)
+from recon.desk.held_keys import NO_KEYS, HeldKeys
+from recon.model.errors import ConfigurationError, EndorsementError
 from recon.privacy.own_files import OWNER
-from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store, parse_url
-from recon.store.database.history import Event, append
-from recon.store.database.record import AGREEMENT, VERDICT, record
-from recon.store.schema import agreement, used_code, verdict, wrong_code
-from recon.store.schema.columns import REASON_CHARACTERS
-
-NOT_AUTHENTICATED = " (identity not authenticated)"
-APPROVE = "approve"
-"""Decision on a list of instructions, whose subject is its digest. All others are overrides."""
-RELEASE = "release night"
-"""Decision on a run that is NOT PROVEN: it no longer holds refunds."""
-FIRST, COMPLETE, VOID = "first", "complete", "void"
+from recon.store.database.history import Event, append, first_hash
+from recon.store.schema import endorsement, used_code, wrong_code
+from recon.store.schema.columns import among
 
 
-@dataclass(frozen=True, slots=True)
-class PersonsDecision:
-    """One person's decision."""
-
-    by: str
-    authenticated: bool
-    at: datetime
-
-    @property
-    def as_text(self) -> str:
-        """The name, and whether a one-time code proved it."""
-        return self.by if self.authenticated else f"{self.by}{NOT_AUTHENTICATED}"
+def state_of(
+    connection: Connection, kind: Kind, *, subject: str, desk: HeldKeys = NO_KEYS
+) -> DecisionState:
+    """What people have said about one subject; see `agreements`."""
+    found = states_of(connection, kind, endorsement.c.subject == subject, desk=desk)
+    return found.get(subject, DecisionState())
 
 
-@dataclass(frozen=True, slots=True)
-class FirstDecision:
-    """The request of one person, while the second is missing."""
+def states_of(
+    connection: Connection, kind: Kind, *which: ColumnElement[bool], desk: HeldKeys = NO_KEYS
+) -> dict[str, DecisionState]:
+    """Subject -> what people have said about it, of those that have statements of this kind.
 
-    agreement_id: int
-    what: str
-    subject: str
-    reason: str
-    by: PersonsDecision
-    valid_until: datetime
-    instruction_ids: tuple[str, ...] = ()
-    """Instructions of a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteApproval:
-    """A list that two people have approved."""
-
-    instruction_ids: tuple[str, ...]
-    people: tuple[str, str]
-    """The first and the second person, by their names in reports."""
-    valid_until: datetime
-
-
-def open_decisions(connection: Connection) -> list[FirstDecision]:
-    """First decisions on overrides, oldest first, including those that have expired."""
-    return [*map(_first_of, _rows(connection, FIRST, agreement.c.what != APPROVE))]
-
-
-def open_approvals(connection: Connection) -> list[FirstDecision]:
-    """Every list that waits for its second person, oldest first."""
-    return [*map(_first_of, _rows(connection, FIRST, agreement.c.what == APPROVE))]
-
-
-def open_decision(connection: Connection, what: str, *, subject: str) -> FirstDecision | None:
-    """The open first decision on one subject, if any."""
-    about = agreement.c.what == what, agreement.c.subject == subject
-    return next(map(_first_of, _rows(connection, FIRST, *about)), None)
-
-
-def complete(connection: Connection) -> list[tuple[str, str]]:
-    """Override and subject of every one that two people agreed to, oldest first."""
-    rows = _rows(connection, COMPLETE, agreement.c.what != APPROVE)
-    return [(row.what, row.subject) for row in rows]
-
-
-def released(connection: Connection) -> frozenset[str]:
-    """Runs whose hold two people have lifted."""
-    return frozenset(subject for what, subject in complete(connection) if what == RELEASE)
-
-
-def who_released(connection: Connection, run_id: str) -> tuple[str, str] | None:
-    """The two people who last lifted a run's hold, in order; None if nobody did."""
-    about = agreement.c.what == RELEASE, agreement.c.subject == run_id
-    both = [(row.first_by, row.second_by) for row in _rows(connection, COMPLETE, *about)]
-    return both[-1] if both else None
-
-
-def complete_approvals(
-    connection: Connection, *, instruction_ids: Collection[str]
-) -> list[CompleteApproval]:
-    """Every list that two people approved and that contains some of these instructions."""
-    every = (
-        CompleteApproval(
-            tuple(json.loads(row.instruction_ids)), (row.first_by, row.second_by), row.valid_until
+    Only statements with a valid signature count, in a process that has the public key; another one
+    displays what is stored. Money moves by `endorsement_rows.Endorsed` alone.
+    """
+    by_subject: dict[str, list[Endorsement]] = {}
+    rejections: list[Endorsement] = []
+    for each in _opened(connection, endorsement.c.kind == kind, *which, desk=desk):
+        by_subject.setdefault(each.subject, []).append(each)
+    ends = among(connection, endorsement.c.subject, [*by_subject])
+    ends &= endorsement.c.kind == Kind.TAKEN_BACK
+    if kind is Kind.APPROVAL:
+        ends |= endorsement.c.kind == Kind.REJECTION
+    for each in _opened(connection, ends, desk=desk) if by_subject else ():
+        (by_subject[each.subject] if each.kind is Kind.TAKEN_BACK else rejections).append(each)
+    must_be_proven = desk.public is not None and desk.must_be_proven
+    return {
+        subject: state_of_decision(
+            [*words, *rejections], kind, subject=subject, must_be_proven=must_be_proven
         )
-        for row in _rows(connection, COMPLETE, agreement.c.what == APPROVE)
-    )
-    wanted = {*instruction_ids}
-    return [each for each in every if not wanted.isdisjoint(each.instruction_ids)]
+        for subject, words in by_subject.items()
+    }
 
 
-def _rows(
-    connection: Connection, state: str, *which: ColumnElement[bool]
-) -> Sequence[Row[tuple[object, ...]]]:
-    query = select(agreement).where(agreement.c.state == state, *which)
-    return connection.execute(query.order_by(agreement.c.agreement_id)).all()
+NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
 
 
-def _first_of(row: Row[tuple[object, ...]]) -> FirstDecision:
-    return FirstDecision(
-        row.agreement_id,
-        row.what,
-        row.subject,
-        row.reason,
-        PersonsDecision(row.first_by, authenticated=row.first_authenticated, at=row.first_at),
-        row.valid_until,
-        tuple(json.loads(row.instruction_ids)),
-    )
-
-
-def save_first(
+def not_agreed(
     connection: Connection,
-    what: str,
+    kind: Kind,
     *,
     subject: str,
-    person: PersonsDecision,
-    valid_until: datetime,
-    reason: str = "",
-    instruction_ids: Sequence[str] = (),
-) -> None:
-    """Store the first person's decision."""
-    values = {
-        "what": what,
-        "subject": subject,
-        "reason": reason,
-        "instruction_ids": json.dumps(list(instruction_ids)),
-        "state": FIRST,
-        "first_by": person.by,
-        "first_authenticated": person.authenticated,
-        "first_at": person.at,
-        "valid_until": valid_until,
-        "second_authenticated": False,
-    }
-    by = {"by": person.as_text}
-    record(connection, AGREEMENT, values, event=FIRST, at=person.at, details=by)
+    desk: HeldKeys,
+    says: Mapping[str, str] | None = None,
+) -> str:
+    """Why two people's agreement to a subject, saying this, is not proven; "" when it is."""
+    if desk.public is None:
+        return NO_KEY
+    found = state_of(connection, kind, subject=subject, desk=desk)
+    wanted = (says or {}).items()
+    if found.problem or any(wanted <= second.says.items() for _, second in found.pairs):
+        return found.problem
+    return NOBODY
 
 
-def save_second(
-    connection: Connection, first: FirstDecision, *, person: PersonsDecision, reason: str = ""
-) -> None:
-    """Store the second person's agreement."""
-    both = {"by": person.as_text, "first": first.by.as_text}
-    details = {**both, "what": first.what, "reason": reason}
-    values = {
-        "state": COMPLETE,
-        "second_by": person.by,
-        "second_authenticated": person.authenticated,
-        "second_at": person.at,
-    }
-    of = _of(first)
-    record(connection, AGREEMENT, values, of=of, event=COMPLETE, at=person.at, details=details)
+def money_stated(money: tuple[str, int]) -> dict[str, str]:
+    """A currency and its minor units as an endorsed write-off states them."""
+    return {"currency": money[0], "minor_units": str(money[1])}
 
 
-def void(connection: Connection, first: FirstDecision, *, why: str, at: datetime) -> None:
-    """Mark a first decision as no longer valid."""
-    values = {"state": VOID, "why": why[:REASON_CHARACTERS]}
-    details = {"what": first.what, "why": why}
-    record(connection, AGREEMENT, values, of=_of(first), event=VOID, at=at, details=details)
+def is_stated(
+    connection: Connection, kind: Kind, *, subject: str, says: Mapping[str, str], desk: HeldKeys
+) -> bool:
+    """Whether one person said exactly this at the approvals service."""
+    about = endorsement.c.kind == kind, endorsement.c.subject == subject
+    found = _opened(connection, *about, desk=desk) if desk.public else ()
+    return any(
+        dict(each.says) == dict(says) and (each.proven or not desk.must_be_proven) for each in found
+    )
 
 
-def _of(first: FirstDecision) -> dict[str, Any]:
-    return {"subject": first.subject, "agreement_id": first.agreement_id}
-
-
-OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
-TAKEN_BACK = "taken back"
-"""Event of a verdict or signature that was withdrawn by its person."""
-
-
-@dataclass(frozen=True, slots=True)
-class FirstVerdict:
-    """One person's verdict on an instruction that is not decided."""
-
-    verdict_id: int
-    instruction_id: str
-    verdict: str
-    evidence: str
-    given_by: str
-
-
-_DECIDED = ("instruction_id", "verdict_id")
-
-
-def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstVerdict]:
-    """Open verdicts on an undecided instruction, one per person, oldest first."""
-    return open_verdicts(connection, verdict.c.instruction_id == instruction_id)[instruction_id]
-
-
-def open_verdicts(
-    connection: Connection, *which: ColumnElement[bool]
-) -> dict[str, list[FirstVerdict]]:
-    """Instruction id -> its open verdicts, as in `open_verdicts_of`."""
-    order = (verdict.c[name] for name in _DECIDED)
-    found = defaultdict[str, list[FirstVerdict]](list)
-    for statement in read(
-        connection, FirstVerdict, verdict, *which, verdict.c.state == OPEN, order=order
-    ):
-        found[statement.instruction_id].append(statement)
+def _opened(
+    connection: Connection, *which: ColumnElement[bool], desk: HeldKeys
+) -> list[Endorsement]:
+    """The endorsements of some rows, oldest first, without those that do not count."""
+    rows = connection.execute(
+        select(endorsement).where(*which).order_by(endorsement.c.sequence)
+    ).all()
+    here = first_hash(connection) if rows else ""
+    found = []
+    for row in rows:
+        with suppress(EndorsementError):
+            found.append(endorsed(row, desk=desk, here=here))
     return found
 
 
-def save_verdict(
-    connection: Connection,
-    instruction_id: str,
-    *,
-    decision: str,
-    evidence: str,
-    person: PersonsDecision,
-    ends: Sequence[FirstVerdict] = (),
-) -> None:
-    """Store one person's verdict; `ends` are the earlier verdicts that it replaces."""
-    end_verdicts(connection, ends, person=person)
-    decided = {
-        "instruction_id": instruction_id,
-        "verdict": decision,
-        "evidence": evidence[:1000],
-        "given_by": person.by,
-        "authenticated": person.authenticated,
-        "given_at": person.at,
-        "state": OPEN,
-    }
-    by = {"by": person.as_text}
-    record(connection, VERDICT, decided, event="proposed", at=person.at, details=by)
+def endorsed(row: Row[Any], *, desk: HeldKeys, here: str) -> Endorsement:
+    """The endorsement in a row; without a public key its signature is not verified.
+
+    Raises:
+        EndorsementError: The signature is not the desk's, or it was made elsewhere than `here`.
+    """
+    signed = Signed(row.document, row.signature, row.key_id)
+    statement = opened(signed, key=desk.public) if desk.public else parsed(row.document)
+    until = statement.ends_at if statement.valid_until else None
+    stated = (statement.kind, statement.subject, statement.person, statement.made_at, until)
+    if stated != (row.kind, row.subject, row.person, row.at, row.valid_until):
+        msg = "its columns are not those of its document"
+        raise EndorsementError(msg)
+    if statement.sequence != row.sequence:
+        msg = f"it is a copy of endorsement {statement.sequence}"
+        raise EndorsementError(msg)
+    if statement.database != here:
+        msg = "it was said in another database"
+        raise EndorsementError(msg)
+    return statement
 
 
-def end_verdicts(
-    connection: Connection,
-    ends: Sequence[FirstVerdict],
-    *,
-    person: PersonsDecision,
-    event: str = REPLACED,
-) -> None:
-    """Close verdicts because a person replaced or withdrew them."""
-    for each in ends:
-        values = {"state": REPLACED if event == TAKEN_BACK else event}
-        of, by = {name: getattr(each, name) for name in _DECIDED}, {"by": person.as_text}
-        record(connection, VERDICT, values, of=of, event=event, at=person.at, details=by)
+def unexpired(at: datetime) -> ColumnElement[bool]:
+    """The condition that a statement may still wait for a second person."""
+    return endorsement.c.valid_until.is_(None) | (endorsement.c.valid_until >= at)
 
 
-def close_verdicts(
-    connection: Connection,
-    statements: Sequence[FirstVerdict],
-    *,
-    decided: str,
-    person: PersonsDecision,
-) -> None:
-    """Close all verdicts on an instruction, because two people agreed."""
-    for each in statements:
-        event = AGREED if each.verdict == decided else REPLACED
-        end_verdicts(connection, [each], person=person, event=event)
-
-
-def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
-    """Instruction and verdict of every decision that two people agreed to, oldest first."""
-    rows = connection.execute(
-        select(verdict.c.instruction_id, verdict.c.verdict)
-        .where(verdict.c.state == AGREED)
-        .order_by(verdict.c.verdict_id)
-    )
-    return [(row.instruction_id, row.verdict) for row in rows]
+def who_released(
+    connection: Connection, run_id: str, *, desk: HeldKeys = NO_KEYS
+) -> tuple[str, str] | None:
+    """The two people who last lifted a run's hold, in order; None if nobody did."""
+    pairs = state_of(connection, Kind.RELEASE, subject=run_id, desk=desk).pairs
+    return (pairs[-1][0].name, pairs[-1][1].name) if pairs else None
 
 
 _CODES = (used_code, wrong_code)

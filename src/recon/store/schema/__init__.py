@@ -35,7 +35,6 @@ from recon.store.schema.columns import (
     id_column,
     metadata,
     payee_columns,
-    people_columns,
     text_column,
     text_columns,
 )
@@ -414,21 +413,7 @@ contradiction = Table(
     at_column("closed_at"),
 )
 
-# What people decided: verdicts on doubts, and one-time codes.
-
-# One row per verdict of a person on an instruction that evidence cannot decide.
-verdict = Table(
-    "verdict",
-    metadata,
-    Column("verdict_id", Integer, primary_key=True),
-    id_column("instruction_id"),
-    text_column("verdict", 12),  # applied, not_applied
-    text_column("evidence", 1000),
-    text_column("given_by", 100),
-    Column("authenticated", Boolean, nullable=False),
-    at_column("given_at", nullable=False),
-    text_column("state", 12),  # open, agreed, replaced
-)
+# One-time codes.
 
 # One row per one-time code that was used, so that none is used twice.
 used_code = Table(
@@ -449,10 +434,10 @@ wrong_code = Table(
     text_column("origin", 100),  # the login on this machine that entered it
 )
 
-# What people approved, signed by the approvals service.
+# What people decided, signed by the approvals service.
 
-# One row per endorsement by one person, never changed. Only the signed document is evidence; the
-# other columns serve to find it.
+# One row per decision of one person, never changed. Only the signed document is evidence; the other
+# columns serve to find it.
 endorsement = Table(
     "endorsement",
     metadata,
@@ -466,25 +451,6 @@ endorsement = Table(
     text_column("signature", 128),
     text_column("key_id", ID_CHARACTERS),
     Index("ix_endorsement_kind_subject", "kind", "subject"),
-)
-
-# What two people agree on: lists of instructions, overrides, and months.
-
-# One row per subject that a first person approved.
-agreement = Table(
-    "agreement",
-    metadata,
-    Column("agreement_id", Integer, primary_key=True),
-    # approve, allow sending, accept restore, set file aside, release night, close or reopen month
-    text_column("what", 40),
-    # digest of the list, or id of the stop, database, file or run; of a month what is signed
-    text_column("subject", ID_CHARACTERS),
-    text_column("reason", REASON_CHARACTERS),
-    Column("instruction_ids", Text, nullable=False, server_default="[]"),  # of a list, as JSON
-    text_column("state", 12),  # first, complete, void
-    *people_columns(),
-    at_column("valid_until", nullable=False),
-    text_column("why", REASON_CHARACTERS),  # why it is void
 )
 
 # Notifications of the gateway, and messages that were refused.
@@ -590,20 +556,6 @@ answer_file = Table(
     at_column("imported_at", nullable=False),
     Column("taken", Integer, nullable=False),
     Column("refused", Integer, nullable=False),
-)
-
-# Sign-offs of workbooks.
-
-# One row per run and role. A later run of the night, or of an earlier one, makes it void.
-sign_off = Table(
-    "sign_off",
-    metadata,
-    id_column("run_id", primary_key=True),
-    Column("role", String(12), primary_key=True),  # reviewer, approver
-    text_column("signed_by", 100),
-    Column("authenticated", Boolean, nullable=False),
-    at_column("signed_at", nullable=False),
-    text_column("workbook_sha256", 64),
 )
 
 # Journals that were exported for import into the ledger.

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ColumnElement,
     Connection,
@@ -185,14 +184,6 @@ def file_columns() -> Iterator[Column[Any]]:
     yield from count_columns("rows_read", "rows_accepted", "rows_rejected", "rows_skipped")
     yield count_column("rows_unassigned")
     yield text_column("skipped_by", REASON_CHARACTERS)
-
-
-def people_columns() -> Iterator[Column[Any]]:
-    """Columns of two people's agreement; the second name is "" until that person agrees."""
-    for each in ("first", "second"):
-        yield text_column(f"{each}_by", 100)
-        yield Column(f"{each}_authenticated", Boolean, nullable=False)
-        yield at_column(f"{each}_at", nullable=each == "second")
 
 
 def payee_columns() -> Iterator[Column[str]]:

@@ -19,14 +19,13 @@ import pytest
 from cryptography.fernet import Fernet
 
 from recon import cli
+from recon.desk.endorsement import Kind
 from recon.model.errors import FolderError, UsageError
 from recon.privacy.card_numbers import holds_card
 from recon.steps.admin.evidence import CopiedEvidence, Span, write_evidence
 from recon.steps.runtime.environment import named_accounts
 from recon.store.database import history
 from recon.store.nights import runs
-from recon.store.people import decision_rows
-from recon.store.people.decision_rows import RELEASE, PersonsDecision
 from reports.reading.evidence_workbook import evidence_index
 from tests.recon.resting import resting
 from tests.recon.steps.admin.test_old_nights import (
@@ -40,6 +39,7 @@ from tests.recon.steps.admin.test_old_nights import (
 )
 from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, archive_of
 from tests.recon.steps.runtime.test_night_folder import edit
+from tests.recon.store import decided
 
 pytestmark = pytest.mark.xdist_group("closes")
 DAYS = (date(2026, 11, 1), date(2026, 11, 30))
@@ -220,17 +220,17 @@ def test_the_release_of_a_night_is_among_the_links(aged: Merchant, tmp_path: Pat
             (run_id, *_) = (
                 run.run_id for run in runs.finished(connection) if f"{run.business_date}" == BROKEN
             )
-            word = PersonsDecision("Jo Ahn", authenticated=True, at=at)
-            asked_for = {"subject": run_id, "reason": "looked at", "valid_until": at}
-            decision_rows.save_first(connection, RELEASE, person=word, **asked_for)
-            first = decision_rows.open_decision(connection, RELEASE, subject=run_id)
-            assert first is not None
-            decision_rows.save_second(connection, first, person=replace(word, by="Kim Bell"))
+            about, says = (Kind.RELEASE, run_id, "Jo Ahn", "Kim Bell"), {"reason": "looked at"}
+            decided.said(connection, *about, at=at, says=says)
             history.append(connection, [history.Event("run", "later", "started", {})], at=at)
 
     written = copied(aged, tmp_path / "out")
 
-    by = {each["by"] for each in written.index.statements if each["entity_id"] == run_id}
+    by = {
+        each["by"].partition(" (")[0]
+        for each in written.index.statements
+        if each["entity_id"] == run_id
+    }
     assert by >= {"Jo Ahn", "Kim Bell"}
 
 

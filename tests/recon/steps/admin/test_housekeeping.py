@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable, select
 
+from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.terms import InstructionState
 from recon.steps.admin import housekeeping as keeping
 from recon.steps.admin.housekeeping import Spared
 from recon.store.database import history
-from recon.store.nights import runs, sign_off_rows
-from recon.store.people.decision_rows import PersonsDecision
+from recon.store.nights import runs
 from recon.store.schema import batch, contradiction, instruction
+from tests.recon.store.decided import said
 
 DAY = timedelta(days=1)
 AGES = """
@@ -211,10 +212,9 @@ def test_a_workbook_goes_when_it_was_replaced_and_never_signed(settled: Any) -> 
     unsigned = found(settled)["replaced workbooks"].files
     with settled.environment() as environment, environment.store.writing() as connection:
         first = runs.finished(connection)[0]
-        word = PersonsDecision(by="Anna", authenticated=True, at=environment.clock())
-        sign_off_rows.save(
-            connection, first.run_id, role="reviewer", decision=word, workbook_sha256="0"
-        )
+        says = {"role": "reviewer", "workbook_sha256": "0"}
+        about = (Kind.SIGN_OFF, first.run_id, "Anna")
+        said(connection, *about, at=environment.clock(), says=says)
     deleted(settled)
 
     assert [one.name for one in unsigned] == ["first.xlsx"]

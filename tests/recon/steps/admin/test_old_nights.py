@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from recon.archive.step_folder import MANIFEST, SeenFile, look_through
+from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ArchiveError, NightLetGoError
 from recon.model.terms import InstructionState, Verdict
@@ -29,10 +30,9 @@ from recon.steps.runtime.night_folder import STORED_FILES, StoredResult, bind
 from recon.steps.runtime.shown_answers import still_stored
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
-from recon.store.nights import answer_parts, runs, sign_off_rows
+from recon.store.nights import answer_parts, runs
 from recon.store.nights.runs import all_gone, all_let_go
 from recon.store.nights.sign_off_rows import Signature
-from recon.store.people.decision_rows import PersonsDecision
 from recon.store.schema import (
     answer_part,
     contradiction,
@@ -55,6 +55,7 @@ from tests.recon.steps.conftest import (
     plain_workbooks,
 )
 from tests.recon.steps.month.test_signed_closes import close, reopened
+from tests.recon.store import decided
 
 pytestmark = pytest.mark.xdist_group("closes")
 DAYS_STORED = 400
@@ -195,16 +196,15 @@ def unchanged(content: bytes, **_: object) -> bytes:
 def signed(merchant: Merchant, folder: Path) -> None:
     """The reviewer's name under a night."""
     with merchant.environment() as environment, environment.store.writing() as connection:
-        word = PersonsDecision(by="Anna", authenticated=True, at=environment.clock())
+        at = environment.clock()
         run = runs.get(connection, folder.name)
         digest = sha256_of(Path(run.workbook))
-        names = [Signature("reviewer", word.by, word.authenticated, word.at, digest)]
+        names = [Signature("reviewer", "Anna", authenticated=False, at=at, workbook_sha256=digest)]
         sealed = write_signature(
             run, signatures=names, answers={}, copy=unchanged, environment=environment
         )
-        sign_off_rows.save(
-            connection, run.run_id, role="reviewer", decision=word, workbook_sha256="0"
-        )
+        says = {"role": "reviewer", "workbook_sha256": digest}
+        decided.said(connection, Kind.SIGN_OFF, run.run_id, "Anna", at=at, says=says)
         bind(connection, run, sealed=[sealed], environment=environment)
 
 

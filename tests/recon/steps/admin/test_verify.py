@@ -20,8 +20,10 @@ from recon.model.nights import Mode
 from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.money.gate import gate_of
 from recon.steps.night.report import rebuild
+from recon.store.database.history import Event, append
+from recon.store.money.case_rows import DECIDED
 from recon.store.nights import runs
-from recon.store.schema import agreement, sign_off, verdict
+from recon.store.schema import contradiction
 from reports.workbook_io import reading, workbooks
 from tests.recon.steps.conftest import (
     BUSINESS_DATE,
@@ -311,40 +313,16 @@ def test_a_workbook_written_again_is_bound_beside_the_first(begun: Callable[...,
     assert (folder / "proof" / "manifest.json").is_file()
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "said"),
-    [
-        (
-            agreement,
-            {"what": "allow sending", "subject": "1", "reason": "fine", "state": "complete"}
-            | {"first_by": "Jo", "second_by": "Kim", "first_authenticated": True}
-            | {"second_authenticated": True},
-            "allow sending: 1: two people are said to have agreed, but the desk",
-        ),
-        (
-            verdict,
-            {"instruction_id": "i1", "verdict": "applied", "evidence": "x", "given_by": "Jo"}
-            | {"authenticated": True, "state": "agreed"},
-            "instruction i1 counts as decided (applied), but the desk endorsed it for nobody",
-        ),
-        (
-            sign_off,
-            {"run_id": "r1", "role": "reviewer", "signed_by": "Jo", "authenticated": True}
-            | {"workbook_sha256": "00"},
-            "run r1 counts as signed by Jo (reviewer), but the desk did not endorse it",
-        ),
-    ],
-    ids=["override", "decision", "signature"],
-)
-def test_a_forged_word_is_named(merchant: Any, table: Any, row: dict[str, Any], said: str) -> None:
-    """Whatever table it was written into."""
+def test_a_decision_of_nobody_is_named(merchant: Any) -> None:
+    """A case that was closed, and a doubt that was decided, by two people whom no desk heard."""
     merchant.sqlite_path  # noqa: B018 - on PostgreSQL the night's login may not write there
     with merchant.environment() as environment, environment.store.writing() as connection:
         now = environment.clock()
-        instants = {
-            column.name: now
-            for column in table.columns
-            if column.name.endswith("_at") or column.name == "valid_until"
-        }
-        connection.execute(insert(table).values(**row, **instants))
-        assert any(said in one for one in unendorsed(connection, environment=environment))
+        closed = {"instruction_id": "i1", "merchant_id": "1", "account_id": "2"}
+        at = {"noted_at": now, "closed_at": now}
+        connection.execute(insert(contradiction).values(**closed, **at, verdict="applied"))
+        decided = Event("instruction", "i2", "resolved_applied", {DECIDED: "applied"})
+        append(connection, [decided], at=now)
+        told = unendorsed(connection, environment=environment)
+    nobody = "counts as decided (applied), but the desk endorsed it for nobody"
+    assert told == [f"instruction {each} {nobody}" for each in ("i1", "i2")]

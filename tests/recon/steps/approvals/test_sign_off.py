@@ -79,14 +79,14 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     signed(proven, run_id, role="reviewer", name="dan")
     night = signed(proven, run_id, role="approver", name="anna")
     with proven.environment() as environment, environment.store.reading() as connection:
-        events = [row.event for row in links_of(connection, [run_id], entity="sign-off")]
+        events = [row.event for row in links_of(connection, [run_id], entity="endorsement")]
 
     assert [(one.role, one.by) for one in night.signed] == [
         ("reviewer", "Dan Orr"),
         ("approver", "Anna Berg"),
     ]
     assert night.unsigned_days == 0
-    assert events.count("signed") == 2
+    assert events == ["sign_off", "sign_off"]
     with proven.environment() as environment:
         stop_sending(by="Anna", reason="a note for page one", environment=environment)
         later = rebuild(run_id, environment=environment, workbooks=workbooks())

@@ -53,9 +53,9 @@ def names_under(merchant: Merchant, run_id: str) -> set[str]:
     with merchant.environment() as environment, environment.store.reading() as connection:
         roles = {*sign_off_rows.signatures(connection, run_id)}
         steps = [link.step for link in links(connection, run_id) if link.step[:7] == "signed-"]
-        events = [row.event for row in links_of(connection, [run_id], entity="sign-off")]
+        events = [row.event for row in links_of(connection, [run_id], entity="endorsement")]
     assert sorted(steps) == sorted(f"signed-{role}" for role in roles)
-    assert events.count("signed") == len(roles)
+    assert events == ["sign_off"] * len(roles)
     return roles
 
 

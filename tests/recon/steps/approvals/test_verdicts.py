@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
+from recon.desk.endorsement import Kind
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.terms import InstructionState
-from recon.steps.admin.verify import verify
+from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.approvals.verdicts import decisions_taken_back, release, resolve
 from recon.steps.money.gate import gate_of
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
-from recon.store.database.record import AGREEMENT, changed
-from recon.store.money import instruction_rows
+from recon.store.money import case_rows, instruction_rows
 from recon.store.nights import runs
-from recon.store.people import decision_rows
+from recon.store.people.decision_rows import state_of
 from tests.recon.steps.conftest import UNREAD
 
 pytestmark = pytest.mark.xdist_group("verdicts")
@@ -63,10 +63,10 @@ def the_doubt(environment: Environment) -> str:
     return found.instruction_id
 
 
-def say(name: str, said: str, environment: Environment) -> bool:
+def say(name: str, verdict: str, environment: Environment) -> bool:
     """One person's verdict on the doubt."""
     person = identify(name, code=None, environment=environment)
-    return resolve(the_doubt(environment), verdict=said, evidence=SEEN, person=person).decided
+    return resolve(the_doubt(environment), verdict=verdict, evidence=SEEN, person=person).decided
 
 
 def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
@@ -96,13 +96,17 @@ def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
 def test_once_two_agree_no_word_of_it_is_open(environment: Environment, doubtful: Any) -> None:
     """The words of the two count as agreed, that of the third as overruled."""
     doubtful.wait(hours=1)
-    for name, said in (("dan", "not_applied"), ("anna", "applied"), ("ben", "applied")):
-        say(name, said, environment)
+    for name, verdict in (("dan", "not_applied"), ("anna", "applied"), ("ben", "applied")):
+        say(name, verdict, environment)
 
+    doubt_id = the_doubt(environment)
     with environment.store.reading() as connection:
-        assert decision_rows.open_verdicts(connection) == {}
-        agreed = decision_rows.agreed_verdicts(connection)
-    assert agreed == [(the_doubt(environment), "applied")] * 2
+        found = state_of(connection, Kind.DECISION, subject=doubt_id)
+        decided = [*case_rows.decided_by_people(connection)]
+        unlike = unendorsed(connection, environment=environment)
+    assert found.waiting == ()
+    assert [each.name for pair in found.pairs for each in pair] == ["Anna Berg", "Ben Roy"]
+    assert (decided, unlike) == ([(doubt_id, "applied")], [])
 
 
 def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
@@ -192,13 +196,10 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
     with merchant.environment() as environment:
         person = identify("ben", code=None, environment=environment)
         decisions_taken_back(run_id, person=person)
-        with environment.store.reading() as connection:
-            assert list(changed(connection, AGREEMENT)) == []
     assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
     assert held_because(run_id, merchant) == ""
     with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            assert list(changed(connection, AGREEMENT)) == []
+        person = identify("dan", code=None, environment=environment)
         with pytest.raises(UsageError, match="nobody takes it back alone"):
             decisions_taken_back(run_id, person=person)
 

@@ -246,7 +246,7 @@ def test_figures_that_move_between_the_words_end_the_first(
     assert not state(ended).is_closed
     who = state(ended).signed
     assert who is not None
-    assert (who.role, "Anna Berg" in who.by) == (role, True)
+    assert (who.says["role"], who.name) == (role, "Anna Berg")
     other = {"reviewer": "approver", "approver": "reviewer"}[role]
     assert signed(ended, role=other, name="ben").closed is not None
 

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
-from sqlalchemy import delete, update
+from sqlalchemy import Connection, delete, select, update
 
 from recon.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
 from recon.config.approvers import Approver
-from recon.desk.endorsement import Kind, Signed, opened, row_problem
-from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, make_keys
+from recon.desk.endorsement import TAG, Kind, Signed, opened, row_problem
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys, make_keys
 from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
@@ -42,15 +43,15 @@ from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
 from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
-from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.people import decision_rows
-from recon.store.people.decision_rows import RELEASE, PersonsDecision
 from recon.store.schema import endorsement, instruction, used_code, wrong_code
 from reports.workbook_io import drawings
 from tests.recon.steps.conftest import UNREAD
 from tests.recon.steps.runtime.test_identity import code_of, declare
+from tests.recon.store import decided
 
 BOTH = "Jo Ahn, Kim Bell"
 PEOPLE = """
@@ -168,7 +169,7 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
             connection.execute(update(instruction).values(amount=instruction.c.amount + 100))
             (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
             told = {"approved_by": BOTH, ROW: terms_of(item)}
-            event = decision_rows.Event("instruction", item.instruction_id, "approved", told)
+            event = Event("instruction", item.instruction_id, "approved", told)
             append(connection, [event], at=environment.clock())
     merchant.move_money()
 
@@ -176,21 +177,24 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
     assert "counts as approved" in settled(merchant)
 
 
+def not_released(connection: Connection, desk: HeldKeys) -> str:
+    """Why two people did not release the night."""
+    return decision_rows.not_agreed(connection, Kind.RELEASE, subject="r1", desk=desk)
+
+
 def test_a_forged_release_holds_on(merchant: Any) -> None:
     """Refunds wait until two people released the night, not until a table says so."""
-    with merchant.environment() as environment:
-        word = PersonsDecision("Jo Ahn", authenticated=True, at=environment.clock())
-        with environment.store.writing() as connection:
-            until = environment.clock()
-            about = {"subject": "r1", "reason": "for me"}
-            decision_rows.save_first(connection, RELEASE, **about, person=word, valid_until=until)
-            first = decision_rows.open_decision(connection, RELEASE, subject="r1")
-            assert first is not None
-            decision_rows.save_second(connection, first, person=replace(word, by="Kim Bell"))
-            words = endorsement_rows.Endorsed(environment.desk)
-            assert decision_rows.released(connection) == {"r1"}
-            assert "for nobody" in words.release_problem(connection, "r1")
-    assert "release night: r1: two people are said to have agreed" in problems_of(merchant)
+    forger = Ed25519PrivateKey.generate()
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        decided.said(connection, Kind.RELEASE, "r1", "Jo Ahn", "Kim Bell", at=environment.clock())
+        assert not_released(connection, environment.desk) == ""
+        for row in connection.execute(select(endorsement)).all():
+            signature = forger.sign(TAG + row.document.encode()).hex()
+            own = update(endorsement).where(endorsement.c.sequence == row.sequence)
+            connection.execute(own.values(signature=signature))
+        assert "for nobody" in not_released(connection, environment.desk)
+        assert decision_rows.who_released(connection, "r1", desk=environment.desk) is None
+    assert "its signature is not the desk's" in problems_of(merchant)
 
 
 def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
@@ -257,11 +261,9 @@ def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) 
     kim = replace(jo, short="kim", declared=replace_name(jo, "Kim Bell"))
     with live.store.writing() as connection:
         for person in (jo, kim):
-            person.endorse(connection, Kind.OVERRIDE, override(RELEASE, subject="r1"))
-        words = endorsement_rows.Endorsed(live.desk)
-        assert "for nobody" in words.release_problem(connection, "r1")
-        at_sandbox = endorsement_rows.Endorsed(replace(live.desk, must_be_proven=False))
-        assert at_sandbox.release_problem(connection, "r1") == ""
+            person.endorse(connection, Kind.RELEASE, "r1")
+        assert "for nobody" in not_released(connection, live.desk)
+        assert not_released(connection, replace(live.desk, must_be_proven=False)) == ""
 
 
 @pytest.mark.parametrize(
@@ -370,8 +372,8 @@ def test_a_first_word_that_ran_out_is_no_half(begun: Callable[[Any], Any]) -> No
             sending_rows.turn_switch(
                 connection, stop=False, by=BOTH, reason=why, at=environment.clock()
             )
-            words = endorsement_rows.Endorsed(environment.desk)
-            assert "sending was allowed again, but" in words.start_problem(connection)
+            told = endorsement_rows.start_problem(connection, environment.desk)
+    assert "sending was allowed again, but" in told
 
 
 @pytest.fixture

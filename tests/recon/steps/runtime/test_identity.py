@@ -10,6 +10,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
+from recon.desk.endorsement import Kind
 from recon.desk.held_keys import make_keys
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.runtime.environment import (
@@ -19,11 +20,11 @@ from recon.steps.runtime.environment import (
     system_clock,
 )
 from recon.steps.runtime.identity import (
-    SET_ASIDE,
     WAIT_MAX,
     WRONG_CODES_MAX,
-    agreed,
+    decide,
     identify,
+    names_of,
     waiting_decisions,
     waits_until,
 )
@@ -55,7 +56,7 @@ def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
         code = code_of(merchant, seconds=seconds)
         person = identify("anna", code=code, environment=environment)
 
-    assert person.decision.authenticated
+    assert person.proven
 
 
 @pytest.mark.parametrize(
@@ -91,9 +92,9 @@ def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(
         with pytest.raises(UsageError, match="used before"):
             identify("anna", code=shown, environment=environment)
 
-    assert person.decision.authenticated
+    assert person.proven
     assert person.before.startswith("1 wrong codes were given in your name")
-    assert abs(person.decision.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
+    assert abs(person.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
 
 
 def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
@@ -111,7 +112,7 @@ def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
     with merchant.environment() as environment:
         person = identify("anna", code=code_of(merchant), environment=environment)
 
-    assert person.decision.authenticated
+    assert person.proven
 
 
 def test_tries_at_the_same_time_are_counted_one_by_one(merchant: Any) -> None:
@@ -216,7 +217,9 @@ def say(name: str, environment: Environment, *, subject: str = "one", reason: st
     code = SecretStr(pyotp.TOTP(secret).at(now)) if secret else None
     person = identify(name, code=code, environment=environment)
     with environment.store.writing() as connection:
-        return agreed(connection, SET_ASIDE, subject=subject, reason=reason, person=person)
+        says = {"reason": reason}
+        both = decide(connection, Kind.SET_ASIDE, subject, person=person, says=says)
+        return names_of(both) if both else ""
 
 
 def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any) -> None:
@@ -227,7 +230,22 @@ def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any
     with merchant.environment() as later:
         assert waiting_decisions(later) == []
         assert say("ben", later) == ""
-        assert [word.by.by for word in waiting_decisions(later)] == ["Ben Roy"]
+        assert [word.name for word in waiting_decisions(later)] == ["Ben Roy"]
+
+
+def test_the_word_of_who_has_another_role_by_now_is_no_half(
+    environment: Environment, merchant: Any
+) -> None:
+    """What a reviewer said counts for no approver later: it is said anew, for good."""
+    say("dan", environment)
+    risen = PEOPLE.replace('"Dan Orr"\nrole = "reviewer"', '"Dan Orr"')
+    (merchant.folder / "config" / "approvers.toml").write_text(risen)
+    with merchant.environment() as later:
+        assert say("eve", later) == ""
+    with merchant.environment() as again:
+        assert [word.name for word in waiting_decisions(again)] == ["Eve Lund"]
+        both = say("dan", again).replace(" (identity not authenticated)", "")
+    assert both == "Eve Lund and Dan Orr"
 
 
 def test_the_second_word_is_about_the_same_thing(environment: Environment) -> None:
@@ -265,7 +283,7 @@ def test_a_first_word_ends_with_the_next_business_day(
 
     assert waiting_decisions(environment) == []
     assert say("ben", environment) == ""
-    assert [one.by.by for one in waiting_decisions(environment)] == ["Ben Roy"]
+    assert [one.name for one in waiting_decisions(environment)] == ["Ben Roy"]
 
 
 @pytest.mark.parametrize("reason", ["", "short", "x" * 301])

@@ -291,9 +291,7 @@ def add(store: Store, *events: Event) -> history.Head:
     [
         *(("instruction", each) for each in ("withdrawn", "needs_human", "resolved_not_applied")),
         ("switch", "stopped"),
-        ("verdict", "proposed"),
-        ("approval", "void"),
-        ("agreement", "first"),
+        ("endorsement", "approval"),
         ("break", "answered"),
         ("case", "opened"),
         ("run", "reported"),

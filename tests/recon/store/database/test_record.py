@@ -16,9 +16,9 @@ from recon.model.terms import InstructionKind
 from recon.store.database.engine import Store
 from recon.store.database.history import REPORTED, append
 from recon.store.database.record import (
-    AGREEMENT,
     BEFORE_MONEY,
     BOUND_TABLES,
+    CASE,
     INSTRUCTION,
     RUN,
     SUMMARY,
@@ -34,10 +34,9 @@ from recon.store.database.record import (
 )
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
-from recon.store.nights import runs, sign_off_rows
+from recon.store.nights import runs
 from recon.store.nights.runs import RECONCILED, Run
-from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import APPROVE, TAKEN_BACK, PersonsDecision
+from recon.store.people import resolution_rows
 from recon.store.schema import history, result_summary, run
 from recon.store.schema.columns import Instant, IsoDate
 from tests.recon.instructions.sample_instructions import INSTRUCTION as CAPTURE
@@ -45,13 +44,8 @@ from tests.recon.store.scripted import eligible_captures
 
 _PAST_ON_POSTGRESQL = "ALTER TABLE history DISABLE TRIGGER ALL"
 AT = datetime(2026, 11, 22, tzinfo=UTC)
-UNTIL = AT + timedelta(days=3)
 TABLES = {bound.table.name: bound for bound in BOUND_TABLES}
 PAYOUT = replace(CAPTURE, kind=InstructionKind.PAYOUT, amount=500, currency="EUR", sealed="gAAAA")
-
-
-def word(by: str, seconds: int = 0) -> PersonsDecision:
-    return PersonsDecision(by, authenticated=by == "Jo Ahn", at=AT + timedelta(seconds=seconds))
 
 
 def speak(store: Store, run: Run) -> None:
@@ -63,58 +57,17 @@ def speak(store: Store, run: Run) -> None:
         case_rows.close_case(
             connection, item.instruction_id, verdict="applied", reason="seen by two", at=AT
         )
-        for by in ("Jo Ahn", "Kim Bell"):
-            decision_rows.save_verdict(
-                connection, "i001", decision="applied", evidence="bank", person=word(by)
-            )
-        open_decisions = decision_rows.open_verdicts_of(connection, "i001")
-        decision_rows.end_verdicts(
-            connection, open_decisions[:1], person=word("Jo Ahn"), event=TAKEN_BACK
-        )
-        decision_rows.close_verdicts(
-            connection, open_decisions[1:], decided="applied", person=word("Kim Bell")
-        )
-        approve(connection)
-        sign(connection)
+        answer(connection)
         finish(connection)
 
 
-def approve(connection: Any) -> None:
-    for ends in (True, False):
-        first: dict[str, Any] = {"person": word("Jo Ahn"), "valid_until": UNTIL}
-        decision_rows.save_first(
-            connection, APPROVE, subject="d1", instruction_ids=["i001"], **first
-        )
-        listed = decision_rows.open_decision(connection, APPROVE, subject="d1")
-        asked = {"subject": "stop-7", "reason": "it was a drill"}
-        decision_rows.save_first(connection, "allow sending", **first, **asked)
-        first = decision_rows.open_decision(connection, "allow sending", subject="stop-7")
-        assert listed is not None
-        assert first is not None
-        if ends:
-            decision_rows.void(connection, listed, why="the list changed", at=AT)
-            decision_rows.void(connection, first, why="it ran out", at=AT)
-        else:
-            decision_rows.save_second(connection, listed, person=word("Kim Bell", 5))
-            decision_rows.save_second(
-                connection, first, reason="so it was", person=word("Kim Bell")
-            )
-
-
-def sign(connection: Any) -> None:
-    for role, by in (("reviewer", "Jo Ahn"), ("approver", "Kim Bell")):
-        sign_off_rows.save(connection, "r1", role=role, decision=word(by), workbook_sha256="ab")
-    name = sign_off_rows.signatures(connection, "r1")["reviewer"]
-    sign_off_rows.take_back(connection, "r1", signature=name, decision=word("Jo Ahn", 1))
-    sign_off_rows.save(
-        connection, "r1", role="reviewer", decision=word("Jo Ahn", 2), workbook_sha256="ab"
-    )
+def answer(connection: Any) -> None:
     for version in (1, 2):
-        answer = BreakAnswer(resolution="write_off", owner="Kim Bell", comment=f"asked {version}")
+        given = BreakAnswer(resolution="write_off", owner="Kim Bell", comment=f"asked {version}")
         brought = Import("answers.xlsx", f"{version}", "r1", "Jo Ahn")
         waits = version == 2
         new = resolution_rows.NewAnswer(
-            ("1", "2"), "b-1", version, answer, waits, 7, "This break", "EUR", 100
+            ("1", "2"), "b-1", version, given, waits, 7, "This break", "EUR", 100
         )
         resolution_rows.save(connection, [new], brought=brought, at=AT)
     (waiting,) = resolution_rows.waiting_write_offs(connection)
@@ -172,9 +125,9 @@ def another(column: Any, before: Any) -> Any:
 
 def test_no_table_and_no_column_is_left_out() -> None:
     """What the gate compares, what `recon verify` does, and the few columns that neither does."""
-    words = ["sending_switch", "contradiction", "agreement", "verdict"]
+    words = ["sending_switch", "contradiction"]
     assert [bound.table.name for bound in BEFORE_MONEY] == [*words, "run"]
-    others = ["result_summary", "sign_off", "break_answer"]
+    others = ["result_summary", "break_answer"]
     assert [*TABLES] == ["instruction", *words, "run", *others]
     assert {*INSTRUCTION.only_where} == {"gateway_request_id"}
     assert {name: {*bound.free} for name, bound in TABLES.items() if bound.free} == {
@@ -275,8 +228,8 @@ def test_a_row_and_its_event_are_one(store: Store) -> None:
     with store.writing() as connection:
         turn = {"turn": 1, "stopped": True, "turned_by": "Ann", "reason": "", "at": AT}
         assert record(connection, SWITCH, turn, event="stopped", at=AT, details={"by": "Ann"})
-        nobody, of = {"first_by": ""}, {"subject": "r9"}
-        assert not record(connection, AGREEMENT, nobody, of=of, event="void", at=AT)
+        shut, of = {"verdict": "applied"}, {"instruction_id": "r9"}
+        assert not record(connection, CASE, shut, of=of, event="closed", at=AT)
         (event,) = connection.execute(select(history)).mappings()
     assert (event["entity"], event["entity_id"], event["event"]) == ("sending", "1", "stopped")
     assert event["data"] == (

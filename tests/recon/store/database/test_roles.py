@@ -43,9 +43,7 @@ NIGHTS_ALONE = (
     "order_action order_facts order_facts_account reject result_summary "
     "rules_version run run_source"
 )
-PEOPLE_ALONE = (
-    "agreement answer_file break_answer endorsement sign_off used_code verdict wrong_code"
-)
+PEOPLE_ALONE = "answer_file break_answer endorsement used_code wrong_code"
 BOTH = "history order_file reject_end sending_switch"
 """Who adds rows to which table, written out once more: a new table is red until it stands here."""
 REMOVING = ("DELETE FROM {} WHERE false", "TRUNCATE {}", "DROP TABLE {}")

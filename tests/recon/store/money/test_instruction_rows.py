@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import delete, insert, update
 
-from recon.desk.endorsement import Endorsement, Kind, endorse, instant
+from recon.desk.endorsement import Kind
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.instructions.eligibility import Eligible, ShownPayment
 from recon.instructions.instruction import Instruction, Intention
@@ -22,19 +22,14 @@ from recon.model.terms import (
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import case_rows, endorsement_rows, instruction_rows
-from recon.store.money.endorsement_rows import (
-    Endorsed,
-    named_database,
-    next_sequence,
-    override,
-    save,
-)
+from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.journal import left_out
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
-from recon.store.people.decision_rows import RELEASE
+from recon.store.people.decision_rows import not_agreed
 from recon.store.schema import endorsement, instruction, order_action
 from tests.recon.instructions.sample_instructions import INSTRUCTION
+from tests.recon.store import decided
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 SHOWN = {"T1": ["2000"], "T7": ["3000"]}
@@ -263,30 +258,14 @@ NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 
 
 def said(store: Store, *people: str, subject: str = "r1") -> None:
-    assert SANDBOX_KEYS.private is not None
+    names = [person.title() for person in people]
     with store.writing() as connection:
-        for person in people:
-            word = Endorsement(
-                Kind.OVERRIDE,
-                override(RELEASE, subject=subject),
-                {},
-                {"sequence": "1"},
-                person,
-                person.title(),
-                "approver",
-                proven=False,
-                at=instant(NOW),
-                valid_until="",
-                sequence=next_sequence(connection),
-                nonce="00" * 16,
-                database=named_database(connection, chance="", at=NOW),
-            )
-            save(connection, endorse(word, key=SANDBOX_KEYS.private), statement=word, at=NOW)
+        decided.said(connection, Kind.RELEASE, subject, *names, at=NOW)
 
 
 def problem(store: Store) -> str:
     with store.reading() as connection:
-        return Endorsed(SANDBOX_KEYS).release_problem(connection, "r1")
+        return not_agreed(connection, Kind.RELEASE, subject="r1", desk=SANDBOX_KEYS)
 
 
 def broken(store: Store) -> list[str]:
@@ -301,12 +280,13 @@ def test_two_words_are_two_people(store: Store) -> None:
     assert (problem(store), broken(store)) == ("", [])
 
 
-def test_a_changed_column_changes_nothing_of_a_word(store: Store) -> None:
-    """The columns are there to find it by: the document counts."""
+def test_a_changed_column_is_told(store: Store) -> None:
+    """The columns are there to find it by: the document counts, where they say the same."""
     said(store, "jo", "kim", subject="r2")
     with store.writing() as connection:
         connection.execute(update(endorsement).values(subject="r1"))
     assert problem(store) == "the desk endorsed it for nobody"
+    assert "endorsement 1: its columns are not those of its document" in broken(store)
 
 
 def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
