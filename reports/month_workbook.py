@@ -403,7 +403,7 @@ BOOK_COLUMNS = (
     Column("Ccy", 6, "currency"),
     Column("Order or group", 28, "key"),
     Column("Books less gateway", 20, "amount", "money"),
-    Column("As the nights show it", 22, "told", "money"),
+    Column("As the nights show it", 22, "reported", "money"),
     Column("Shown", 12, "is_shown"),
 )
 STRADDLING_COLUMNS = (
@@ -425,7 +425,7 @@ FACT_COLUMNS = (
     Column("Order", 20, "order_no"),
     Column("Batch", 24, "batch_id"),
     Column("Dated by", 14, "dated_by"),
-    Column("First told", 12, "told_on", "date"),
+    Column("First told", 12, "reported_on", "date"),
     Column("Late", 6, "late"),
 )
 PRIOR_COLUMNS = (
@@ -437,7 +437,7 @@ PRIOR_COLUMNS = (
     Column("Payment", 24, "payment"),
     Column("Order", 20, "order_no"),
     Column("Batch", 24, "batch_id"),
-    Column("First told", 12, "told_on", "date"),
+    Column("First told", 12, "reported_on", "date"),
 )
 ASSURANCE_WIDTHS = (16, 26, 34, 10, 10, 20, 20, 10)
 NIGHTS = (
@@ -539,12 +539,12 @@ def books(frame: pd.DataFrame) -> MonthList:
         BOOK_COLUMNS,
         frame.assign(
             label=_labels(frame["what"], DIFFERENCES),
-            told=frame["shown"].astype("Int64").where(is_open),
+            reported=frame["shown"].astype("Int64").where(is_open),
             is_shown=is_shown,
         ),
         by={"label": "What", "currency": "Ccy", "is_shown": "Shown"},
         files={"books.csv": len(frame)},
-        amounts=("amount", "told"),
+        amounts=("amount", "reported"),
         first=("is_shown", "NO"),
     )
 
@@ -582,7 +582,7 @@ def movements(facts: pd.DataFrame) -> MonthList:
 def _movements(facts: pd.DataFrame) -> pd.DataFrame:
     """The movements with their labels, without boolean columns: a list cannot show them."""
     labels = _labels(facts["kind"], {**MOVEMENTS, "reserve": RESERVE_MOVED})
-    return facts.drop(columns=["is_outside", "is_late", "told"]).assign(label=labels)
+    return facts.drop(columns=["is_outside", "is_late", "reported"]).assign(label=labels)
 
 
 def _labels(names: "pd.Series[str]", labels: Mapping[str, str]) -> "pd.Series[str]":

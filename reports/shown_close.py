@@ -210,7 +210,7 @@ STATUS_TONES: Mapping[str, Tone] = {
 MONEY = ("before", "moved", "owed", "booked", "apart")
 COLUMNS = (
     Column("Account", 16, "account"),
-    Column("Standing", 22, "standing", tone=lambda row: STATUS_TONES.get(row["standing"], "bad")),
+    Column("Status", 22, "status", tone=lambda row: STATUS_TONES.get(row["status"], "bad")),
     Column("Ccy", 6, "currency"),
     Column("Owed before", 20, "before", "money"),
     Column("Moved", 20, "moved", "money"),
@@ -282,7 +282,7 @@ def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Part]
         rows = [row for row in every if row["currency"] == currency]
         # The sum is blank where the ledger of one account was not compared.
         total = {name: _sum([row[name] for row in rows]) for name in MONEY}
-        blank = {"standing": "", "check": None, "workbook": ""}
+        blank = {"status": "", "check": None, "workbook": ""}
         named = {"account": f"Sum {currency}", "currency": currency}
         yield Listing(COLUMNS, rows, total={**blank, **named, **total})
 
@@ -304,7 +304,7 @@ def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
         booked = before + sums[currency, "books", OPENING] + sums[currency, "books", MOVED]
         yield {
             "account": of.account[1],
-            "standing": of.status,
+            "status": of.status,
             "currency": currency,
             "before": before,
             "moved": moved,

@@ -33,7 +33,7 @@ RETRY_DELAYS_SECONDS = [2.0, 10.0]
 NIGHT_LOG = "night"
 """Name of the child of Prefect's run logger for sentences to people."""
 
-_KEPT: ContextVar[Workers | None] = ContextVar("workers of the flow", default=None)
+_WORKERS: ContextVar[Workers | None] = ContextVar("workers of the flow", default=None)
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def opened_environment() -> Iterator["Environment"]:
     from recon.steps.admin.doctor import RUN_OF_PREFECT, refuse_plain_key
     from recon.steps.runtime.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock, workers=_KEPT.get()) as environment:
+    with environment_of(os.environ, clock=system_clock, workers=_WORKERS.get()) as environment:
         if os.environ.get(RUN_OF_PREFECT):
             refuse_plain_key(environment.settings, variables=os.environ)
         yield environment
@@ -51,11 +51,11 @@ def opened_environment() -> Iterator["Environment"]:
 @contextmanager
 def keeping_workers(workers: Workers) -> Iterator[None]:
     """Let every environment opened in the block use these workers."""
-    token = _KEPT.set(workers)
+    token = _WORKERS.set(workers)
     try:
         yield
     finally:
-        _KEPT.reset(token)
+        _WORKERS.reset(token)
 
 
 @contextmanager

@@ -417,14 +417,14 @@ class _Drawn:
         look = {**TONES[sentence.tone], **_BARE, "text_wrap": sentence.span > 1}
         lines = _lines_in(text, sum(grid[: sentence.span])) if sentence.span > 1 else 1
         points = _SENTENCE_POINTS.get(sentence.tone, 0) if lines == 1 else LINE_POINTS * lines + 3
-        yield _Line([(0, sentence.span, content, kind, "", _kept(look))], points)
+        yield _Line([(0, sentence.span, content, kind, "", _shared(look))], points)
 
     def _plan(self, column: Column, at: int, grid: Sequence[int]) -> tuple[Any, ...]:
         """What the rows need to know of a column, computed once."""
         value = itemgetter(column.value) if isinstance(column.value, str) else column.value
         room = _room(column, grid, at) if column.wrap and not column.is_hidden else 0
         base = _INPUT if column.kind == "input" else {"text_wrap": column.wrap}
-        looks = {tone: _kept({**base, **look}) for tone, look in TONES.items()}
+        looks = {tone: _shared({**base, **look}) for tone, look in TONES.items()}
         return (at, column, value, looks, room)
 
     def _row(self, plan: Iterable[tuple[Any, ...]], row: Row, *, tone: str = "") -> _Line:
@@ -570,24 +570,24 @@ _LOOKS: dict[frozenset[tuple[str, Any]], Mapping[str, Any]] = {}
 """Equal looks are one object, so that a format is found by its look's id."""
 
 
-def _kept(look: Mapping[str, Any]) -> Mapping[str, Any]:
+def _shared(look: Mapping[str, Any]) -> Mapping[str, Any]:
     return _LOOKS.setdefault(frozenset(look.items()), look)
 
 
 def _quoted(look: Mapping[str, Any]) -> Mapping[str, Any]:
     """Keep the cell a text when it is edited."""
-    return _kept({**look, "quote_prefix": True})
+    return _shared({**look, "quote_prefix": True})
 
 
-_UNCOVERED = dict.fromkeys(TONES, _kept({"font_color": GREY, "align": "right"}))
+_UNCOVERED = dict.fromkeys(TONES, _shared({"font_color": GREY, "align": "right"}))
 
 
 def _header_look(column: Column) -> Mapping[str, Any]:
     if column.kind == "input":
-        return _kept({**HEADER_INPUT, "align": "left"})
+        return _shared({**HEADER_INPUT, "align": "left"})
     align = "right" if column.kind in RIGHT else "center" if column.kind == "check" else "left"
     wrap = column.span == 1
-    return _kept({**HEADER, "align": align, "indent": int(align == "left"), "text_wrap": wrap})
+    return _shared({**HEADER, "align": align, "indent": int(align == "left"), "text_wrap": wrap})
 
 
 def _bands(columns: Sequence[Column], starts: Sequence[int]) -> Iterator[tuple[Any, ...]]:
@@ -597,7 +597,7 @@ def _bands(columns: Sequence[Column], starts: Sequence[int]) -> Iterator[tuple[A
         (first, _), *_ = own = [*group]
         if over:
             span = sum(each.span for _, each in own)
-            yield (first, span, over, "text", "", _kept(BAND))
+            yield (first, span, over, "text", "", _shared(BAND))
 
 
 def _room(column: Column, grid: Sequence[int], at: int) -> int:

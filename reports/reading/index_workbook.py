@@ -19,7 +19,7 @@ STATUS_TONES = {Verdict.RECONCILED.value: "good", Verdict.BREAKS_OPEN.value: "wa
 COLUMNS = (
     Column("Merchant", 12, "merchant"),
     Column("Account", 14, "account"),
-    Column("Verdict", 16, "standing", tone=lambda row: STATUS_TONES.get(row["standing"], "bad")),
+    Column("Verdict", 16, "status", tone=lambda row: STATUS_TONES.get(row["status"], "bad")),
     Column("Breaks", 9, "breaks", "count"),
     Column("High", 9, "severe", "count"),
     Column("Needs a person", 16, "waiting", "count"),
@@ -59,7 +59,7 @@ def _row(line: IndexLine, *, folder: Path) -> dict[str, Any]:
     return {
         "merchant": night.merchant_id,
         "account": night.account_id,
-        "standing": night.status,
+        "status": night.status,
         "breaks": line.breaks,
         "severe": line.severe_breaks,
         "waiting": line.waiting,

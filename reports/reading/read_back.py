@@ -131,22 +131,22 @@ def _read_rows(
             "was taken: answer in a workbook whose columns were not changed"
         )
         raise SourceUnreadableError(msg)
-    places = {title: header.index(title) for title in wanted}
+    positions = {title: header.index(title) for title in wanted}
     for number, cells in enumerate(rows[top + 1 :], top + 2):
         row = {
             title: cells[column] if column < len(cells) else FormCell(None)
-            for title, column in places.items()
+            for title, column in positions.items()
         }
         if any(cell.value not in {None, ""} for cell in row.values()):
-            yield _row(row, number=number, places=places)
+            yield _row(row, number=number, positions=positions)
 
 
 def _row(
-    row: Mapping[str, FormCell], *, number: int, places: Mapping[str, int]
+    row: Mapping[str, FormCell], *, number: int, positions: Mapping[str, int]
 ) -> tuple[str, ReturnedRow | None, list[WorkbookRefusal]]:
     cells = {
         title: f"{BREAKS}!{get_column_letter(column + 1)}{number}"
-        for title, column in places.items()
+        for title, column in positions.items()
     }
     break_id, _, rest = _text(row[KEY]).partition(".")
     version, _, seal = rest.partition(".")

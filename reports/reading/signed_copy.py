@@ -72,19 +72,19 @@ def write_signed_copy(
     Raises:
         OutputError: it cannot be written, or the workbook is not the one that was signed.
     """
-    kept = "the signature is kept (`recon nights` shows it)"
+    stored = "the signature is kept (`recon nights` shows it)"
     try:
         content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         if {signature.workbook_sha256 for signature in signatures} != {digest}:
-            msg = f"{path} is not the file that was signed, so no signed copy was written; {kept}"
+            msg = f"{path} is not the file that was signed, so no signed copy was written; {stored}"
             raise OutputError(msg)
         roles = tuple(signature.role for signature in signatures)
         target = path.with_stem(f"{path.stem}-{ENDINGS[roles]}")
         stamped = signed_bytes(content, signatures=signatures, answers=answers, timezone=timezone)
         return put_in_place(stamped, path=target)
     except OSError as error:
-        msg = f"no signed copy of {path} could be written ({error.strerror}); {kept}"
+        msg = f"no signed copy of {path} could be written ({error.strerror}); {stored}"
         raise OutputError(msg) from error
 
 
@@ -186,10 +186,10 @@ def _answers(
     """Cell of Breaks -> its answer; cells without an answer are not included."""
     texts = {}
     for number, cells in enumerate(breaks, 1):
-        if kept := answers.get(break_of(cells)):
+        if stored := answers.get(break_of(cells)):
             for column, declared in FILLED_IN:
                 value = declared.value
-                text = value({"kept": kept}) if callable(value) else None
+                text = value({"stored": stored}) if callable(value) else None
                 if text not in {None, ""}:
                     texts[_place(column + 1, number)] = str(text)
     return texts

@@ -127,16 +127,16 @@ def list_rows(
     book: Any, title: str, named: tuple[str, ...], *, optional: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Rows of a list, from the line with these titles to the first row without its first field."""
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for cells in rows_in(book, title):
-        if not places:
+        if not positions:
             if set(named) <= set(cells):
-                places = {str(name): column for column, name in reversed([*enumerate(cells)])}
+                positions = {str(name): column for column, name in reversed([*enumerate(cells)])}
             continue
-        if cells[places[named[0]]] == "":
+        if cells[positions[named[0]]] == "":
             return
-        yield {name: cells[column] for name, column in places.items()}
-    if not places and not optional:
+        yield {name: cells[column] for name, column in positions.items()}
+    if not positions and not optional:
         msg = f"the sheet {title} has no list with a column {named[0]!r}; write the report again"
         raise OutputError(msg)
 

@@ -118,7 +118,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
             *(("Gateway", "gateway"), ("Other side", "other"), ("Difference", "difference")),
             *(("Explained by breaks", "breaks"), ("by what waits", "waiting")),
             *(("by not verified", "not verified"), ("by flagged matches", "matched")),
-            *(("elsewhere (below)", "elsewhere"), ("All explained", "explained")),
+            *(("elsewhere (below)", "other_effects"), ("All explained", "explained")),
             ("Unexplained", "unexplained"),
         ),
         CHECKED,
@@ -151,7 +151,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     )
     title = "What each source says (net of refunds)"
     yield Listing(sides, _side_rows(rows.sides), title=title, name=SOURCES_AT)
-    elsewhere = (
+    other_effects = (
         Column("Account", WIDTH, "account_id"),
         Column("Break key", WIDTH, "break_id"),
         Column("Compared", WIDTH, "leg"),
@@ -159,7 +159,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
         *_amounts(("Amount", "amount")),
     )
     title = "Elsewhere: effects of a break in a second currency or account"
-    yield Listing(elsewhere, rows.elsewhere, title=title)
+    yield Listing(other_effects, rows.other_effects, title=title)
     classified_by = [
         {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},
         {"name": "History", "digest": f"Head: {figures.history_head or 'not given'}"},
@@ -211,14 +211,20 @@ def _scope(figures: NightFigures) -> Iterator[Part]:
 
 def _differences(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
     """Each leg of each currency, marked as not covered where no ledger was given."""
-    everything = (rows.sides, rows.breaks, rows.open.groups, rows.matched.groups, rows.elsewhere)
+    everything = (
+        rows.sides,
+        rows.breaks,
+        rows.open.groups,
+        rows.matched.groups,
+        rows.other_effects,
+    )
     names = {row["currency"] for part in everything for row in part}
     for currency in sorted(names - {"", None}):
         for leg in LEGS:
             is_covered = leg == "orders" or figures.ledger_covered
             known = _difference(rows, currency=currency, leg=leg) if is_covered else {}
             blank = dict.fromkeys(
-                ("gateway", "other", "difference", *PARTS, "elsewhere", "explained"),
+                ("gateway", "other", "difference", *PARTS, "other_effects", "explained"),
             )
             blank |= {"unexplained": None, "gross": None, "check": NOT_COVERED}
             yield {**blank, **known, "currency": currency, "leg": leg}
@@ -245,9 +251,9 @@ def _difference(rows: Rows, *, currency: str, leg: str) -> dict[str, Any]:
         for sources in (GATEWAY_SIDES[leg], (leg,))
     )
     # Effects of breaks whose row shows another currency or account.
-    of_leg = [row for row in rows.elsewhere if row["leg"] == leg]
-    elsewhere = sum_of(of_leg, name="amount", currency=currency)
-    explained = sum(parts.values()) + elsewhere
+    of_leg = [row for row in rows.other_effects if row["leg"] == leg]
+    other_effects = sum_of(of_leg, name="amount", currency=currency)
+    explained = sum(parts.values()) + other_effects
     unexplained = gateway - other - explained
     own = (row for row in rows.breaks if row["currency"] == currency)
     return {
@@ -255,7 +261,7 @@ def _difference(rows: Rows, *, currency: str, leg: str) -> dict[str, Any]:
         "other": other,
         "difference": gateway - other,
         **parts,
-        "elsewhere": elsewhere,
+        "other_effects": other_effects,
         "explained": explained,
         "unexplained": unexplained,
         "check": check_of(holds=not unexplained),

@@ -79,28 +79,28 @@ def _why(row: Row) -> str:
 
 def _answered(name: str) -> Any:
     def value(row: Row) -> Any:
-        kept: StoredAnswer | None = row["kept"]
-        return getattr(kept.answer, name) if kept else None
+        stored: StoredAnswer | None = row["stored"]
+        return getattr(stored.answer, name) if stored else None
 
     return value
 
 
 def _applies_to(row: Row) -> str | None:
-    kept: StoredAnswer | None = row["kept"]
-    return (kept.scope or None) if kept else None
+    stored: StoredAnswer | None = row["stored"]
+    return (stored.scope or None) if stored else None
 
 
-def answered_by(kept: StoredAnswer | None) -> str:
+def answered_by(stored: StoredAnswer | None) -> str:
     """The person who gave the latest answer to a break."""
-    if kept is None:
+    if stored is None:
         return ""
-    return f"{kept.by} (waits for a second person)" if kept.waits else kept.by
+    return f"{stored.by} (waits for a second person)" if stored.waits else stored.by
 
 
 def _key(row: Row) -> str:
     """The break id with the number of its answers when the sheet was written."""
-    kept: StoredAnswer | None = row["kept"]
-    return f"{row['break_id']}.{kept.version if kept else 0}"
+    stored: StoredAnswer | None = row["stored"]
+    return f"{row['break_id']}.{stored.version if stored else 0}"
 
 
 def _sides(row: Row) -> str:
@@ -149,7 +149,7 @@ COLUMNS = (
     Column("Comment", 18, _answered("comment"), "input", characters_max=COMMENT_CHARACTERS_MAX),
     Column("Resolved on", 11, _answered("resolved_on"), "input"),
     Column("Applies to", 12, _applies_to, "input", choices=SCOPES),
-    Column(ANSWERED_BY, 18, lambda row: answered_by(row["kept"]), is_hidden=True),
+    Column(ANSWERED_BY, 18, lambda row: answered_by(row["stored"]), is_hidden=True),
     Column("What each side says", 52, _sides, wrap=True, is_hidden=True),
     Column(EFFECT, 15, "effect_orders", "money", is_hidden=True),
     Column(CODE, 44, _code, wrap=True, is_hidden=True),
@@ -174,8 +174,8 @@ def break_rows(
     return [
         {
             **row,
-            "kept": (kept := answers.get(row["break_id"])),
-            "answered": kept.valid_since(figures.generated_at, zone=zone) if kept else "",
+            "stored": (stored := answers.get(row["break_id"])),
+            "answered": stored.valid_since(figures.generated_at, zone=zone) if stored else "",
             "alike": alike[alike_by(row)],
             "is_covered": figures.ledger_covered,
         }

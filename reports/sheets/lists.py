@@ -55,7 +55,7 @@ def _why_this(row: Row) -> str:
     is_open = row["result"] == NOT_VERIFIED
     if is_open and row["reason"] != UnverifiedReason.ROW_QUARANTINED:
         return _why(row)
-    return str(row["told"] or _why(row)) if is_open or row["order_no"] else ""
+    return str(row["reported"] or _why(row)) if is_open or row["order_no"] else ""
 
 
 def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:

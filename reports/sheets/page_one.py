@@ -183,16 +183,16 @@ def verdict_sentence(page: Page) -> str:
         labels += f" {share} % of the {due_ones} matched"
     else:
         labels += " No payment is due"
-    breaks, unjudged = len(page.rows.breaks), page.rows.open.count(NOT_VERIFIED)
+    breaks, unverified_rows = len(page.rows.breaks), page.rows.open.count(NOT_VERIFIED)
     open_ones = []
     if breaks:
         since = _since_yesterday(page.figures)
         open_ones.append(f"{breaks:,} break{'s' * (breaks != 1)}{since}")
-    if unjudged:
-        open_ones.append(f"{unjudged:,} not verified")
+    if unverified_rows:
+        open_ones.append(f"{unverified_rows:,} not verified")
     if not open_ones:
         return f"{labels}."
-    are = "needs" if breaks + unjudged == 1 else "need"
+    are = "needs" if breaks + unverified_rows == 1 else "need"
     return f"{labels}; {' and '.join(open_ones)} {are} a person."
 
 
@@ -317,14 +317,14 @@ def _attention(page: Page) -> Iterator[Part]:
     of_night = [line for line in lines if line["of_night"]]
     urgent = [line for line in lines if line["urgent"]]
     routine = [line for line in lines if not line["urgent"] and not line["of_night"]]
-    unjudged = [*_unjudged(page)]
+    unverified_rows = [*_unverified(page)]
     if not urgent and any(each["group"] == "in doubt" for each in page.rows.instructions):
         # Without an attention list a doubt must still be shown.
         text = "Instructions are in doubt: see the sheet Instructions."
         of_night.insert(0, _line({"what": text, "tone": "bad"}))
-    room = ATTENTION_SHOWN - len(of_night) - len(unjudged) - min(ROUTINE_SHOWN, len(routine))
+    room = ATTENTION_SHOWN - len(of_night) - len(unverified_rows) - min(ROUTINE_SHOWN, len(routine))
     routine_shown = routine[: max(ROUTINE_SHOWN, ROUTINE_SHOWN + room - len(urgent))]
-    shown = [*of_night, *urgent[: max(room, 0)], *unjudged, *routine_shown]
+    shown = [*of_night, *urgent[: max(room, 0)], *unverified_rows, *routine_shown]
     if shown:
         yield Listing(ATTENTION, shown, title="Needs a person")
     elif not page.rows.breaks:
@@ -427,7 +427,7 @@ def _sums(money: Mapping[str, int]) -> str:
     return " · ".join(with_currency(money[currency], currency) for currency in sorted(money))
 
 
-def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
+def _unverified(page: Page) -> Iterator[dict[str, Any]]:
     """A line for unverified sets and rejected rows, either of which prevents RECONCILED."""
     sets, rejected = page.rows.open.count(NOT_VERIFIED), len(page.figures.rejects)
     if not sets and not rejected:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from recon.matching.breaks import movements as moves
 from recon.matching.classifying.severity import urgency
-from recon.matching.frames.coding import placed
+from recon.matching.frames.coding import keyed
 from recon.matching.frames.grouping import Ints, amounts_of, total
 from recon.model.errors import OutputError
 from recon.model.figures import MATCHES, MatchedRows, NightFigures
@@ -25,7 +25,7 @@ from recon.model.step_progress import on_the_way
 from recon.model.terms import InstructionKind, InstructionState
 from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 
-Place = tuple[str, str]
+AccountOrder = tuple[str, str]
 """Account ("" where it could not be read) and order number."""
 WAITING, NOT_VERIFIED = "Waiting", "Not verified"
 RISK = "risk"
@@ -78,7 +78,7 @@ class Rows:
     """`counts_as` is their column of the roll-forward."""
     journals: list[dict[str, Any]]
     sides: list[dict[str, Any]]
-    elsewhere: list[dict[str, Any]]
+    other_effects: list[dict[str, Any]]
     """break_id, account_id, leg, currency, amount: effects that no row of Breaks shows."""
 
 
@@ -101,14 +101,14 @@ GROUP_ORDER = ("in doubt", "rejected", "waiting", "confirmed", "withdrawn")
 OPENED = (moves.NEW, AGAIN := "again")
 """How breaks open; `again`: it had closed, or had not been seen for some runs."""
 STILL_OPEN = "still open"
-CLOSED = (*moves.FOR_GOOD, ELSEWHERE := "other")
+CLOSED = (*moves.FOR_GOOD, OTHER := "other")
 """How breaks close; `other`: pending again, unverified, explained elsewhere or not seen."""
 COUNTS_AS: Mapping[str, str] = {
     moves.NEW: moves.NEW,
     **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),
     **dict.fromkeys(moves.STILL_OPEN, STILL_OPEN),
     **{label: label for label in moves.FOR_GOOD},
-    **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NOT_SEEN), ELSEWHERE),
+    **dict.fromkeys((moves.PENDING, moves.UNVERIFIED, moves.EXPLAINED, moves.NOT_SEEN), OTHER),
 }
 """Every movement of the engine -> its column of the roll-forward."""
 
@@ -133,7 +133,7 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
         ],
         journals=rows_of(figures.journals),
         sides=rows_of(figures.sides),
-        elsewhere=_effects_elsewhere(breaks, effects=rows_of(figures.effects)),
+        other_effects=_other_effects(breaks, effects=rows_of(figures.effects)),
     )
 
 
@@ -142,7 +142,7 @@ def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> in
     return sum(row[name] or 0 for row in rows if row["currency"] == currency)
 
 
-def _effects_elsewhere(
+def _other_effects(
     breaks: list[dict[str, Any]], *, effects: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Effects minus those in the rows: second currencies and second accounts."""
@@ -168,7 +168,7 @@ def kinds_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [*(kind for kind in first if kind in kinds), *sorted(kinds - set(first))]
 
 
-def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
+def unread_rows(figures: NightFigures) -> Mapping[AccountOrder, str]:
     """A sentence for each order with an unreadable row; the last such row is used."""
     unread: list[tuple[Any, str]] = [(each, "") for each in figures.rejects]
     unread += [
@@ -255,7 +255,7 @@ def _open(figures: NightFigures) -> Summed:
             every["nth"] = every.groupby("currency")[RISK].rank(method="first", ascending=False)
             every = every.sort_values(["nth", "currency"])[: figures.open_rows_shown]
         shown += sorted(
-            ({**_BLANK, **row, "told": label_of[result](row)} for row in rows_of(every)),
+            ({**_BLANK, **row, "reported": label_of[result](row)} for row in rows_of(every)),
             key=lambda row: (row["account_id"], row["order_no"] or "", row["transaction_id"] or ""),
         )
     if is_cut:
@@ -292,7 +292,7 @@ def sums_by(
     batch: pd.DataFrame, *, by: Sequence[str], of: Sequence[str]
 ) -> dict[tuple[str, ...], dict[str, int]]:
     """Group -> row count and exact sums of a batch."""
-    numbers, groups = placed(batch, by=by)
+    numbers, groups = keyed(batch, by=by)
     counts = np.bincount(numbers, minlength=len(groups)).tolist()
     sums: dict[str, list[int]] = {}
     for name in of:

@@ -151,7 +151,7 @@ class Act(BaseModel):
     """The field that a command takes as its argument."""
     moves_money: ClassVar[bool] = True
     """Else, at a sandbox where nobody is declared, anybody says it."""
-    said_by: ClassVar[tuple[str, ...]] = ()
+    decision_fields: ClassVar[tuple[str, ...]] = ()
     """Where its command only shows something unless one of these fields is given (`shown`)."""
     waits_by: ClassVar[str] = ""
     """The field by which one takes back one's own word while it waits for somebody else's."""
@@ -200,7 +200,7 @@ class Approve(Act):
     """
 
     act: ClassVar[str] = "approve"
-    said_by: ClassVar[tuple[str, ...]] = ("list_digest", "write_off")
+    decision_fields: ClassVar[tuple[str, ...]] = ("list_digest", "write_off")
     waits_by: ClassVar[str] = "list_digest"
     list_digest: Annotated[
         str,
@@ -442,9 +442,9 @@ class ReleaseHold(Act):
                 return Done(sentence=f"Accepted. {left}", ending="Accepted")
             must, until = "accept it", " Nothing is sent until then."
         elif "/" in self.hold:
-            kept = verdicts.set_file_aside(Path(self.hold), person=person, reason=reason)
-            if kept is not None:
-                sentence = f"Set aside: {kept}. Start the night again."
+            quarantined = verdicts.exclude_file(Path(self.hold), person=person, reason=reason)
+            if quarantined is not None:
+                sentence = f"Set aside: {quarantined}. Start the night again."
                 return Done(sentence=sentence, ending="Set aside")
             must, until = "set it aside", " Nights stop until then."
         elif verdicts.release(self.hold, reason=reason, person=person):
@@ -528,7 +528,7 @@ class ImportAnswers(Act):
 
     act: ClassVar[str] = "import"
     about: ClassVar[str] = "workbook"
-    said_by: ClassVar[tuple[str, ...]] = ("yes",)
+    decision_fields: ClassVar[tuple[str, ...]] = ("yes",)
     workbook: Annotated[
         Path | None, Field(exclude=True, description="The workbook with filled-in cream cells.")
     ] = None
@@ -835,7 +835,7 @@ def perform(
         msg = "say who you are (--as); nothing was changed"
         raise UsageError(msg)
     act = act.seen(place, show)
-    done = say(act, who=(name, code()), place=place)
+    done = submit(act, who=(name, code()), place=place)
     show(done.sentence)
     after = []
     for sentence in act.after(done, place):
@@ -844,7 +844,7 @@ def perform(
     return done.model_copy(update={"after": tuple(after)})
 
 
-def say(act: Act, *, who: tuple[str, SecretStr | None], place: Place) -> Done:
+def submit(act: Act, *, who: tuple[str, SecretStr | None], place: Place) -> Done:
     """One person's word, to the desk's socket where there is one.
 
     Raises:

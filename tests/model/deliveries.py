@@ -83,7 +83,7 @@ class Merchant:
 
     inbox: Path
     wanted: Counter[Intention] = field(default_factory=Counter)
-    let_go: Counter[Intention] = field(default_factory=Counter)
+    purged: Counter[Intention] = field(default_factory=Counter)
     """How often two people approved an instruction of it, knowing what happened before."""
     tellings: list[tuple[Intention, str, str]] = field(default_factory=list)
     """(what is wanted, file name, request id) of the first telling of each wish."""
@@ -105,7 +105,7 @@ class Merchant:
     def may_happen(self) -> Mapping[Intention, int]:
         """How often each intention may take effect: once, unless people let another go."""
         return {
-            wish: max(1, min(count, 1 + self.let_go[wish])) for wish, count in self.wanted.items()
+            wish: max(1, min(count, 1 + self.purged[wish])) for wish, count in self.wanted.items()
         }
 
     def _write(self, number: int, guise: Guise) -> str:

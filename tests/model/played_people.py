@@ -107,7 +107,7 @@ def look(world: "World") -> None:
 
 def _approve(world: "World", item: Instruction, *, environment: Environment) -> None:
     only = Narrowing(instruction_ids=(item.instruction_id,))
-    world.merchant.let_go[intention_of(item)] += 1
+    world.merchant.purged[intention_of(item)] += 1
     for short in PEOPLE:
         with _unless("nothing waits for approval"):
             digest = approve.waiting(environment, only=only).wanted.digest

@@ -104,14 +104,14 @@ def facts_at(files: Iterable[tuple[Storage, FactsFile]], *, doing: str) -> Itera
     paths: list[Path] = []
     with ExitStack() as stack:
         for storage, file in files:
-            place = storage.shown, file.folder
+            location = storage.shown, file.folder
             with reachable(storage, doing=doing):
-                if place not in folders:
-                    folders[place] = stack.enter_context(storage.local(file.folder))
-                here, name = folders[place], f"{file.sha256}{SUFFIX}"
+                if location not in folders:
+                    folders[location] = stack.enter_context(storage.local(file.folder))
+                here, name = folders[location], f"{file.sha256}{SUFFIX}"
                 is_whole = False
                 with suppress(FileNotFoundError), LocalStorage(here).reading(name) as opened:
-                    of_one = other_hash(opened, place=f"{here}/{name}", sha256=file.sha256)
+                    of_one = other_hash(opened, location=f"{here}/{name}", sha256=file.sha256)
                     is_whole = not any(of_one)
             if not is_whole:
                 raise _lost(file, storage=storage, doing=doing)

@@ -173,9 +173,9 @@ def _as_they_come(column: pa.ChunkedArray) -> pa.Array:
     used = np.argsort(first)[: np.count_nonzero(first < len(numbers))]
     if len(used) == size and (np.diff(used) > 0).all():
         return words
-    places = np.zeros(size, dtype=numbers.dtype)
-    places[used] = np.arange(len(used))
-    return pa.DictionaryArray.from_arrays(places[numbers], words.dictionary.take(pa.array(used)))
+    positions = np.zeros(size, dtype=numbers.dtype)
+    positions[used] = np.arange(len(used))
+    return pa.DictionaryArray.from_arrays(positions[numbers], words.dictionary.take(pa.array(used)))
 
 
 def read_rows(

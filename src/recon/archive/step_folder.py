@@ -114,9 +114,9 @@ def manifest_of(content: bytes, *, name: str) -> Manifest:
         raise ArchiveBrokenError(msg) from error
 
 
-ASIDE = ".aside-"
+SUPERSEDED = ".superseded-"
 """Follows the step's name in the folder of an earlier attempt with other content."""
-ASIDE_MAX = 1_000
+SUPERSEDED_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +195,14 @@ def write_step(
     try:
         saved = sealed_step(storage, folder=folder)
     except ArchiveBrokenError:
-        set_aside(storage, folder=folder)
+        supersede(storage, folder=folder)
         saved = None
     if saved is not None:
         parts = [*parts]
         wanted = Manifest(about, tuple(map(expected_entry, parts)))
         if saved.manifest.same_content(wanted) and not step_problems(storage, saved):
             return saved
-        set_aside(storage, folder=folder)
+        supersede(storage, folder=folder)
     for name in storage.names(folder):
         storage.remove(name)  # left by an attempt without a manifest
 
@@ -311,7 +311,7 @@ def look_through(
     for step in steps:
         sealed |= {f"{step.folder}/{entry.name}": entry for entry in step.manifest.files}
         sealed[f"{step.folder}/{MANIFEST}"] = None
-    places = {name.rpartition("/")[0] for name in sealed}
+    sealed_folders = {name.rpartition("/")[0] for name in sealed}
     for name in sorted({*storage.names(folder), *sealed}):
         try:
             content = storage.read(name)
@@ -319,7 +319,7 @@ def look_through(
             content = None
         fault = ""
         if name not in sealed:
-            is_strange = name.rpartition("/")[0] in places
+            is_strange = name.rpartition("/")[0] in sealed_folders
             if is_strange or not is_left(name.removeprefix(f"{folder}/")):
                 fault = f"{name} {STRANGE}"
         elif (entry := sealed[name]) is not None:
@@ -379,24 +379,24 @@ def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
     """Yield the folder of a step, then those set aside, which are listed only if needed."""
     yield f"{night}/{step}"
     for folder in storage.folders(night):
-        if folder.startswith(f"{night}/{step}{ASIDE}"):
+        if folder.startswith(f"{night}/{step}{SUPERSEDED}"):
             yield folder
 
 
-def set_aside(storage: Storage, *, folder: str) -> None:
+def supersede(storage: Storage, *, folder: str) -> None:
     """Rename the folder of a step so that it can be found only by the hash of its manifest.
 
     Raises:
-        ArchiveBrokenError: This was done ASIDE_MAX times already.
+        ArchiveBrokenError: This was done SUPERSEDED_MAX times already.
     """
     night, _, step = folder.rpartition("/")
     names = set(_attempts(storage, night=night, step=step))
-    for number in range(1, ASIDE_MAX):
-        target = f"{folder}{ASIDE}{number}"
+    for number in range(1, SUPERSEDED_MAX):
+        target = f"{folder}{SUPERSEDED}{number}"
         if target not in names:
             storage.move(folder, to=target)
             return
-    msg = f"{folder} of the archive was written {ASIDE_MAX} times; look at why"
+    msg = f"{folder} of the archive was written {SUPERSEDED_MAX} times; look at why"
     raise ArchiveBrokenError(msg)
 
 
@@ -469,8 +469,10 @@ def opened_file(storage: Storage, sealed: Sealed, *, name: str) -> Iterator[Bina
         except FileNotFoundError:
             refuse_changed(path, entry=entry, size=None, sha256="")
             raise
-        place = f"{storage.shown}/{path}"
-        for size, sha256 in other_hash(opened, place=place, sha256=entry.sha256 if entry else ""):
+        location = f"{storage.shown}/{path}"
+        for size, sha256 in other_hash(
+            opened, location=location, sha256=entry.sha256 if entry else ""
+        ):
             refuse_changed(path, entry=entry, size=size, sha256=sha256)
         opened.file.seek(0)
         yield opened.file

@@ -47,12 +47,12 @@ _known: set[tuple[str, str, str]] = set()
 """Place, stamp and hash of files that this process has verified."""
 
 
-def other_hash(opened: Opened, *, place: str, sha256: str) -> Iterator[tuple[int, str]]:
+def other_hash(opened: Opened, *, location: str, sha256: str) -> Iterator[tuple[int, str]]:
     """Yield size and hash of a file if its hash differs; nothing if it is equal.
 
     A verified file is hashed again only after it was written again.
     """
-    seen = place, opened.stamp, sha256
+    seen = location, opened.stamp, sha256
     if seen in _known:
         return
     digest, size = hashlib.sha256(), 0

@@ -166,10 +166,10 @@ def sql(
         shown = [{name: "" if cell is None else cell for name, cell in row.items()} for row in rows]
         show(shown, columns=answered.rows.column_names)
         echo(f"{len(rows)} rows.")
-    for sentence in answered.let_go[:LET_GO_SHOWN_MAX]:
+    for sentence in answered.purged[:LET_GO_SHOWN_MAX]:
         echo_error(f"Of this night only breaks, totals and decisions answer: {sentence}")
-    if len(answered.let_go) > LET_GO_SHOWN_MAX:
-        echo_error(f"… and {len(answered.let_go) - LET_GO_SHOWN_MAX} more nights like it.")
+    if len(answered.purged) > LET_GO_SHOWN_MAX:
+        echo_error(f"… and {len(answered.purged) - LET_GO_SHOWN_MAX} more nights like it.")
     if not answered.is_whole:
         echo_error(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")
 
@@ -199,7 +199,7 @@ def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
         written = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
     index = written.index
     echo(f"{len(index.nights)} runs and {len(index.closes)} closes were copied to {out}.")
-    for going in index.let_go[:FAULTS_SHOWN_MAX]:
+    for going in index.purged[:FAULTS_SHOWN_MAX]:
         echo(f"Let go: {going}.")
     echo(f"History up to {index.head.sequence}:{index.head.hash}")
     echo(f"manifest.json: {written.manifest}")

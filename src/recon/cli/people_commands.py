@@ -187,7 +187,7 @@ def _parameters(
     from recon import acts
 
     needed = inspect.Parameter.empty
-    left_out = "" if model.said_by or model.waits_by or not is_only else needed
+    left_out = "" if model.decision_fields or model.waits_by or not is_only else needed
     for field, info in model.model_fields.items():
         help_ = info.description
         if help_ is None:
@@ -232,7 +232,7 @@ def perform(
     from recon import acts
     from reports.workbook_io import drawings
 
-    is_endorsed_already = not model.said_by or any(map(fields.get, model.said_by))
+    is_endorsed_already = not model.decision_fields or any(map(fields.get, model.decision_fields))
     term = acts.act_of(model, fields) if is_endorsed_already else None
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)

@@ -260,10 +260,10 @@ def verify(
         echo(f"{sentence}.")
     for sentence in checked.answered:
         echo(f"Answered: {sentence}.")
-    for sentence in checked.let_go[:LET_GO_SHOWN_MAX]:
+    for sentence in checked.purged[:LET_GO_SHOWN_MAX]:
         echo(f"Let go: {sentence}.")
-    if len(checked.let_go) > LET_GO_SHOWN_MAX:
-        echo(f"… and {len(checked.let_go) - LET_GO_SHOWN_MAX} more folders that were let go.")
+    if len(checked.purged) > LET_GO_SHOWN_MAX:
+        echo(f"… and {len(checked.purged) - LET_GO_SHOWN_MAX} more folders that were let go.")
     for problem in checked.problems:
         echo_error(problem)
     if checked.problems:

@@ -52,7 +52,7 @@ class Retention(DeclaredTable):
     statements_days: QUARTER | None = None
     metrics_days: WEEK | None = None
     logs_days: WEEK | None = None
-    set_aside_days: QUARTER | None = None
+    excluded_days: QUARTER | None = None
     replies_days: QUARTER | None = None
     replaced_workbooks_days: WEEK | None = None
     nights_days: QUARTER | None = None

@@ -249,7 +249,7 @@ class JournalAccounts(DeclaredTable):
     arrived is proposed."""
 
     @model_validator(mode="after")
-    def _bank_stands_alone(self) -> Self:
+    def _check_bank_accounts(self) -> Self:
         """Entries of the bank are recognised by their account, so it must be a separate one."""
         others = [getattr(self, name) for name in type(self).model_fields if name != "bank"]
         if self.bank is not None and self.bank in others:

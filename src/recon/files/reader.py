@@ -71,15 +71,15 @@ ACTION_COLUMNS = (
 """One row per order row with an action. `amount` is the order's, int64 minor units; `action_amount`
 is Int64, blank for the row's own figure; `transaction_id` may be blank until the gateway is
 queried."""
-Facts = TypeVar("Facts")
+Summary = TypeVar("Summary")
 Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
-class FileRead(Generic[Facts, Part]):
+class FileRead(Generic[Summary, Part]):
     """A file whose rows stay in a temporary file until the end of the block."""
 
-    facts: Facts
+    facts: Summary
     parts: Callable[[], Iterator[Part]]
     """Returns an iterator over the rows, in order, some thousand at a time."""
 

@@ -36,14 +36,14 @@ def checked_base_url(base_url: str) -> str:
             f" not {parts.scheme or 'nothing'} to {host}"
         )
         raise AddressError(msg)
-    kept = base_url.rstrip("/")
+    address = base_url.rstrip("/")
     if parts.path.rstrip("/").endswith(VERSION_OF_EVERY_CALL):
         msg = (
             f"the gateway's base URL ends in {VERSION_OF_EVERY_CALL}, which every call adds by "
-            f"itself: set it to {kept.removesuffix(VERSION_OF_EVERY_CALL)}"
+            f"itself: set it to {address.removesuffix(VERSION_OF_EVERY_CALL)}"
         )
         raise AddressError(msg)
-    return kept
+    return address
 
 
 def is_private_way(url: str) -> bool:

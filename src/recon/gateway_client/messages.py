@@ -309,8 +309,8 @@ class PreparedCall:
         Values too short to be distinctive are masked only where they are quoted.
         """
         # The key is not part of the request: it is masked even within a longer word.
-        kept = without_values(text, values=self.account.private)
-        return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
+        without_private_values = without_values(text, values=self.account.private)
+        return masked_values(without_private_values, values=self.private, word_min=BODY_WORD_MIN)
 
     def masked_text(self, text: str) -> str:
         """Return external text that is safe to store and show, without private values."""

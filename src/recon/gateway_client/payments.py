@@ -412,9 +412,9 @@ def payment_problems(
     for name in ("notify_url", "return_url"):
         if reason := address_problem(getattr(payment, name)):
             yield name, reason
-    taken = profile.payment.more_fields.get(payment.operation.value, frozenset())
+    allowed = profile.payment.more_fields.get(payment.operation.value, frozenset())
     for name, value in payment.more.items():
-        if name not in taken or name in type(payment).model_fields:
+        if name not in allowed or name in type(payment).model_fields:
             listed = f"payment.more_fields.{payment.operation} of profiles.toml"
             yield f"more.{name}", f"is not under {listed}, or is a field of the document"
         elif name.endswith("_url") and (reason := address_problem(value)):
@@ -790,7 +790,7 @@ def payment_record(
     """Extract a payment's result with private values masked; never raises."""
     masked = prepared.masked_text
 
-    def kept(name: str) -> str:
+    def shown(name: str) -> str:
         return masked(texts.get(name, ""))
 
     def exact(name: str) -> str:
@@ -804,12 +804,12 @@ def payment_record(
         )
         pairs = zip_longest(names, states, fillvalue="")
         reasons.extend(RiskReason(*pair) for pair in pairs if any(pair))
-    code, separator, text = kept("result_info").partition(":")
+    code, separator, text = shown("result_info").partition(":")
     return PaymentRecord(
-        **{name: kept(name) for name in _TEXTS},
+        **{name: shown(name) for name in _TEXTS},
         **{name: prepared.stored_id(texts.get(name, "")) for name in _IDS},
         **{name: exact(name) for name in _EXACT},
-        card=masked_card(kept("card")),
+        card=masked_card(shown("card")),
         result_code=code.strip() if separator else "",
         result_text=(text if separator else code).strip(),
         risk_reasons=tuple(reasons[:RISK_REASONS_MAX]),

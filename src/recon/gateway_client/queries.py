@@ -252,15 +252,15 @@ def _end_of(key: str, entries: Sequence[Any], *, findings: list[ReplyFinding]) -
         findings.append(ReplyFinding(FindingKind.CONTRADICTION, f"{key}: {problems[-1]}"))
     if problems:
         return problems[0]
-    taken: list[Any] = []
+    distinct: list[Any] = []
     for record in records:
-        if record in taken:
+        if record in distinct:
             message = "the same row twice in one query reply; taken once"
             ids = (record.transaction_id, record.order_no)
             findings.append(ReplyFinding(FindingKind.DOUBLED_ROW, message, *ids))
         else:
-            taken.append(record)
-    return tuple(taken) or None
+            distinct.append(record)
+    return tuple(distinct) or None
 
 
 class _Rows:
@@ -443,13 +443,13 @@ def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, 
     """Return the unlisted fields, redacted; private values are replaced."""
     known = DROPPED_FIELDS.union(listed)
     names = [name for name in fields if name not in known][:EXTRA_FIELDS_MAX]
-    kept = without_private({name: fields[name] for name in names})
+    masked = without_private({name: fields[name] for name in names})
     texts = {
         # objects and lists as the JSON that was received
         name: json.dumps(value, default=str, ensure_ascii=False)
         if (text := text_of(value)) is None
         else text
-        for name, value in kept.items()
+        for name, value in masked.items()
     }
     return {redacted(name): redacted(text) for name, text in texts.items()}
 

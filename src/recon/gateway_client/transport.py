@@ -236,12 +236,12 @@ class Transport:
                     content = await _bounded_body(response)
                 finally:
                     await response.aclose()
-            kept = {
+            stored_headers = {
                 name: response.headers[name][:HEADER_CHARACTERS_MAX]
                 for name in HEADERS_STORED
                 if name in response.headers
             }
-            return RawReply(response.status_code, kept, content, self._clock())
+            return RawReply(response.status_code, stored_headers, content, self._clock())
         except (NotSentError, UnknownOutcomeError):
             raise
         except Exception as error:  # noqa: BLE001 - an outcome nobody foresaw is an unknown outcome

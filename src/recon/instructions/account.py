@@ -136,7 +136,7 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
-    reason = redacted(str(reply.get("told") or f"HTTP {status}"))
+    reason = redacted(str(reply.get("message") or f"HTTP {status}"))
     refused = reply.get("refused")
     rows = refused if isinstance(refused, dict) else {}
     by_row = {int(row): redacted(str(why)) for row, why in rows.items() if row.isdecimal()}

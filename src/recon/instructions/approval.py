@@ -53,8 +53,8 @@ class ApprovalList:
         for place, item in enumerate(ordered):
             foremost.append((ranks[item.currency], item.currency, place))
             ranks[item.currency] += 1
-        places = sorted(place for *_, place in sorted(foremost)[:LARGEST_SHOWN])
-        return tuple(ordered[place] for place in places)
+        positions = sorted(place for *_, place in sorted(foremost)[:LARGEST_SHOWN])
+        return tuple(ordered[place] for place in positions)
 
     @property
     def repeats(self) -> tuple[Instruction, ...]:

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from recon.gateway_client.batches import is_refund_number
 from recon.instructions.instruction import Instruction
-from recon.instructions.resolution import ANSWERS_APART_MIN, TAKEN, Seen, by_any_clock
+from recon.instructions.resolution import ANSWERS_APART_MIN, CAPTURED_STATES, Seen, by_any_clock
 from recon.model.terms import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.model.uptime import Uptime, between
 
@@ -25,10 +25,10 @@ NOT_DONE_STATES = (InstructionState.REJECTED, InstructionState.RESOLVED_NOT_APPL
 """Final states in which, for the journal, nothing moved."""
 _AGAINST_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
     _K.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED, _S.CANCELLED, _S.FAILED}),
-    _K.CANCEL: frozenset({_S.AUTHORISED, *TAKEN}),
+    _K.CANCEL: frozenset({_S.AUTHORISED, *CAPTURED_STATES}),
 }
 _AGAINST_NOT_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
-    _K.CAPTURE: TAKEN,
+    _K.CAPTURE: CAPTURED_STATES,
     _K.CANCEL: frozenset({_S.CANCELLED}),
     _K.REFUND: frozenset({_S.PARTIALLY_REFUNDED, _S.REFUNDED}),
 }

@@ -378,13 +378,13 @@ def touched(item: Eligible) -> str:
 
 def batches(eligible: Sequence[Eligible]) -> Iterator[tuple[InstructionKind, tuple[Eligible, ...]]]:
     """Yield batches of one kind each, in the given order and with each payment only once."""
-    taken: set[str] = set()
+    batched: set[str] = set()
     for kind in ORDER_OF_KINDS:
         group: list[Eligible] = []
         for item in eligible:
-            if item.instruction.kind is not kind or touched(item) in taken:
+            if item.instruction.kind is not kind or touched(item) in batched:
                 continue
-            taken.add(touched(item))
+            batched.add(touched(item))
             group.append(item)
         size = 1 if kind in ALONE else ROWS_PER_BATCH_MAX
         for start in range(0, len(group), size):

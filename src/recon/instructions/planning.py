@@ -435,7 +435,7 @@ class _Planning:
         self.actions = actions
         self._known = known
         self._ids_unique = ids_unique
-        self._taken: set[tuple[int | None, str]] = set()
+        self._matched: set[tuple[int | None, str]] = set()
         """(file, instruction) pairs in use: a second equal row of a file is not the first again."""
         self._asked = defaultdict[tuple[int | None, str, str], list[Intention]](list)
         """File, kind and order -> intentions of the file's rows."""
@@ -449,7 +449,7 @@ class _Planning:
         The id is "" for a new one. A blank refund requests what remains of its row's figure.
         """
         meant = self._known.meant(action)
-        if planned_id := self._same_again(action, meant):
+        if planned_id := self._repeated(action, meant):
             return action, planned_id
         before = self._before(action, meant)
         if action.row is None or action.action_amount is not None or not before:
@@ -458,21 +458,21 @@ class _Planning:
         if rest.amount != action.amount:
             # Those that may still move are in `before`: only an ended one can be this remainder.
             alike = self._known.alike(self._known.meant(rest))
-            return rest, self._reported_again(rest, [one for one in alike if one.state in _ENDED])
+            return rest, self._first_repeated(rest, [one for one in alike if one.state in _ENDED])
         if action.kind is not InstructionKind.REFUND or before != action.amount:
             return action, ""
         live = [one for one in self._known.related(meant) if one.state not in _ENDED]
-        return action, self._reported_again(action, live[::-1])
+        return action, self._first_repeated(action, live[::-1])
 
-    def _same_again(self, action: Action, meant: Intention) -> str:
+    def _repeated(self, action: Action, meant: Intention) -> str:
         """Return the instruction with the row's intention that the row stands for, else ""."""
         alike = self._known.alike(meant)
         if action.request_id:
             exact = self._known.of_key(_natural_key(action))
             alike = ([exact] if exact else []) + ([] if meant.subject else alike)
-        return self._reported_again(action, alike)
+        return self._first_repeated(action, alike)
 
-    def _reported_again(self, action: Action, earlier: Iterable[Earlier]) -> str:
+    def _first_repeated(self, action: Action, earlier: Iterable[Earlier]) -> str:
         """Return the first of `earlier` that the row repeats, by request id or newer file version.
 
         "" if it repeats none of them.
@@ -485,7 +485,7 @@ class _Planning:
                 action.request_id
                 or (
                     one.file_name == action.file_name
-                    and (action.file_id, one.instruction_id) not in self._taken
+                    and (action.file_id, one.instruction_id) not in self._matched
                 )
             )
         ]
@@ -498,7 +498,7 @@ class _Planning:
         # With two payments of one order, instructed alike, each row stands for the one it names.
         current.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
         for one in current[:1]:
-            self._taken.add((action.file_id, one.instruction_id))
+            self._matched.add((action.file_id, one.instruction_id))
             return one.instruction_id
         return ""
 
@@ -545,7 +545,7 @@ class _Planning:
 
     def note(self, action: Action, *, instruction: Instruction) -> None:
         """Add a new instruction, which later rows may repeat."""
-        self._taken.add((action.file_id, instruction.instruction_id))
+        self._matched.add((action.file_id, instruction.instruction_id))
         self._known.note(instruction, file_name=action.file_name)
 
     def _id_used(self, action: Action, meant: Intention) -> str:

@@ -90,9 +90,9 @@ class Resolution:
     evidence: str
 
 
-TAKEN = frozenset({_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK})
+CAPTURED_STATES = frozenset({_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK})
 _APPLIED: Mapping[InstructionKind, frozenset[GatewayState]] = {
-    _K.CAPTURE: TAKEN,
+    _K.CAPTURE: CAPTURED_STATES,
     _K.CANCEL: frozenset({_S.CANCELLED}),
 }
 _NOT_APPLIED: Mapping[InstructionKind, frozenset[GatewayState]] = {

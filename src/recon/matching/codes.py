@@ -144,7 +144,7 @@ def _ends_without_condition(sentences: tuple[Template, ...]) -> tuple[Template, 
     return sentences
 
 
-Says = Annotated[
+Templates = Annotated[
     tuple[Template, ...],
     BeforeValidator(
         lambda sentences: tuple(sentences) if isinstance(sentences, list) else sentences
@@ -160,7 +160,7 @@ class Each(BaseModel):
 
     of: Literal["orders", "payments", "entries", "payouts", "rivals"]
     when: str = Field(default="", alias="if")
-    say: list[Template] = []
+    templates: list[Template] = []
     sum: str = ""
     distinct: bool = False
     otherwise: str = ""
@@ -209,7 +209,7 @@ class Code(BaseModel):
     both_legs: bool = False
     when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
-    say: dict[Literal["sets", "groups", "held", "bank"], Says] = {}
+    templates: dict[Literal["sets", "groups", "held", "bank"], Templates] = {}
 
     @property
     def lowest(self) -> Severity:
@@ -244,7 +244,7 @@ class Cause(BaseModel):
     codes: tuple[BreakCode, ...]
     by: tuple[str, ...]
     of: str = ""
-    beside: str = ""
+    contrast: str = ""
     over: tuple[str, ...] = ()
     breaks_min: int = 3
     share_percent: int = 80
@@ -263,9 +263,9 @@ class CodeTable:
     """State of the order -> one cell for each column of gateway states."""
     flags: Mapping[Flag, FlagOfSets]
     matched: tuple[Agreement, ...]
-    labels: Mapping[str, Says]
+    labels: Mapping[str, Templates]
     """Parts of sentences; the first whose condition holds is used."""
-    listed: Mapping[str, Says]
+    listed: Mapping[str, Templates]
     """Parts of sentences; every one whose condition holds is used, the last one if none does."""
     each: Mapping[str, Each]
     """Sentences about single rows, or sums over them."""
@@ -298,7 +298,7 @@ def table_of(text: str, *, source: str) -> CodeTable:
     )
 
 
-_SHARED = TypeAdapter(dict[str, Says])
+_SHARED = TypeAdapter(dict[str, Templates])
 _EACH = TypeAdapter(dict[str, Each])
 
 

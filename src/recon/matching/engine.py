@@ -43,7 +43,7 @@ from recon.matching.classifying.severity import microseconds
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import AccountKey
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import with_refunds_settled
@@ -100,7 +100,7 @@ def classify(
     as_of: datetime,
     previous: Previous | None,
     buckets: Sequence[Broken] = (),
-    strict: Collection[Place] | None = None,
+    strict: Collection[AccountKey] | None = None,
 ) -> Classified:
     """Classify the sets of some rows (see `prepared`) and build the frames of the result.
 
@@ -128,7 +128,7 @@ def classify(
     broken = Broken(
         breaks,
         effects_of(joined, outcomes=outcomes, break_sets=break_sets),
-        dispositions_of(rows, hosts=outcomes.host, previous=previous),
+        dispositions_of(rows, primaries=outcomes.primary, previous=previous),
         (*parts_of(joined, break_sets=break_sets),),
         evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
     )
@@ -138,7 +138,7 @@ def classify(
         every = with_causes(every, evidence=broken.evidence, calendar=calendar)
         every = with_suggestions(every)
     terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
-    cash = classify_cash(sources, taken={*every["break_id"]}, **terms)
+    cash = classify_cash(sources, used={*every["break_id"]}, **terms)
     bank = classify_bank(sources, **terms)
     bookings = classify_bookings(sources, bank=bank, **terms)
     ledger = sources.ledger
@@ -195,7 +195,7 @@ def prepared(sources: Sources, *, rules: Rules) -> Sources:
 
 def spent_on_rounding(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
-) -> Mapping[Place, int]:
+) -> Mapping[AccountKey, int]:
     """Return the rounding of some rows (see `prepared`) while no budget is spent."""
     joined = join_sides(sources, rules=rules, previous=previous)
     return classify_sets(joined, rules=rules, as_of=microseconds(as_of), strict=()).spent

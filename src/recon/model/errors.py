@@ -122,7 +122,7 @@ class FactsLostError(ArchiveBrokenError):
         """Path relative to the archive."""
 
 
-class NightLetGoError(ArchiveError):
+class NightPurgedError(ArchiveError):
     """The folder of a night was let go under retention; its totals and manifests are kept."""
 
 

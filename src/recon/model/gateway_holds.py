@@ -95,7 +95,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class FeesTaken:
+class FeesCharged:
     """The fees of one account and currency, minor units; positive: taken from the merchant."""
 
     merchant_id: str
@@ -117,22 +117,22 @@ class GatewayHolds:
     """Holdings and fees of every account and currency, sorted."""
 
     holdings: tuple[Holding, ...] = ()
-    fees: tuple[FeesTaken, ...] = ()
+    fees: tuple[FeesCharged, ...] = ()
 
-    def by_currency(self) -> dict[str, tuple[Holding, FeesTaken]]:
+    def by_currency(self) -> dict[str, tuple[Holding, FeesCharged]]:
         """The sums over all accounts, by currency."""
         named = [row.currency for row in self.holdings] + [row.currency for row in self.fees]
         currencies = sorted({*named})
-        return {currency: (self._held(currency), self._taken(currency)) for currency in currencies}
+        return {currency: (self._held(currency), self._fees(currency)) for currency in currencies}
 
     def sentences(self) -> tuple[str, ...]:
         """A short line per currency for a console; zero amounts are left out."""
         both = self.by_currency().values()
         held = [words for holding, _ in both if (words := _held_in_words(holding))]
-        taken = [_taken_in_words(fees) for _, fees in both if fees.charged or fees.booked]
+        fee_texts = [_fees_in_words(fees) for _, fees in both if fees.charged or fees.booked]
         return (
             *(f"The gateway holds: {words}" for words in held or ["nothing"]),
-            *(f"Fees: {words}" for words in taken or ["none"]),
+            *(f"Fees: {words}" for words in fee_texts or ["none"]),
         )
 
     def _held(self, currency: str) -> Holding:
@@ -144,11 +144,11 @@ class GatewayHolds:
             reserve=sum((row.reserve for row in mine), HeldPart()),
         )
 
-    def _taken(self, currency: str) -> FeesTaken:
+    def _fees(self, currency: str) -> FeesCharged:
         mine = [row for row in self.fees if row.currency == currency]
         booked = [row.booked for row in mine if row.booked is not None]
         known = None if mine and not booked else sum(booked)
-        return FeesTaken("", "", currency, sum(row.charged for row in mine), known)
+        return FeesCharged("", "", currency, sum(row.charged for row in mine), known)
 
 
 def _held_in_words(held: Holding) -> str:
@@ -160,7 +160,7 @@ def _held_in_words(held: Holding) -> str:
     )
 
 
-def _taken_in_words(fees: FeesTaken) -> str:
+def _fees_in_words(fees: FeesCharged) -> str:
     charged = f"charged {_money(fees.charged, fees.currency)}"
     if fees.booked is None or fees.difference is None:
         return f"{charged}, the books are not covered"

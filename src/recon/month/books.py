@@ -160,7 +160,7 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
         if closed and _closed(connection, closed.account, month=closed.month) != closed:
             msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
             raise UsageError(msg)
-        going, before, kept = _choice(connection, source, again=wanted.again)
+        going, before, held_back = _choice(connection, source, again=wanted.again)
         codes = environment.settings.rules.journal.export or JournalExport()
         parts = [source.name, *sorted({*wanted.currencies}), *["again"] * bool(wanted.again)]
         books = WantedBooks("-".join(parts), wanted.format, source.written_at, codes)
@@ -176,7 +176,7 @@ def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> 
         _note(connection, source, chosen=going, wanted=wanted, at=environment.clock())
     paths = tuple(wanted.out / name for name in files)
     number = closed.number if closed else 0
-    return HandedOver(paths, len({line.journal_id for line in going}), before, kept, number)
+    return HandedOver(paths, len({line.journal_id for line in going}), before, held_back, number)
 
 
 def _lines_of(result: Reconciliation) -> list[BookLine]:
@@ -246,24 +246,24 @@ def _choice(
             )
             raise UsageError(msg)
         return [line for line in lines if line.journal_id in again], 0, {}
-    aside = _set_aside(connection, source.newest)
+    written_off = _written_off_since(connection, source.newest)
     now, then = sums_by_journal(source.proposed), sums_by_journal(lines)
-    kept: dict[str, str] = {}
+    held_back: dict[str, str] = {}
     for name in sorted({*breaks} - {*known}):
-        if breaks[name] in aside:
-            kept[name] = WRITTEN_OFF
+        if breaks[name] in written_off:
+            held_back[name] = WRITTEN_OFF
         elif name in source.later:
-            kept[name] = source.later[name]
+            held_back[name] = source.later[name]
         elif now.get(name) != then[name]:
-            kept[name] = MOVED_ON
+            held_back[name] = MOVED_ON
     for name, each in out.items():
         if closed is not None and each.number != closed.number:
-            kept[name] = (
+            held_back[name] = (
                 f"close {each.number} handed it out: take that out of the books, then --again"
             )
-    before = {*known, *out} - {*kept}
-    chosen = [line for line in lines if line.journal_id not in {*before, *kept}]
-    return chosen, len(before), kept
+    before = {*known, *out} - {*held_back}
+    chosen = [line for line in lines if line.journal_id not in {*before, *held_back}]
+    return chosen, len(before), held_back
 
 
 def sums_by_journal(lines: Iterable[BookLine]) -> JournalSums:
@@ -346,7 +346,7 @@ def _newest_run(connection: Connection, account: tuple[str, str]) -> str:
     return nights[max(nights)].run_id if nights else ""
 
 
-def _set_aside(connection: Connection, run: Run) -> set[str]:
+def _written_off_since(connection: Connection, run: Run) -> set[str]:
     """Return breaks written off since the night, or waiting for a second person to agree to it."""
     account = run.account
     waiting = resolution_rows.waiting_write_offs(connection)

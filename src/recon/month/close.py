@@ -20,7 +20,7 @@ import pandas as pd
 from recon.matching.breaks.result import subject_of
 from recon.matching.classifying.severity import risk_of_break
 from recon.model.business_date import BusinessMonth
-from recon.model.errors import ArchiveBrokenError, NightLetGoError
+from recon.model.errors import ArchiveBrokenError, NightPurgedError
 from recon.model.money import format_minor_units
 from recon.model.resolutions import StoredAnswer, with_answers
 from recon.month.stated import CLOSED_MONTHS_MAX, StatedMonth, stated_month
@@ -440,19 +440,19 @@ def month_files(stated: StatedMonth) -> dict[str, str]:
         "straddling.csv": statement.straddling,
         "in-transit.csv": statement.transit,
         "books.csv": statement.books,
-        "told-by-nights.csv": statement.told,
+        "reported-by-night.csv": statement.reported,
         "journals.csv": statement.journals,
     }
     nights = [
         {"night": f"{each.business_date}", "run": each.run_id}
-        | {"standing": each.status, "trouble": each.trouble}
+        | {"status": each.status, "trouble": each.trouble}
         for each in stated.nights
     ]
     return {
         "figures.csv": _csv(FIGURE_COLUMNS, _figures(statement.figures)),
         **{name: _table(frame) for name, frame in frames.items() if frame is not None},
         "proof.csv": _csv(_PROOF, proof_rows(stated)),
-        "nights.csv": _csv(("night", "run", "standing", "trouble"), nights),
+        "nights.csv": _csv(("night", "run", "status", "trouble"), nights),
         "statement.sql": statement.sql,
     }
 
@@ -714,7 +714,7 @@ def closed_view(
         return view
     try:
         today = prepared_close(month, account=account, environment=environment)
-    except NightLetGoError as error:
+    except NightPurgedError as error:
         return replace(view, differs=(f"that is not known any more: {error}",))
     differs = tuple(moved_since(view.document["signed"], now=seen_close(today)))
     return replace(view, differs=differs, today=today.stated)

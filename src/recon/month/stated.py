@@ -160,17 +160,17 @@ def stated_month(
             connection, account, month=month.name, months=CLOSED_MONTHS_MAX
         )
     days = [*_days(month, live=live, held=held, environment=environment)]
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         seldom = [name for name in READ if name not in NEWEST_ONLY]
         nights = [
             _night(
-                number, run, night=night, kept=kept, names=READ if night is sealed[-1] else seldom
+                number, run, night=night, stack=stack, names=READ if night is sealed[-1] else seldom
             )
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
         periods = [ClosedPeriod(BusinessMonth.named(each.month), each.known_by) for each in before]
         frame = _frame(month, account=account, newest=sealed[-1], days=days, closed=periods)
-        frame = _with_earlier(frame, live=live, nights=nights, kept=kept, environment=environment)
+        frame = _with_earlier(frame, live=live, nights=nights, stack=stack, environment=environment)
         statement = statement_of(frame, nights=nights)
     rules: dict[str, str] = {}
     for each in nights:
@@ -248,7 +248,7 @@ def _with_earlier(
     *,
     live: Mapping[date, Run],
     nights: Sequence[MonthNight],
-    kept: ExitStack,
+    stack: ExitStack,
     environment: Environment,
 ) -> MonthFrame:
     """Return the frame with the earlier nights that are needed, if any.
@@ -263,9 +263,9 @@ def _with_earlier(
     before = [live[day] for day in days]
     with environment.store.reading() as connection:
         sealed = [(run, sealed_night(connection, run, environment=environment)) for run in before]
-    there = [(run, night) for run, night in sealed if night.let_go is None]
+    there = [(run, night) for run, night in sealed if night.purged is None]
     earlier = [
-        _night(number, run, night=night, kept=kept, names=EARLIER_READ)
+        _night(number, run, night=night, stack=stack, names=EARLIER_READ)
         for number, (run, night) in enumerate(there, start=-len(there))
     ]
     return replace(frame, earlier=earlier)
@@ -289,10 +289,10 @@ def earlier_days(
 
 
 def _night(
-    number: int, run: Run, *, night: SealedNight, kept: ExitStack, names: Sequence[str]
+    number: int, run: Run, *, night: SealedNight, stack: ExitStack, names: Sequence[str]
 ) -> MonthNight:
     """Return the files of a night on this machine, each verified as sealed."""
-    folder = kept.enter_context(night.storage.local(folder_of(run)))
+    folder = stack.enter_context(night.storage.local(folder_of(run)))
     moved = night.moved
     files = {}
     for name in names:
@@ -407,12 +407,15 @@ _LISTS: Mapping[str, tuple[str, str]] = {
         "FROM straddling ORDER BY currency, what, first_on, key, then_on, order_no, amount",
     ),
     "facts": (
-        """kind, currency, amount, event_on, order_no, payment, batch_id, dated_by, told,
-        is_outside, own_on, told_on, is_late""",
-        """FROM own_facts ORDER BY event_on, kind, currency, payment, batch_id, told, amount,
+        """kind, currency, amount, event_on, order_no, payment, batch_id, dated_by, reported,
+        is_outside, own_on, reported_on, is_late""",
+        """FROM own_facts ORDER BY event_on, kind, currency, payment, batch_id, reported, amount,
         order_no, dated_by, own_on""",
     ),
-    "told": ('night, currency, "count", amount', "FROM told_by_nights ORDER BY night, currency"),
+    "reported": (
+        'night, currency, "count", amount',
+        "FROM reported_by_night ORDER BY night, currency",
+    ),
     "journals": (
         "kind, journal_id, date, account, debit, credit, currency, order_no, break_id, text",
         """FROM month_journals
@@ -510,7 +513,7 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
             books=lists["books"] if "ledger" in covered else None,
             straddling=lists["straddling"],
             facts=lists["facts"],
-            told=lists["told"],
+            reported=lists["reported"],
             journals=lists["journals"],
             before_bank=dict(before),
             unknown_refunds=[UnknownRefund(*row) for row in refunds],
@@ -587,9 +590,11 @@ def _breaks(nights: Sequence[MonthNight], *, frame: MonthFrame) -> pd.DataFrame:
 def _held_items(month: MonthInSql) -> str:
     """Return SQL that adds what batches and reserves left at both closes to `open_items`."""
     keys = month.rows("SELECT DISTINCT currency FROM lines UNION SELECT key FROM openings")
-    places = {(side, str(key)) for side in ("opening", "closing") for (key,) in keys}
-    batches: dict[tuple[str, str], list[Batch]] = {place: [] for place in places}
-    reserves: dict[tuple[str, str], dict[str, int]] = {place: {} for place in places}
+    balance_keys = {(side, str(key)) for side in ("opening", "closing") for (key,) in keys}
+    batches: dict[tuple[str, str], list[Batch]] = {balance_key: [] for balance_key in balance_keys}
+    reserves: dict[tuple[str, str], dict[str, int]] = {
+        balance_key: {} for balance_key in balance_keys
+    }
     for side, currency, name, day, settled, paid, is_paid in month.rows("FROM batches"):
         is_closed = is_paid or settled < 0
         batch = Batch(day, name, settled, paid, is_closed, is_foreign=False, is_unsure=False)
@@ -602,7 +607,7 @@ def _held_items(month: MonthInSql) -> str:
     }
     rows = [
         f"({', '.join(map(quoted, cells))}, {item.amount})"
-        for side, currency in sorted(places)
+        for side, currency in sorted(balance_keys)
         for holder in [(*month.frame.account, currency)]
         for payable, reserve in [[first.get((name, currency), 0) for name in OPENINGS]]
         for item in (

@@ -182,16 +182,16 @@ class MonthStatement:
     straddling: pd.DataFrame
     """what, currency, key, order_no, first_on, then_on, amount (grain: item and class)."""
     facts: pd.DataFrame
-    """kind, currency, amount, event_on, order_no, payment, batch_id, dated_by, told, is_outside,
-    own_on, told_on, is_late (grain: fact of the month): amount as it changes the receivable; told:
-    the number of the night that reported it first; is_outside: in nobody's receivable; event_on:
-    the day by which it counts, own_on that of its event."""
+    """kind, currency, amount, event_on, order_no, payment, batch_id, dated_by, reported,
+    is_outside, own_on, reported_on, is_late (grain: fact of the month): amount as it changes the
+    receivable; reported: the number of the night that reported it first; is_outside: in
+    nobody's receivable; event_on: the day by which it counts, own_on that of its event."""
     unknown_refunds: Sequence[UnknownRefund]
     is_settled: bool
     """Whether the newest night had a settlement; without it the gateway's side is incomplete."""
     known_by: str
     """Business date of the newest night."""
-    told: pd.DataFrame
+    reported: pd.DataFrame
     """night, currency, count, amount: what each night reported of the month's facts."""
     breaks: pd.DataFrame
     """The open breaks of the last night before the close, as in its folder."""
@@ -302,7 +302,7 @@ STRADDLES: Mapping[str, str] = {
     "at_bank": "Paid out in one month, at the bank in another",
     "old_sale": "Refund of an earlier month's sale",
     "late": "Told after the month's last night",
-    "prior": "Of a closed month, told after its close",
+    "prior": "Of a closed month, reported after its close",
     "entry_vanished": "Ledger entries deleted, not reversed",
 }
 RESERVE_MOVED = "Reserve: kept (+), released (-)"

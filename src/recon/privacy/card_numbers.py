@@ -99,9 +99,9 @@ def masked_cards(text: str, *, keep: Container[str] = ()) -> str:
 
 def _masked_run(run: str, *, keep: Container[str]) -> str:
     hidden: set[int] = set()
-    for digits, places in (*_candidates(run), *_inside_long(run)):
-        if has_check_digit(digits) and run[places[0] : places[-1] + 1] not in keep:
-            hidden.update(places[SHOWN_FIRST:-SHOWN_LAST])
+    for digits, positions in (*_candidates(run), *_inside_long(run)):
+        if has_check_digit(digits) and run[positions[0] : positions[-1] + 1] not in keep:
+            hidden.update(positions[SHOWN_FIRST:-SHOWN_LAST])
     return "".join("*" if at in hidden else character for at, character in enumerate(run))
 
 
@@ -109,17 +109,17 @@ def _candidates(run: str) -> Iterator[tuple[str, list[int]]]:
     """Yield (ASCII digits, positions) of neighbouring groups with an issuer's prefix and length."""
     groups = [group.span() for group in _GROUP.finditer(run)]
     for first, (start, end) in enumerate(groups):
-        places: list[int] = []
+        positions: list[int] = []
         digits, sizes = "", list[int]()
         zeros = end - start - len(_ascii(run[start:end]).lstrip("0"))
         for begin, stop in ((start + zeros, end), *groups[first + 1 :]):
-            places += range(begin, stop)
+            positions += range(begin, stop)
             digits += _ascii(run[begin:stop])
             sizes.append(stop - begin)
             if len(digits) > DIGITS_MAX:
                 break
             if _is_printed_so(sizes) and _ISSUED.fullmatch(digits):
-                yield digits, places.copy()
+                yield digits, positions.copy()
 
 
 def _is_printed_so(sizes: list[int]) -> bool:

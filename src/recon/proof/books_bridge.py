@@ -14,7 +14,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.cash.result import with_groups_marked
-from recon.matching.frames.coding import by_label, placed
+from recon.matching.frames.coding import by_label, keyed
 from recon.matching.frames.digest import are_repeated
 from recon.matching.frames.grouping import Ints, Rows, given, total
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
@@ -38,7 +38,7 @@ UNDECLARED = "of accounts that nobody declared"
 BEFORE_WINDOW = "from before the window"
 KNOWN_BEFORE = "known from earlier files"
 FROM_OTHERS = "of other accounts, their other side is here"
-SET_ASIDE = "equal to or older than another row"
+NOT_CURRENT = "equal to or older than another row"
 STEPS = (
     REPEATS,
     REPLACED,
@@ -47,7 +47,7 @@ STEPS = (
     BEFORE_WINDOW,
     KNOWN_BEFORE,
     FROM_OTHERS,
-    SET_ASIDE,
+    NOT_CURRENT,
 )
 """In the order in which they are shown."""
 Bridge = Mapping[SourceKind, Mapping[str, int]]
@@ -60,15 +60,15 @@ def bridge_of(sources: Sources) -> Bridge:
     # Only an order number that occurs twice can be set aside: the others need not be grouped.
     rows = orders[are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()]
     groups: Rows = rows.groupby([*KEY_COLUMNS], sort=False).ngroup().to_numpy().astype(np.intp)
-    bridges = {SourceKind.ORDERS: -_aside(versions(rows, groups=groups, newest="updated_at"))}
+    bridges = {SourceKind.ORDERS: -_superseded(versions(rows, groups=groups, newest="updated_at"))}
     if sources.ledger is not None:
-        bridges[SourceKind.LEDGER] = -_aside(entry_versions(sources.ledger))
+        bridges[SourceKind.LEDGER] = -_superseded(entry_versions(sources.ledger))
     return {
-        kind: {**sources.arrived.get(kind, {}), SET_ASIDE: rows} for kind, rows in bridges.items()
+        kind: {**sources.arrived.get(kind, {}), NOT_CURRENT: rows} for kind, rows in bridges.items()
     }
 
 
-def _aside(outcome: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
+def _superseded(outcome: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
     return int(np.isin(outcome, (REPEAT, SUPERSEDED)).sum())
 
 
@@ -123,9 +123,9 @@ def rejected_sums(rejects: Iterable[Reject]) -> dict[tuple[str, str], int]:
 
 def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
     """Sum the entries by (entry type, currency), in minor units as written."""
-    groups, places = placed(ledger, by=("entry_type", "currency"))
-    sums = total(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(places))
-    return dict(zip(((kind, currency) for kind, currency in places), sums.tolist(), strict=True))
+    groups, keys = keyed(ledger, by=("entry_type", "currency"))
+    sums = total(ledger["amount"].to_numpy(dtype=np.int64), groups=groups, size=len(keys))
+    return dict(zip(((kind, currency) for kind, currency in keys), sums.tolist(), strict=True))
 
 
 def arrived_books(
@@ -227,9 +227,9 @@ def _sums(currency: "pd.Series[str]", amounts: Ints) -> dict[str, int]:
     """Return the sum of the amounts by currency; empty where all amounts are 0."""
     if not amounts.any():
         return {}
-    groups, places = placed(pd.DataFrame({"currency": currency}), by=("currency",))
-    sums = total(amounts, groups=groups, size=len(places))
-    return dict(zip((name for (name,) in places), sums.tolist(), strict=True))
+    groups, keys = keyed(pd.DataFrame({"currency": currency}), by=("currency",))
+    sums = total(amounts, groups=groups, size=len(keys))
+    return dict(zip((name for (name,) in keys), sums.tolist(), strict=True))
 
 
 def _less(sums: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

@@ -27,7 +27,7 @@ from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.engine import Broken, classify, prepared
 from recon.matching.frames.coding import equals
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import AccountKey
 from recon.matching.sides.ledger_side import compared, unrated_entries
 from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
 from recon.model.terms import InstructionKind
@@ -160,7 +160,7 @@ class BucketFigures:
     settled: pd.DataFrame | None
     """Its settlement lines, summed up (see summed_lines); None: no settlement was given."""
     unmapped: tuple[Line, ...]
-    spent: Mapping[Place, int]
+    spent: Mapping[AccountKey, int]
     """See Outcomes.spent."""
     sums: Sums
     """Sums of absolute amounts."""
@@ -195,7 +195,7 @@ def compare_bucket(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    strict: Collection[Place] = (),
+    strict: Collection[AccountKey] = (),
 ) -> ComparedBucket:
     """Compare the rows of one range.
 

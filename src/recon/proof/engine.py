@@ -17,7 +17,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.classifying.outcomes import budgets_of, over_budget
 from recon.matching.engine import prepared, spent_on_rounding
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import AccountKey
 from recon.model.uptime import YOUNG, give_back
 from recon.proof.buckets import (
     BUCKETS_MIN,
@@ -83,7 +83,7 @@ def in_memory(
     if cut is None:
         return compared(sources, **terms)
 
-    def each(ranges: Sequence[Range], strict: Collection[Place]) -> list[ComparedBucket]:
+    def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[ComparedBucket]:
         done = []
         for within in ranges:
             rows = _within(sources, within)
@@ -120,7 +120,7 @@ def in_buckets(
     *,
     small: Sources,
     rows: Callable[[Range], Sources],
-    each: Callable[[Sequence[Range], Collection[Place]], list[Done]],
+    each: Callable[[Sequence[Range], Collection[AccountKey]], list[Done]],
     read: Callable[[Sequence[Done]], Sequence[ComparedBucket]],
     rules: Rules,
     as_of: datetime,
@@ -146,7 +146,7 @@ def in_buckets(
         left.append(cut.split(rows(within))[1])
         give_back(generation=YOUNG)
     last = compared_last(small, left=left, figures=[bucket.figures for bucket in done])
-    strict: frozenset[Place] = frozenset()
+    strict: frozenset[AccountKey] = frozenset()
     if budgets_of(rules):
         own = spent_on_rounding(prepared(last, rules=rules), **terms)
         strict = over_budget(counted([own, *spent]), rules=rules)

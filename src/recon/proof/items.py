@@ -68,7 +68,7 @@ _IDENTITY = (
 )
 _OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
 NO_COLUMNS = Arrays({}, size=0)
-_PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
+_RESULT_COLUMNS = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 Labels: TypeAlias = Column | pa.Array | pa.ChunkedArray
 """A column of texts, as numpy or as Arrow array."""
 
@@ -79,7 +79,7 @@ def reported_by_match(
     """Mark sets that their match describes completely: one plain row per source, of its amount."""
     sets, of, size = joined.sets, joined.keys.of, joined.keys.size
     plain = (outcomes.states() == SetState.MATCHED.value) & (flags == "")
-    plain &= (outcomes.classified.of_each("rule") == EXACT) & (outcomes.host < 0)
+    plain &= (outcomes.classified.of_each("rule") == EXACT) & (outcomes.primary < 0)
     plain &= sets["order_state"] == ORDER_STATES.index(OrderStatus.PAID)
     plain &= (sets["gateway_state"] == NUMBER["paid"]) & (sets["gateway_refunded"] == 0)
     plain &= (sets["currencies"] == 1) & (sets["order_net"] > 0)
@@ -110,9 +110,9 @@ def sides_of(
         ledger: for the entries outside the sets.
         cash: the groups.
     """
-    placed = [*_placed_items(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
+    pieces = [*_items_of_sets(joined, outcomes=outcomes, ledger=ledger), *cash_items(cash)]
     by = ("source", *ACCOUNT_CURRENCY, "state")
-    rows = stacked(placed, names=(*by, "items", "net"))
+    rows = stacked(pieces, names=(*by, "items", "net"))
     groups, keys = combined([rows[name] for name in by])
     count, amount = (total(rows[n], groups=groups, size=len(keys)) for n in ("items", "net"))
     names = (*by, "count", "amount")
@@ -126,7 +126,7 @@ def sides_of(
     )
 
 
-def _placed_items(
+def _items_of_sets(
     joined: Joined, *, outcomes: Outcomes, ledger: pd.DataFrame | None
 ) -> Iterator[Arrays]:
     """Yield the items of sets: source, ACCOUNT_CURRENCY, state, items (1), net as compared."""
@@ -175,7 +175,7 @@ def items_of(
     *,
     joined: Joined,
     states: Column,
-    hosts: Rows,
+    primaries: Rows,
     ids: Mapping[str, int],
     by_match: Bools,
 ) -> pa.Table:
@@ -187,11 +187,11 @@ def items_of(
         sources: the rows.
         joined: the same in sets.
         states: the state of each set.
-        hosts: the set whose break explains a set, else -1.
+        primaries: the set whose break explains a set, else -1.
         ids: id -> set.
         by_match: which sets have no items.
     """
-    sets, is_first = _placed(joined, states=states, hosts=hosts, ids=ids)
+    sets, is_first = _results_of_sets(joined, states=states, primaries=primaries, ids=ids)
     # A set that continues the id of an earlier break cannot be found by its order.
     silent = np.append(by_match & is_first, np.False_)
     of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
@@ -208,7 +208,7 @@ def every_item(classified: Classified, *, sources: Sources) -> Deferred[pa.Table
         sources,
         joined=named_alone(joined),
         states=outcomes.states(),
-        hosts=outcomes.host,
+        primaries=outcomes.primary,
         ids=dict(named.rows("identity", "set")),
         by_match=reported_by_match(
             joined,
@@ -260,8 +260,8 @@ def _summed(rows: pa.Table) -> pa.Table:
     return _table({**{name: summed[name] for name in by}, "items": summed["items_sum"]})
 
 
-def _placed(
-    joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]
+def _results_of_sets(
+    joined: Joined, *, states: Column, primaries: Rows, ids: Mapping[str, int]
 ) -> tuple[dict[str, pa.Array], Bools]:
     """Return the names and states of each set, and whether its id is the first of its key."""
     size, sets = joined.keys.size, joined.sets
@@ -278,7 +278,7 @@ def _placed(
         "set_id": set_ids,
         "set_currency": sets["currency"],
         "state": np.asarray(states, dtype=object),
-        "result_id": set_ids.take(pa.array(np.where(hosts >= 0, hosts, np.arange(size)))),
+        "result_id": set_ids.take(pa.array(np.where(primaries >= 0, primaries, np.arange(size)))),
         "set_key": sets["key"],
     }
     is_first = np.asarray(pc.equal(set_ids, first), dtype=np.bool_)
@@ -343,7 +343,7 @@ def _part(
         name: _labels(frame[name]).take(taken) if name in frame.columns else filled("", size=size)
         for name in _IDENTITY
     }
-    columns |= {name: sets[name].take(pa.array(numbers)) for name in _PLACED}
+    columns |= {name: sets[name].take(pa.array(numbers)) for name in _RESULT_COLUMNS}
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
     table = _table(columns)
     # Rows can be equal only where a set has several of one source, under one id.

@@ -48,7 +48,7 @@ class Answered:
     rows: pa.Table
     is_whole: bool
     """Whether these are all rows."""
-    let_go: tuple[str, ...] = ()
+    purged: tuple[str, ...] = ()
     """Runs of which only breaks, totals and decisions are left, each as a sentence."""
 
 

@@ -31,7 +31,7 @@ from recon.matching.engine import Classified, classify, prepared
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import AccountKey
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.model.step_progress import Way
 from recon.model.terms import SetState
@@ -66,7 +66,7 @@ def compared(
     as_of: datetime,
     previous: Previous | None,
     buckets: Sequence[ComparedBucket] = (),
-    strict: Collection[Place] | None = None,
+    strict: Collection[AccountKey] | None = None,
 ) -> Reconciliation:
     """Compare rows at once and return the result; its control totals are computed from files later.
 

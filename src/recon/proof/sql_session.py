@@ -180,7 +180,7 @@ atexit.register(_end_all)
 os.register_at_fork(after_in_child=_WAITING.clear)  # they belong to the process that forked
 
 
-def _taken(memory_mb: int) -> _Process:
+def _started(memory_mb: int) -> _Process:
     """Return the waiting process, or a new one.
 
     One that had a higher limit is not reused: memory that DuckDB freed stays allocated and counts,
@@ -208,7 +208,7 @@ def reading(
     with ExitStack() as last:
         # Created here, so that it is removed whatever becomes of the process.
         own = last.enter_context(folder_for_now("recon-sql-"))
-        process = _taken(memory_mb + PROCESS_MB)
+        process = _started(memory_mb + PROCESS_MB)
         last.callback(lambda: None if process.is_over else _WAITING.append(process))
         process.hold_to(memory_mb + PROCESS_MB)
         session = SqlSession(process, folder=own, seconds_max=seconds_max)

@@ -29,7 +29,7 @@ BEFORE_MONEY = ("T00_files.sql", "T02_stored.sql", "T03_asked.sql", "journal_T09
 JOURNAL = "journal/instructions.parquet"
 NAME_BEFORE_MONEY = "figures before money"
 UNSENT = "nothing was sent: start the night again"
-KEPT = "what was sent and compared is kept, and nothing of it is proven: run the night again"
+STORED = "what was sent and compared is kept, and nothing of it is proven: run the night again"
 SHOWN_MAX = 50
 """Maximum number of differing figures that are named one by one."""
 
@@ -77,13 +77,15 @@ _NOTHING = (0, 0)
 
 
 def not_run(
-    why: str, *, account: tuple[str, str], name: str = NAME, kept: str = KEPT
+    why: str, *, account: tuple[str, str], name: str = NAME, what_is_stored: str = STORED
 ) -> ControlTotal:
     """Return the failed T14 of a run whose SQL did not finish: it proves nothing.
 
     `why` begins with the statement that failed.
     """
-    return ControlTotal(SECOND_ENGINE, f"{name}: {why}; {kept}", *account, "", "count", 1, 0)
+    return ControlTotal(
+        SECOND_ENGINE, f"{name}: {why}; {what_is_stored}", *account, "", "count", 1, 0
+    )
 
 
 def in_file(section: str, *, sha256: str) -> str:
@@ -120,7 +122,7 @@ _GIVEN = "FROM 'inputs/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
-_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z_]+(?:-[0-9]+)?\.parquet)'")
+_FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.superseded-[0-9]+)?/[a-z_]+(?:-[0-9]+)?\.parquet)'")
 """Path of a file in a run's folder: its step, which may have been written anew, and name."""
 
 
@@ -210,13 +212,15 @@ def totals_before_money(folder: Path, *, account: tuple[str, str]) -> tuple[Cont
         account: Merchant and account of the run.
     """
     texts = {name: _text(name) for name in BEFORE_MONEY}
-    placed = partial(_located, moved={}, below=folder.resolve())
+    located = partial(_located, moved={}, below=folder.resolve())
     try:
         # The same limit as for files of facts, so that its process can be reused here.
         with reading(folder, memory_mb=FACTS_MB) as sql:
-            return (*_reported(sql, texts, placed=placed),)
+            return (*_reported(sql, texts, located=located),)
     except SqlError as error:
-        return (not_run(error.reason, account=account, name=NAME_BEFORE_MONEY, kept=UNSENT),)
+        return (
+            not_run(error.reason, account=account, name=NAME_BEFORE_MONEY, what_is_stored=UNSENT),
+        )
 
 
 def sql_totals(
@@ -235,23 +239,23 @@ def sql_totals(
     Raises:
         SqlError: a file is missing or is not what it should be, or a limit was reached.
     """
-    placed = partial(_located, moved=moved or {}, below=folder.resolve())
+    located = partial(_located, moved=moved or {}, below=folder.resolve())
     texts = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
         with _asking(ROWS):
-            given = {key for (key,) in sql.rows(placed(f"SELECT key {_GIVEN}"))}
+            given = {key for (key,) in sql.rows(located(f"SELECT key {_GIVEN}"))}
             names = _names(banks="bank" in given, books="bank_books" in given)
-            sql.execute(placed((own or {}).get(ROWS) or _text(ROWS)))
-        return (*_reported(sql, texts or {name: _text(name) for name in names}, placed=placed),)
+            sql.execute(located((own or {}).get(ROWS) or _text(ROWS)))
+        return (*_reported(sql, texts or {name: _text(name) for name in names}, located=located),)
 
 
 def _reported(
-    sql: SqlSession, texts: Mapping[str, str], *, placed: Callable[[str], str]
+    sql: SqlSession, texts: Mapping[str, str], *, located: Callable[[str], str]
 ) -> Iterator[ControlTotal]:
     """Run one statement at a time to save memory; an error names its statement."""
     for name, text in texts.items():
         with _asking(name):
-            rows = sql.rows(_ordered(placed(text)))
+            rows = sql.rows(_ordered(located(text)))
         yield from (ControlTotal(*row) for row in rows)
 
 

@@ -35,7 +35,7 @@ AMOUNT_OF_REFUND = f"amount{OF_PARAMETER}refund_amount"
 FLAG_LENGTH_MAX = 50
 """Maximum number of characters of review_flag."""
 
-Judgement = Effect | str
+Outcome = Effect | str
 """Result of a row: its effect, or the short name of why it is refused."""
 
 _REFUNDABLE = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
@@ -47,7 +47,7 @@ class BatchKind:
 
     operation: str
     rows_max: int
-    evaluate: Callable[[Sandbox, Call, Payment, Fields], Judgement]
+    evaluate: Callable[[Sandbox, Call, Payment, Fields], Outcome]
     message_key: str = "error_message"
     echoed: tuple[str, ...] = ()
     """Fields that a reply row repeats in addition to ids, currency and amount."""
@@ -71,30 +71,30 @@ class BatchKind:
 
     def _row(self, sandbox: Sandbox, call: Call, row: Fields) -> dict[str, Any]:
         """Evaluate one row and return its row of the reply."""
-        payment, judgement = _payment_of(sandbox, call, row)
+        payment, outcome = _payment_of(sandbox, call, row)
         if payment:
-            judgement = self.evaluate(sandbox, call, payment, row)
+            outcome = self.evaluate(sandbox, call, payment, row)
         refund = self.operation == "refund"
         message = REFUND_ACCEPTED if refund else ""
-        if isinstance(judgement, str):
-            message = sandbox.terms.refusal(judgement, "refund" if refund else "row")
+        if isinstance(outcome, str):
+            message = sandbox.terms.refusal(outcome, "refund" if refund else "row")
         else:
-            sandbox.book.append_effects([judgement])
+            sandbox.book.append_effects([outcome])
             if refund:
-                notify_refund(sandbox, judgement)
-        refused = isinstance(judgement, str)
+                notify_refund(sandbox, outcome)
+        refused = isinstance(outcome, str)
         names = ("transaction_id", "order_no", "currency", "amount")
         answer = {name: text_of(row.get(name)) for name in names}
         answer[f"{self.operation}_status"] = STATUS_FAILED if refused else STATUS_DONE
         answer[self.message_key] = message
         answer |= {name: text_of(row.get(name)) for name in self.echoed}
         if refund:
-            reference = "" if isinstance(judgement, str) else judgement.refund_reference_id
+            reference = "" if isinstance(outcome, str) else outcome.refund_reference_id
             answer["refund_reference_id"] = reference
         return answer
 
 
-def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | None, Judgement]:
+def _payment_of(sandbox: Sandbox, call: Call, row: Fields) -> tuple[Payment | None, Outcome]:
     """The payment that a row names and "", or None and the reason."""
     names = ("transaction_id", "order_no")
     missing = next((name for name in names if not text_of(row.get(name))), "")
@@ -127,7 +127,7 @@ def _change(sandbox: Sandbox, payment: Payment, **changes: Any) -> None:
     sandbox.book.write_payments([replace(payment, previous_state=before, **changes)])
 
 
-def _evaluate_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Outcome:
     if payment.state is not GatewayState.AUTHORISED:
         return "not_possible" if payment.captured else "not_authorised"
     if is_expired(sandbox, payment, now=call.now):
@@ -139,7 +139,7 @@ def _evaluate_capture(sandbox: Sandbox, call: Call, payment: Payment, row: Field
     return _effect(call, payment, amount)
 
 
-def _evaluate_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Outcome:
     if payment.state is not GatewayState.AUTHORISED:
         return "not_possible"
     if is_expired(sandbox, payment, now=call.now):
@@ -151,7 +151,7 @@ def _evaluate_cancel(sandbox: Sandbox, call: Call, payment: Payment, row: Fields
     return _effect(call, payment, payment.authorised)
 
 
-def _evaluate_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Outcome:
     flag = text_of(row.get("review_flag"))
     if not flag or len(flag) > FLAG_LENGTH_MAX:
         return f"malformed{OF_PARAMETER}review_flag"
@@ -165,7 +165,7 @@ def _evaluate_review(sandbox: Sandbox, call: Call, payment: Payment, row: Fields
     return _effect(call, payment, None)
 
 
-def _evaluate_refund(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Judgement:
+def _evaluate_refund(sandbox: Sandbox, call: Call, payment: Payment, row: Fields) -> Outcome:
     amount = _amount_in(row, "refund_amount", payment)
     reason = _refund_refusal(sandbox, call, payment, row, amount=amount)
     if reason or amount is None:

@@ -330,7 +330,7 @@ class _Moment:
     operation: str = ""
     fault: str = ""
     statuses: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
     true: list[str] = field(default_factory=list)
     companions: int = 0
     """Number of effects that accompany another one of the same row."""
@@ -378,7 +378,7 @@ def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
         )
         moment.statuses.append(status)
         state = f"({states[status]})" if status in states else ""
-        moment.told.append(" ".join(part for part in (status, state, message) if part))
+        moment.replies.append(" ".join(part for part in (status, state, message) if part))
     others: list[_Moment] = []
     for _, log_id, at, operation, origin, amount, currency, reference, behind in select(
         "SELECT * FROM happened WHERE transaction_id = ?", of

@@ -224,9 +224,9 @@ def _threeds_result(card: Card, *, open3d: str, mpi_info: object = None) -> str:
 
     Data of an external authentication (`mpi_info`) replaces our own.
     """
-    elsewhere = mpi_info if isinstance(mpi_info, dict) else {}
+    nested = mpi_info if isinstance(mpi_info, dict) else {}
     names = ("eci", "cavv", "xid", "dsTransID")
-    given = {name: str(elsewhere.get(name) or "").strip() for name in names}
+    given = {name: str(nested.get(name) or "").strip() for name in names}
     if any(given.values()):
         proven = given["eci"] in AUTHENTICATED_ECI and given["cavv"]
         return EXTERNAL if proven else FAILED
@@ -305,8 +305,8 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment) -> Payment:
     if detail.wants_token and not detail.token_id:
         # A token is stored to pay with again, never the card number.
         token_id = _opaque(sandbox, payment, name="token")
-        kept = (token_id, payment.account_id, detail.card, detail.expires, detail.risk_score)
-        book.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", kept)
+        token_row = (token_id, payment.account_id, detail.card, detail.expires, detail.risk_score)
+        book.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", token_row)
         payment = _noted(payment, token_id=token_id)
     if asked := _asked_for(payment, now=call.now):
         number = book.next_number("subscriptions")

@@ -174,7 +174,7 @@ class SignerApp:
             return JSONResponse({"signature": answer.signature})
         self._log.note("refused", at=self._clock(), why=answer.why_not, **shown(asked))
         rows = {str(position): why for position, why in answer.refused.items()}
-        return JSONResponse({"told": answer.why_not, "refused": rows}, REFUSED)
+        return JSONResponse({"message": answer.why_not, "refused": rows}, REFUSED)
 
     async def matches(self, request: Request) -> JSONResponse:
         """Reply whether a received signature is correct."""
@@ -206,7 +206,7 @@ class SignerApp:
 
     def _not_heard(self, why: str, *, status: int) -> JSONResponse:
         self._log.note("not heard", at=self._clock(), why=why)
-        return JSONResponse({"told": why}, status)
+        return JSONResponse({"message": why}, status)
 
 
 def sign_until_ended(

@@ -126,7 +126,7 @@ class Limits:
         self._at = at
         self._used: dict[str, tuple[int, int]] = {}
 
-    def taken(self, row: SignedRow, *, currency: str) -> SignedRow | str:
+    def counted(self, row: SignedRow, *, currency: str) -> SignedRow | str:
         """Return the row as signed by rule and count it, or why no rule allows it."""
         used = self._account.bounds(self._kind, currency=currency)
         if used is None:
@@ -341,14 +341,14 @@ class Signing:
         refused: dict[int, str] = {}
         with self._book.turn():
             at = self._clock()
-            kept: list[SignedRow] = []
+            accepted: list[SignedRow] = []
             limits = Limits(self._settings.file, self._book, account=account, kind=kind, at=at)
             for position, (wire, row) in enumerate(zip(wires, asked.grounds.rows, strict=True)):
                 signed = _row_of(wire, row=row, kind=kind, account=account)
                 if self._book.knows(signed):
                     continue
                 if why := self._not_endorsed(row, endorsements=endorsements, at=at):
-                    by_rule = limits.taken(signed, currency=str(row.terms.get("currency", "")))
+                    by_rule = limits.counted(signed, currency=str(row.terms.get("currency", "")))
                     if isinstance(by_rule, str):
                         refused[position] = f"{why}, and {by_rule}"
                         continue
@@ -356,9 +356,9 @@ class Signing:
                 if self._book.names_another(signed):
                     refused[position] = "it was signed for another payment before"
                     continue
-                kept.append(signed)
+                accepted.append(signed)
             if not refused:
-                self._book.keep(kept, at=at)
+                self._book.keep(accepted, at=at)
         return refused
 
     def _signed_rows(self, asked: Asked) -> tuple[Mapping[str, str], ...]:

@@ -76,10 +76,10 @@ def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(
 def test_the_bytes_are_of_what_the_rows_say_and_of_nothing_else() -> None:
     """By them a step that is written again is known: chunks and numbers of words do not show."""
     schema, table = SCHEMAS["orders"], orders(4200, 100, 7)
-    place = table.schema.get_field_index("currency")
+    location = table.schema.get_field_index("currency")
     numbers = pa.array([1, 1, 1], pa.int32())
     words = pa.DictionaryArray.from_arrays(numbers, pa.array(["GBP", "EUR"]))
-    otherwise = table.set_column(place, table.schema.field(place), words)
+    otherwise = table.set_column(location, table.schema.field(location), words)
     chunks = pa.concat_tables([otherwise.slice(0, 1), otherwise.slice(1)])
     less = table.set_column(
         table.schema.get_field_index("line"), table.schema.field("line"), pa.array([2, 3, 5])

@@ -185,7 +185,7 @@ def test_a_step_that_says_something_else_stays_under_another_name(
 
     assert step_problems(storage, sealed) == []
     assert len(sealed.manifest.files) == len(parts(4200))
-    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
+    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.superseded-1"]
 
 
 ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1")

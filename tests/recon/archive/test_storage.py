@@ -67,15 +67,15 @@ def test_folders_are_moved_whole_and_nobody_is_moved_upon(tmp_path: Path) -> Non
         with storage.writing(name) as file:
             file.write(name.encode())
 
-    storage.move("night/inputs", to="night/inputs.aside-1")
+    storage.move("night/inputs", to="night/inputs.superseded-1")
 
-    assert storage.folders("night") == ["night/inputs.aside-1"]
-    assert storage.names("night") == ["night/inputs.aside-1/a", "night/inputs.aside-1/b"]
+    assert storage.folders("night") == ["night/inputs.superseded-1"]
+    assert storage.names("night") == ["night/inputs.superseded-1/a", "night/inputs.superseded-1/b"]
     assert storage.folders("other") == []
     with storage.writing("night/inputs/a") as file:
         file.write(b"new")
     with pytest.raises(OSError, match="not empty"):
-        storage.move("night/inputs", to="night/inputs.aside-1")
+        storage.move("night/inputs", to="night/inputs.superseded-1")
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
@@ -142,7 +142,7 @@ def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
         ]
 
     second = written(storage, 4300, 100)
-    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
+    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.superseded-1"]
     for sealed in (first, second):
         kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=sealed.sha256)
         assert kept is not None

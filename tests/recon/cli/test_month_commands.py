@@ -192,7 +192,7 @@ def test_a_night_that_is_run_again_asks_for_those_after_it_and_counts_all_once(
     mended, after = capsys.readouterr().err, facts_in(tmp_path)
     assert chain not in mended
     (row,) = (row for row in after if row["order_no"] == late.order_no)
-    assert (row["kind"], row["told_on"]) == ("capture", BUSINESS_DATE)
+    assert (row["kind"], row["reported_on"]) == ("capture", BUSINESS_DATE)
     assert [row for row in after if row["order_no"] != late.order_no] == before
 
 

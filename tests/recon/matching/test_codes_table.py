@@ -56,7 +56,7 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("say", "said"),
+    ("templates", "said"),
     [
         ('{ text = "A." }, { text = "B." }', "the last sentence, and no other"),
         ('{ if = "covered", text = "A." }', "the last sentence, and no other"),
@@ -65,20 +65,20 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
         ('{ text = "It is {covered}." }', "there is no clause or amount 'covered'"),
     ],
 )
-def test_a_sentence_that_could_not_be_said_is_refused(say: str, said: str) -> None:
+def test_a_sentence_that_could_not_be_said_is_refused(templates: str, said: str) -> None:
     """A condition or a name that nobody knows is an error at the start, with its code."""
     with pytest.raises(Defect, match=said):
         Sentences(
             "sets",
             facts={"covered": bool},
             clauses={"ledger_has": str},
-            table=table_of(f"{WHOLE}say.sets = [{say}]\n", source="t"),
+            table=table_of(f"{WHOLE}templates.sets = [{templates}]\n", source="t"),
         )
 
 
 def test_every_code_says_when_it_holds_and_why_it_is_open() -> None:
     """Of sets, of groups and held-back money, or of what a bank has."""
-    assert all(row.say and all(row.say.values()) for row in CODES.values())
+    assert all(row.templates and all(row.templates.values()) for row in CODES.values())
     assert [code for code, row in CODES.items() if not row.when] == []
 
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.model.terms import SourceKind
-from recon.proof.books_bridge import OTHER_ACCOUNTS, SET_ASIDE, bridge_of
+from recon.proof.books_bridge import NOT_CURRENT, OTHER_ACCOUNTS, bridge_of
 
 
 def test_what_the_comparison_sets_aside_is_counted(case: Any) -> None:
@@ -15,8 +15,8 @@ def test_what_the_comparison_sets_aside_is_counted(case: Any) -> None:
     case.entry(entry_id="E").entry(entry_id="E").entry(entry_id="F")
 
     assert bridge_of(case.sources()) == {
-        SourceKind.ORDERS: {SET_ASIDE: -2},
-        SourceKind.LEDGER: {SET_ASIDE: -1},
+        SourceKind.ORDERS: {NOT_CURRENT: -2},
+        SourceKind.LEDGER: {NOT_CURRENT: -1},
     }
 
 
@@ -25,7 +25,7 @@ def test_orders_without_a_number_are_counted_too(case: Any) -> None:
     case.order(order_no="").order(order_no="").order(order_no="A", account_id="2")
     case.order(order_no="A", account_id="3")
 
-    assert bridge_of(case.sources())[SourceKind.ORDERS] == {SET_ASIDE: -1}
+    assert bridge_of(case.sources())[SourceKind.ORDERS] == {NOT_CURRENT: -1}
 
 
 def test_steps_before_the_comparison_are_kept(case: Any) -> None:
@@ -33,4 +33,4 @@ def test_steps_before_the_comparison_are_kept(case: Any) -> None:
     steps = {SourceKind.ORDERS: {OTHER_ACCOUNTS: -42}}
     sources = replace(case.order().sources(), arrived=steps)
 
-    assert bridge_of(sources) == {SourceKind.ORDERS: {OTHER_ACCOUNTS: -42, SET_ASIDE: 0}}
+    assert bridge_of(sources) == {SourceKind.ORDERS: {OTHER_ACCOUNTS: -42, NOT_CURRENT: 0}}

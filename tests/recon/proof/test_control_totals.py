@@ -537,7 +537,7 @@ def test_a_refund_of_nothing_needs_no_verdict(case: Any, state: str) -> None:
     result = case.move("cancel", state, order_no="C", amount=0).proven()
 
     assert failing(result.control_totals) == set()
-    name = "rejected + in doubt = those that were judged"
+    name = "rejected + in doubt = those that were compared"
     assert {one.left for one in result.control_totals if one.name == name} == {0, 1}
 
 
@@ -777,7 +777,9 @@ def test_a_file_that_stands_elsewhere_is_read_there(
     assert unlike(totals, by_sql) == set()
 
 
-@pytest.mark.parametrize("elsewhere", ["answers-1/orders.parquet", "books.aside-1/orders.parquet"])
+@pytest.mark.parametrize(
+    "elsewhere", ["answers-1/orders.parquet", "books.superseded-1/orders.parquet"]
+)
 def test_the_statements_of_a_folder_read_what_stands_elsewhere_there(
     night: Tables,
     folder: Path,

@@ -30,7 +30,7 @@ from recon.steps.compare.shown_breaks import severe_breaks
 from recon.steps.compare.what_if import ComparedAgain, NeverRaised, WhatIf
 from recon.steps.night.monitor import IndexLine
 from recon.store.database.history import Head
-from recon.store.nights.runs import LetGo, Run
+from recon.store.nights.runs import PurgedNight, Run
 from recon.store.nights.sign_off_rows import Signature
 from reports.reading import what_if_workbook
 from reports.reading.evidence_workbook import evidence_index
@@ -160,7 +160,7 @@ RUN = Run(
     *("RECONCILED", "w.xlsx", ""),
 )
 TOTAL = ControlTotal("T4", "orders matched", "1", "2", "EUR", "amount", 1234, 1234)
-GONE = LetGo("r", "1", "2", date(2026, 11, 20), "Otto", NOW, 3, 99, "ab")
+GONE = PurgedNight("r", "1", "2", date(2026, 11, 20), "Otto", NOW, 3, 99, "ab")
 
 
 def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_folder() -> None:

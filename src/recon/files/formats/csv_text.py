@@ -97,7 +97,7 @@ class _CsvRows(Rows):
         super().__init__(scanner.name, header=header, wanted=wanted)
         self._scanner, self._is_open = scanner, is_open
         self._width = len(header) + is_open
-        self._places = [(at, name) for at, name in enumerate(header) if name in wanted]
+        self._columns = [(at, name) for at, name in enumerate(header) if name in wanted]
 
     def take_window(self, start: int, *, line: int) -> tuple[int, int]:
         """Read one window of lines; return the offset and line number of the next record."""
@@ -133,7 +133,7 @@ class _CsvRows(Rows):
             numbers,
             {
                 name: trimmed(cells.take(pa.array(np.arange(at, len(cells), self._width))))
-                for at, name in self._places
+                for at, name in self._columns
             },
         )
         further = max(end, reach)
@@ -157,11 +157,11 @@ class _CsvRows(Rows):
                 self._refuse_nameless(line)
             self.take(line, cells)
             return record.end
-        placed: tuple[str, ...] = ()
+        shown_cells: tuple[str, ...] = ()
         if len(cells) != self._width and not record.stray_quote:
-            placed = tuple(map(str.strip, cells[: self._width]))
+            shown_cells = tuple(map(str.strip, cells[: self._width]))
         shown = text[start : record.end][:CELL_CHARACTERS_MAX].strip("\r\n")
-        self.take_bad(BadRow(line, problem, shown, placed, is_short=len(cells) < self._width))
+        self.take_bad(BadRow(line, problem, shown, shown_cells, is_short=len(cells) < self._width))
         return record.end
 
     def _refuse_nameless(self, line: int) -> NoReturn:

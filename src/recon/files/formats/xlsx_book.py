@@ -613,12 +613,12 @@ def xlsx_table(
             rows = _but_last(rows, last)
         found, named = Rows(name, header=header, wanted=wanted), range(first, first + len(header))
         for number, own in rows:
-            placed = [own.get(at, "") for at in named]
+            ordered = [own.get(at, "") for at in named]
             if all(column in named for column in own):
-                found.take(number, placed)
+                found.take(number, ordered)
                 continue
             reason = f"has a cell beside the {len(header)} named columns"
-            read = tuple(map(str.strip, placed))
+            read = tuple(map(str.strip, ordered))
             found.take_bad(BadRow(number, reason, " ".join(own.values()), read))
         table = found.table(typed_dates=True, workbook=True)
         book.rest()

@@ -414,8 +414,8 @@ def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
     statements = [
         _statement_of_rows(own, key=key, name=name, sha256=file.sha256) for key, own in groups
     ]
-    kept = frame.loc[frame["amount"].notna(), ENTRY_SCHEMA.names]
-    entries = pa.Table.from_pandas(kept, schema=ENTRY_SCHEMA, preserve_index=False)
+    with_amount = frame.loc[frame["amount"].notna(), ENTRY_SCHEMA.names]
+    entries = pa.Table.from_pandas(with_amount, schema=ENTRY_SCHEMA, preserve_index=False)
     rows = len(entries)
     source = table.source_file
     source = replace(source, rows_read=rows + source.rows_skipped, rows_accepted=rows)

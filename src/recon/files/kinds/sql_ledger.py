@@ -263,29 +263,29 @@ def _as_file(
     dialect: str,
 ) -> tuple[RawTable, bytes]:
     """Convert the rows to JSON lines, and return the table read from them and the bytes."""
-    places = [index for index, column in enumerate(header) if column in wanted]
-    names = [json.dumps(header[index], ensure_ascii=False) for index in places]
-    kinds = [{type(row[index]) for row in rows} for index in places]
-    for index, of in zip(places, kinds, strict=True):
+    positions = [index for index, column in enumerate(header) if column in wanted]
+    names = [json.dumps(header[index], ensure_ascii=False) for index in positions]
+    kinds = [{type(row[index]) for row in rows} for index in positions]
+    for index, of in zip(positions, kinds, strict=True):
         if "." in header[index]:
             refuse(name, f"gives a column {header[index]!r}; name it without a point")
         _refuse_inexact(of, column=header[index], name=name, dialect=dialect)
     exact = [_number_types(of) for of in kinds]
     lines = []
-    texts_of_rows = (([_text(row[at]) for at in places], row) for row in rows)
+    texts_of_rows = (([_text(row[at]) for at in positions], row) for row in rows)
     for texts, row in sorted(texts_of_rows, key=itemgetter(0)):
         cells = []
-        for own, cell, at, numbers in zip(names, texts, places, exact, strict=True):
+        for own, cell, at, numbers in zip(names, texts, positions, exact, strict=True):
             # NaN and infinity are not JSON numbers: they stay text, and their cells are rejected.
             is_number = type(row[at]) in numbers and cell[-1:].isdigit()
             cells.append(f"{own}: {cell if is_number else json.dumps(cell, ensure_ascii=False)}")
         lines.append(f"{{{', '.join(cells)}}}\n")
     content = "".join(lines).encode()
     sha256 = hashlib.sha256(content).hexdigest()
-    if rows and places:
+    if rows and positions:
         raw = json_table(FileBytes(Path(name), content, sha256), wanted=wanted, rows_max=ROWS_MAX)
     else:
-        nothing = {header[index]: pa.array([], pa.large_string()) for index in places}
+        nothing = {header[index]: pa.array([], pa.large_string()) for index in positions}
         raw = RawTable(name, header, nothing, np.zeros(0, dtype=np.int64))
     raw = replace(
         raw,

@@ -155,7 +155,7 @@ class Draft:
         """Whether amounts can be read."""
         return not {"decimal_sign", "units", "currency_sign"} & self.questions.keys()
 
-    def taken(self) -> set[str]:
+    def assigned(self) -> set[str]:
         """Return their columns that are read in any way."""
         keys = self.keys
         mapped = {their for key in ("columns", "debit", "clock") for their in keys[key].values()}
@@ -163,9 +163,11 @@ class Draft:
 
     def free(self, fits: Callable[[TheirColumn], object]) -> list[str]:
         """Return their filled columns that are not read yet and fit."""
-        taken = self.taken()
+        assigned = self.assigned()
         return [
-            n for n, their in self.theirs.items() if n not in taken and their.seen and fits(their)
+            n
+            for n, their in self.theirs.items()
+            if n not in assigned and their.seen and fits(their)
         ]
 
     def seen(self, ours: str) -> Mapping[str, int]:
@@ -349,11 +351,11 @@ def _rank(draft: Draft, ranks: tuple[int, ...]) -> None:
     for column in sorted(draft.schema.columns, key=lambda column: not column.required):
         if column.name in {*draft.columns, *draft.keys["sums"]}:
             continue
-        taken = {their for ours, their in draft.columns.items() if ours not in _OF_STATEMENT}
+        assigned = {their for ours, their in draft.columns.items() if ours not in _OF_STATEMENT}
         ranked = {
             name: rank
             for name, their in draft.theirs.items()
-            if name not in taken and (rank := their.rank(column)) in ranks and their.fits(column)
+            if name not in assigned and (rank := their.rank(column)) in ranks and their.fits(column)
         }
         best = [name for name, rank in ranked.items() if rank == min(ranked.values())]
         if len(best) == 1:
@@ -382,12 +384,12 @@ def _nearby_currencies(draft: Draft) -> None:
     own = draft.keys["currencies"]
     for column in draft.amount_columns():
         stated = _currency_of(draft.columns[column.name], header=draft.sample.raw.header)
-        taken = draft.columns.get(column.currency, "")
+        assigned = draft.columns.get(column.currency, "")
         if stated and f"columns.{column.currency}" not in draft.answers:
-            if "." not in taken:
-                draft.columns[column.currency] = taken = stated
+            if "." not in assigned:
+                draft.columns[column.currency] = assigned = stated
                 draft.questions.pop(f"columns.{column.currency}", None)
-            if stated != taken:
+            if stated != assigned:
                 own.setdefault(column.name, stated)
         named = draft.theirs[draft.columns[column.name]].words.removesuffix(" amount")
         names = {f"{column.name} currency", f"{named} currency"}
@@ -406,9 +408,9 @@ def _ask_of_days(draft: Draft) -> None:
     The same goes for a date of a settled row, such as its booking: ours is that of the batch. The
     time of day may be in a column of its own.
     """
-    taken = set(draft.columns.values())
+    assigned = set(draft.columns.values())
     filled = [their for their in draft.theirs.values() if their.seen]
-    others = [t.name for t in filled if t.name not in taken and t.all(looks_like_day)]
+    others = [t.name for t in filled if t.name not in assigned and t.all(looks_like_day)]
     clocks = [t.name for t in filled if t.words in NAMES["clocks"] and t.all(_CLOCK.fullmatch)]
     for column in draft.schema.columns:
         their = draft.theirs.get(draft.columns.get(column.name, ""))
@@ -474,13 +476,13 @@ def _fill_required(draft: Draft) -> None:
 def _candidates(draft: Draft, column: TableColumn) -> str:
     """Return, as text, the columns not mapped to a required one whose cells fit this one."""
     needed = {draft.columns.get(name, "") for name in draft.schema.required}
-    taken = draft.taken() - {*draft.columns.values()} | needed
+    assigned = draft.assigned() - {*draft.columns.values()} | needed
     if column.cell is not Cell.AMOUNT:  # columns read as amounts cannot also be names or states
-        taken |= {draft.columns[each.name] for each in draft.amount_columns()}
+        assigned |= {draft.columns[each.name] for each in draft.amount_columns()}
     free = [
         their
         for name, their in draft.theirs.items()
-        if name not in taken and their.seen and their.fits(column)
+        if name not in assigned and their.seen and their.fits(column)
     ]
     if isinstance(column.cell, Grammar) and column.cell is not Grammar.DATE:
         free = [their for their in free if their.all_differ] or free

@@ -96,7 +96,7 @@ def proposal_of(
     draft = draft_of(sample, schema=schema, known=constants, answers=answers)
     _decide_keys(draft)
     layout = draft.layout()
-    read = draft.taken() | {*draft.keys["currencies"].values()}
+    read = draft.assigned() | {*draft.keys["currencies"].values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     read |= {rule["column"] for rule in layout.get("skip", ())}
     read |= {layout["lines"]["column"]} if "lines" in layout else set()
@@ -254,8 +254,8 @@ def _decide_amounts(draft: Draft) -> None:
         draft.keys.pop("decimals", None)
     if len(readings) > 1:
         _ask_of_amounts(draft, readings, cells=[(name, row) for name in names for row in rows])
-    taken = [*chain.from_iterable(map(draft.read, debits))]
-    if any(taken) and all(units is not None and units <= 0 for units in taken):
+    assigned = [*chain.from_iterable(map(draft.read, debits))]
+    if any(assigned) and all(units is not None and units <= 0 for units in assigned):
         draft.keys["debit_minus"] = True
 
 

@@ -279,8 +279,8 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
         if key.startswith("skip.")
     }
     columns = (raw.columns[name].to_pylist() for name in raw.header)
-    places = range(len(raw.lines))
-    every = [*zip(raw.lines.tolist(), places, zip(*columns, strict=True), strict=True)]
+    positions = range(len(raw.lines))
+    every = [*zip(raw.lines.tolist(), positions, zip(*columns, strict=True), strict=True)]
     every += [(bad.line, -1, bad.cells) for bad in raw.bad_rows if bad.is_short]
     asked: dict[str, dict[str, str]] = {}
     records = []
@@ -298,9 +298,9 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
         keys["skip"] = rules
     records.sort(key=itemgetter(0))  # samples have lines of the same number
     items = _items(records, answers=answers, keys=keys, questions=questions) if orders else set()
-    kept = np.isin(places, [at for at, _, _ in records if at not in items])
-    first_rows = int(kept[: sample.first_rows].sum())
-    return Sample(raw.some(kept), keys, questions, sample.trailer, sample.typed, first_rows)
+    is_record = np.isin(positions, [at for at, _, _ in records if at not in items])
+    first_rows = int(is_record[: sample.first_rows].sum())
+    return Sample(raw.some(is_record), keys, questions, sample.trailer, sample.typed, first_rows)
 
 
 def _term_of(cells: Mapping[str, str], *, given: Mapping[str, list[str]]) -> tuple[str, str] | None:

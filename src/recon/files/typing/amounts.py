@@ -256,18 +256,18 @@ def less_debits(
 
     `own_minus`: each debit is written with a minus.
     """
-    taken, credited = debits.minor_units, added.minor_units
-    bare = (taken > 0) & own_minus
+    debited, credited = debits.minor_units, added.minor_units
+    bare = (debited > 0) & own_minus
     note_cells(problems, bare, why="has no minus in a column of debits that have one")
-    taken = -taken if own_minus else taken
-    both = (taken != 0) & (credited != 0)
+    debited = -debited if own_minus else debited
+    both = (debited != 0) & (credited != 0)
     note_cells(problems, both, why="is filled on both sides, debit and credit")
-    signed = (taken < 0) | (credited < 0)
+    signed = (debited < 0) | (credited < 0)
     note_cells(problems, signed, why="has a minus in a column of debits or credits")
     for row, why in debits.problems.items():
         problems.setdefault(row, why)
-    merged = AmountColumn(credited - taken, added.given | debits.given, added.problems)
-    wrong = np.isin(np.arange(len(taken)), [*problems])
+    merged = AmountColumn(credited - debited, added.given | debits.given, added.problems)
+    wrong = np.isin(np.arange(len(debited)), [*problems])
     merged.given &= ~wrong
     merged.minor_units[wrong] = 0
     return merged
@@ -290,37 +290,41 @@ def take_directions(
     amounts: AmountColumn, *, entry_types: Distinct, captures: str, problems: CellProblems
 ) -> None:
     """Remove the sign that a ledger's entry type implies; adjustments keep theirs."""
-    kept = np.zeros(len(amounts.given), dtype=bool)
+    signed_rows = np.zeros(len(amounts.given), dtype=bool)
     side = -1 if captures == "minus" else 1
     for code, entry_type in enumerate(entry_types.texts.to_pylist()):
         rows = entry_types.codes == code
         if entry_type in SIGNED_ENTRY_TYPES:
-            kept |= rows
+            signed_rows |= rows
         if way := DIRECTIONS.get(entry_type, 0) * side:
             seen, due = ("minus", "plus") if way > 0 else ("plus", "minus")
             why = f"is {seen}, but {entry_type} must be {due} in books with captures in {captures}"
             wrong = rows & (amounts.minor_units * way < 0)
             refuse_where(amounts, wrong, why=why, problems=problems)
     units = amounts.minor_units
-    amounts.minor_units = np.where(kept, units * side, np.abs(units))
+    amounts.minor_units = np.where(signed_rows, units * side, np.abs(units))
 
 
 def take_sign_of(
-    stated: AmountColumn, *, amounts: AmountColumn, kept: AmountColumn, problems: CellProblems
+    stated: AmountColumn,
+    *,
+    amounts: AmountColumn,
+    unsigned: AmountColumn,
+    problems: CellProblems,
 ) -> None:
     """Give a ledger's amount in transaction currency the sign of the entry's amount.
 
     Args:
         stated: With the sign of the entry's amount, or with none.
         amounts: The entries' amounts as written.
-        kept: The same without the sign that the entry type implies.
+        unsigned: The same without the sign that the entry type implies.
         problems: Receives rows where the two signs differ.
     """
     other = (stated.minor_units < 0) & (amounts.minor_units >= 0) & amounts.given
     why = "is minus, but the amount of its entry is plus"
     refuse_where(stated, other, why=why, problems=problems)
     units = np.abs(stated.minor_units)
-    stated.minor_units = np.where(kept.minor_units < 0, -units, units)
+    stated.minor_units = np.where(unsigned.minor_units < 0, -units, units)
 
 
 def refuse_other_currency(

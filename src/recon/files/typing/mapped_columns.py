@@ -178,17 +178,17 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
 
 def _without_directions(mapped: MappedColumns, *, layout: FileLayout) -> AmountColumn:
     """Remove the entry type's sign from amount and stated amount; return the amounts as written."""
-    kept = mapped.amounts[AMOUNT]
-    written = AmountColumn(kept.minor_units.copy(), kept.given.copy())
+    unsigned = mapped.amounts[AMOUNT]
+    written = AmountColumn(unsigned.minor_units.copy(), unsigned.given.copy())
     take_directions(
-        kept,
+        unsigned,
         entry_types=distinct(mapped.cells["entry_type"]),
         captures=layout.captures,
         problems=_of(mapped, AMOUNT),
     )
     if STATED in mapped.theirs:
         stated, problems = mapped.amounts[STATED], _of(mapped, STATED)
-        take_sign_of(stated, amounts=written, kept=kept, problems=problems)
+        take_sign_of(stated, amounts=written, unsigned=unsigned, problems=problems)
     return written
 
 
@@ -209,22 +209,22 @@ def _of(mapped: MappedColumns, name: str) -> CellProblems:
 def _worded(cells: pa.Array, *, words: Mapping[str, str], problems: CellProblems) -> pa.Array:
     known = pa.array(["", *words], pa.large_string())
     ours = pa.array(["", *words.values()], pa.large_string())
-    places: Any = pc.index_in(cells, value_set=known)
+    positions: Any = pc.index_in(cells, value_set=known)
     shown = ", ".join(sorted(words)[:_WORDS_SHOWN_MAX])
-    note_cells(problems, pc.is_null(places), why=f"is none of {shown}")
-    return pc.fill_null(pc.take(ours, places), "")
+    note_cells(problems, pc.is_null(positions), why=f"is none of {shown}")
+    return pc.fill_null(pc.take(ours, positions), "")
 
 
 def _order_numbers(cells: pa.Array, wanted: WrittenNumbers) -> pa.Array:
     """Convert order numbers to the form of the other sides; a number never becomes blank."""
     prefix, suffix = re.escape(wanted.prefix), re.escape(wanted.suffix)
-    kept: Any = pc.replace_substring_regex(cells, rf"\A{prefix}(.+)\z", r"\1")
-    kept = pc.replace_substring_regex(kept, rf"\A(.+){suffix}\z", r"\1")
+    number: Any = pc.replace_substring_regex(cells, rf"\A{prefix}(.+)\z", r"\1")
+    number = pc.replace_substring_regex(number, rf"\A(.+){suffix}\z", r"\1")
     if not wanted.digits:
-        return kept
-    short = pc.replace_substring_regex(kept, r"\A0+([0-9]+)\z", r"\1")
+        return number
+    short = pc.replace_substring_regex(number, r"\A0+([0-9]+)\z", r"\1")
     padded = pc.utf8_lpad(short, width=wanted.digits, padding="0")
-    return pc.if_else(pc.match_substring_regex(kept, r"\A[0-9]+\z"), padded, kept)
+    return pc.if_else(pc.match_substring_regex(number, r"\A[0-9]+\z"), padded, number)
 
 
 def _dated(
@@ -365,7 +365,7 @@ def without_skipped(
             )
             skipped[name] += len(bad_rows) - len(left)
             bad_rows = left
-    judged, orphans, again = raw, np.zeros_like(rule_of, bool), np.zeros_like(rule_of, bool)
+    raw_rows, orphans, again = raw, np.zeros_like(rule_of, bool), np.zeros_like(rule_of, bool)
     if layout.lines is not None:
         column, first = layout.lines.column, layout.lines.first
         cells = raw.columns[column]
@@ -376,7 +376,7 @@ def without_skipped(
         rule_of[lines] = len(rules)
         rules.append((column, f"{column} is not {first}" if first else f"{column} is blank"))
         above = np.maximum.accumulate(np.where(rule_of < 0, np.arange(len(rule_of)), -1))
-        judged, orphans = _of_first_lines(
+        raw_rows, orphans = _of_first_lines(
             raw,
             lines,
             above=above,
@@ -384,25 +384,25 @@ def without_skipped(
             their=names_of(schema, layout=layout).get("order_no", ""),
         )
         if schema.kind in _ONCE:
-            again = lines & _alike(judged, above=above, schema=schema, layout=layout)
+            again = lines & _alike(raw_rows, above=above, schema=schema, layout=layout)
     found = rule_of >= 0
     if not found.any() and bad_rows == raw.bad_rows:
         return raw, {}
-    whole = _whole(judged, found & ~again, schema=schema, layout=layout, reads_whole=reads_whole)
+    whole = _whole(raw_rows, found & ~again, schema=schema, layout=layout, reads_whole=reads_whole)
     stays = whole | orphans
     rest = ~found | stays
-    places = np.cumsum(rest) - 1
+    positions = np.cumsum(rest) - 1
     wrong: dict[str, dict[int, str]] = {}
     for row in np.flatnonzero(found & stays).tolist():
         column, name = rules[rule_of[row]]
         why = "reads as a record" if whole[row] else "has no first line above"
         reason = f"{why}, though the layout leaves it out ({name})"
-        wrong.setdefault(column, {})[int(places[row])] = reason
+        wrong.setdefault(column, {})[int(positions[row])] = reason
     for number, (_, name) in enumerate(rules):
         skipped[name] += int(((rule_of == number) & ~stays).sum())
     is_open = raw.last_line_open and bool(rest[-1:].all())
-    kept = replace(raw.some(rest), bad_rows=bad_rows, skipped=+skipped, last_line_open=is_open)
-    return kept, wrong
+    remaining = replace(raw.some(rest), bad_rows=bad_rows, skipped=+skipped, last_line_open=is_open)
+    return remaining, wrong
 
 
 def equals(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
@@ -433,8 +433,8 @@ def _of_first_lines(
     numbers = written.take(pa.array(first))
     own = np.array(pc.not_equal(written, ""), dtype=bool)
     orphans |= own & np.array(pc.not_equal(written, numbers), dtype=bool)
-    judged = pc.if_else(pa.array(lines), numbers, written)
-    return replace(raw, columns={**raw.columns, their: judged}), lines & orphans
+    raw_rows = pc.if_else(pa.array(lines), numbers, written)
+    return replace(raw, columns={**raw.columns, their: raw_rows}), lines & orphans
 
 
 def _alike(
@@ -464,11 +464,11 @@ def _whole(
         cells = raw.columns.get(theirs.get(column.name, ""))
         if cells is not None and not column.may_be_blank and column.name not in layout.debit:
             rows &= np.array(pc.not_equal(cells, ""), dtype=bool)
-    places = np.flatnonzero(rows)
+    positions = np.flatnonzero(rows)
     bare = replace(raw, bad_rows=(), last_line_open=False)
     # In portions of at most as many rows as may be rejected: these rows are not reported.
-    for start in range(0, len(places), REJECTED_ROWS_MAX):
+    for start in range(0, len(positions), REJECTED_ROWS_MAX):
         some = np.zeros_like(rows)
-        some[places[start : start + REJECTED_ROWS_MAX]] = True
+        some[positions[start : start + REJECTED_ROWS_MAX]] = True
         rows[some] = reads_whole(bare.some(some))
     return rows

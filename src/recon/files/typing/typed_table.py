@@ -441,7 +441,7 @@ def table_of(reading: TableReading, *, schema: TableSchema) -> Table:
         for name in names
     }
     frame["source"] = texts_of(filled(raw.name, rows=int(keep.sum())))
-    frame["line"] = pd.Series(kept(raw.lines, keep=chosen), dtype="int64")
+    frame["line"] = pd.Series(chosen_rows(raw.lines, keep=chosen), dtype="int64")
     known = reading.mapped.read
     return Table(
         frame=pd.DataFrame(frame, copy=False),
@@ -493,17 +493,19 @@ def series_of(value: Any, *, keep: Rows, nullable: bool) -> "pd.Series[Any]":
     """Return a column of the frame with the rows of `keep`, or with all of them."""
     match value:
         case AmountColumn() if nullable:
-            amounts, given = (kept(part, keep=keep) for part in (value.minor_units, value.given))
+            amounts, given = (
+                chosen_rows(part, keep=keep) for part in (value.minor_units, value.given)
+            )
             return pd.Series(pd.arrays.IntegerArray(amounts, ~given))
         case AmountColumn():
-            return pd.Series(kept(value.minor_units, keep=keep), dtype="int64")
+            return pd.Series(chosen_rows(value.minor_units, keep=keep), dtype="int64")
         case InstantColumn():
-            moments = pd.Series(kept(value.microseconds, keep=keep).view("datetime64[us]"))
+            moments = pd.Series(chosen_rows(value.microseconds, keep=keep).view("datetime64[us]"))
             return moments.dt.tz_localize("UTC")
     return texts_of(value if keep is None else value.filter(pa.array(keep)))
 
 
-def kept(values: Any, *, keep: Rows) -> Any:
+def chosen_rows(values: Any, *, keep: Rows) -> Any:
     """Return the rows of `keep`, or all of them without copying."""
     return values if keep is None else values[keep]
 

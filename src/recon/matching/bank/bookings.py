@@ -35,7 +35,7 @@ from recon.matching.classifying.severity import due, is_ahead, microseconds
 from recon.matching.frames.arrays import Arrays, Column, columns_of, texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, AccountKey
 from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
 from recon.model.business_date import Grace
 from recon.model.terms import EntryType, Flag
@@ -49,7 +49,7 @@ BANKED_COLUMNS = (*columns_of(BANKED),)
 class ArrivedGroup(NamedTuple):
     """One payout, an account's payouts received together, or an unexpected entry."""
 
-    place: Place
+    account_key: AccountKey
     key: str
     batches: tuple[str, ...]
     finding: Finding
@@ -82,7 +82,7 @@ def classify_bookings(
     ledger = sources.ledger
     if not rules.ledger.bank or bank is None or ledger is None:
         return None
-    arrived = {(each.place, each.key): each for each in _arrived(bank)}
+    arrived = {(each.account_key, each.key): each for each in _arrived(bank)}
     books = _groups(ledger, arrived=arrived, bank=bank, rules=rules)
     groups, clock = books.groups, Clock(as_of, rules, covered=True)
     gap = groups["settled"] - groups["booked"]
@@ -128,7 +128,7 @@ def classify_bookings(
 
 
 def _of_groups(
-    arrived: Mapping[tuple[Place, str], ArrivedGroup], *, groups: Arrays
+    arrived: Mapping[tuple[AccountKey, str], ArrivedGroup], *, groups: Arrays
 ) -> list[ArrivedGroup | None]:
     """Return what arrived for each group; None for a balance and for groups not compared."""
     rows = groups.rows(*ACCOUNT_CURRENCY, "key")
@@ -152,13 +152,13 @@ def _name(arrived: ArrivedGroup | None) -> str:
 def _groups(
     ledger: pd.DataFrame,
     *,
-    arrived: Mapping[tuple[Place, str], ArrivedGroup],
+    arrived: Mapping[tuple[AccountKey, str], ArrivedGroup],
     bank: BankResult,
     rules: Rules,
 ) -> BookGroups:
     """Return every group with both of its sides; `settled` is what arrived."""
     rows = [
-        (*each.place, BALANCE, each.key, day, amount)
+        (*each.account_key, BALANCE, each.key, day, amount)
         for each in arrived.values()
         for day, amount in each.items
     ]
@@ -172,7 +172,9 @@ def _groups(
     came, entries = paired(came, entries, kind=BALANCE)
     # Where a balance exists, payouts without an entry are part of it.
     balanced = {*entries.take(entries["name"] == "").rows(*ACCOUNT_CURRENCY)}
-    names = [(*place, BALANCE, key) for place, key in arrived if place not in balanced]
+    names = [
+        (*account_key, BALANCE, key) for account_key, key in arrived if account_key not in balanced
+    ]
     groups, came, entries = numbered(came, entries, more=_table(names, names=GROUP))
     balances = (f"{BALANCE}:{currency}" for currency in groups["currency"].tolist())
     groups.columns["key"] = np.where(groups["name"] != "", groups["name"], _texts(balances))
@@ -222,21 +224,23 @@ def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
     for found, payouts in payouts_by_receipts(bank):
         if any(one.currency != found.currency for one in payouts):
             continue  # other currency: its amount of the payout is unknown
-        account_keys: dict[Place, list[Payout]] = {}
+        account_keys: dict[AccountKey, list[Payout]] = {}
         for one in payouts:
             account_keys.setdefault((one.merchant_id, one.account_id, one.currency), []).append(one)
-        for number, (place, own) in enumerate(account_keys.items()):
-            if night is None or place[:2] == night.account:
+        for number, (account_key, own) in enumerate(account_keys.items()):
+            if night is None or account_key[:2] == night.account:
                 others = sum(one.paid for one in payouts if one not in own)
                 items = [*_items(found, own=own, bears=number == 0, others=others)]
                 batches = tuple(one.batch_id for one in own)
-                yield ArrivedGroup(place, own[0].key, batches, found, items)
+                yield ArrivedGroup(account_key, own[0].key, batches, found, items)
     for found in bank.ids.values():
         if not found.payouts and found.account[1]:
             (entry,) = found.receipts
             if night is None or found.account == night.account:
-                place = (*found.account, entry.currency)
-                yield ArrivedGroup(place, entry.key, (), found, [(entry.value_on, entry.amount)])
+                account_key = (*found.account, entry.currency)
+                yield ArrivedGroup(
+                    account_key, entry.key, (), found, [(entry.value_on, entry.amount)]
+                )
 
 
 def _items(
@@ -259,13 +263,13 @@ def _named(
     entries: Arrays,
     *,
     ledger: pd.DataFrame,
-    arrived: Mapping[tuple[Place, str], ArrivedGroup],
+    arrived: Mapping[tuple[AccountKey, str], ArrivedGroup],
     bank: BankResult,
     rules: Rules,
 ) -> Arrays:
     """Return the entries with the group that they name; those without a statement are set apart."""
     by_batch = {
-        (each.place, batch): each.key for each in arrived.values() for batch in each.batches
+        (each.account_key, batch): each.key for each in arrived.values() for batch in each.batches
     }
     before = {
         ((one.merchant_id, one.account_id, one.currency), one.batch_id)
@@ -274,16 +278,16 @@ def _named(
     labels = [texts(ledger[name])[entries["row"]] for name in ("order_no", "reference_no")]
     days, banks = _days(entries, rules=rules), _banks(entries, rules=rules)
     names = []
-    for *place_, day, serving, one, two in entries.assign(
+    for *account_key_, day, serving, one, two in entries.assign(
         day=days, bank=banks, one=labels[0], two=labels[1]
     ).rows(*ACCOUNT_CURRENCY, "day", "bank", "one", "two"):
-        place = (place_[0], place_[1], place_[2])
+        account_key = (account_key_[0], account_key_[1], account_key_[2])
         cover = bank.classified.covers.get(serving)
         first = "" if cover is None else cover.first_day
-        if not first or day < first or {(place, one), (place, two)} & before:
-            names.append(f"{BEFORE}:{BALANCE}:{place[2]}")
+        if not first or day < first or {(account_key, one), (account_key, two)} & before:
+            names.append(f"{BEFORE}:{BALANCE}:{account_key[2]}")
         else:
-            names.append(by_batch.get((place, one)) or by_batch.get((place, two), ""))
+            names.append(by_batch.get((account_key, one)) or by_batch.get((account_key, two), ""))
     return entries.assign(name=np.array(names, dtype=object))
 
 

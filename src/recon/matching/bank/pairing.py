@@ -220,12 +220,12 @@ def evaluate(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: R
         receipts=(*receipts,),
         exchanged=_exchanged(foreign, currency=currency),
     )
-    taken = sum(abs(one.charges) for one in receipts)
+    charged = sum(abs(one.charges) for one in receipts)
     late = _late(receipts, payouts)
     if total == paid:
         return replace(base, came_late=late, repaid=any(one * paid < 0 for one in amounts))
-    if taken and not foreign and paid - total == taken:
-        return replace(base, came_late=late, charges=taken)
+    if charged and not foreign and paid - total == charged:
+        return replace(base, came_late=late, charges=charged)
     twice = sum(amount == paid for amount in amounts) >= SEVERAL
     returned = _went_back(receipts, amounts, paid=paid)
     return replace(base, effect=total - paid, returned=returned, twice=twice)
@@ -300,7 +300,7 @@ class Named:
     """Payouts that it names, by their number."""
     doubtful: frozenset[int] = frozenset()
     """Payouts of which it names one, and nothing shows which."""
-    elsewhere: Account | None = None
+    other_account: Account | None = None
     """The account of a batch that it names and that is not paid out at this bank, or not yet."""
 
     @property
@@ -340,19 +340,19 @@ def _named(
     served = rules.bank[receipt.bank].served
     targets: dict[int, Payout] = {}
     doubtful: set[int] = set()
-    elsewhere: Account | None = None
+    other_account: Account | None = None
     for name in sorted(receipt.names):
         here = [one for one in by_id.get(name, ()) if (one.merchant_id, one.account_id) in served]
         meant = _meant(here, receipt=receipt)
         if not here:
-            elsewhere = elsewhere or owners.get(name)
+            other_account = other_account or owners.get(name)
         elif len(meant) == 1:
             targets[meant[0].number] = meant[0]
         else:
             doubtful |= {one.number for one in here}
     if doubtful or len({one.currency for one in targets.values()}) > 1:
         return Named(receipt, doubtful=frozenset({*targets, *doubtful}))
-    return Named(receipt, frozenset(targets), elsewhere=None if targets else elsewhere)
+    return Named(receipt, frozenset(targets), other_account=None if targets else other_account)
 
 
 def _meant(payouts: Sequence[Payout], *, receipt: Receipt) -> list[Payout]:
@@ -689,5 +689,5 @@ def _unknown(one: Named, *, rules: Rules) -> Finding:
         bank_amount=one.receipt.amount,
         effect=one.receipt.amount,
         receipts=(one.receipt,),
-        account=one.elsewhere or only,
+        account=one.other_account or only,
     )

@@ -308,12 +308,12 @@ def stored_of_parts(
         known |= _listed_in(entries, mine=mine, details=scope.details)
         contents.add(entries)
         masks.append(mine)
-    kept = [
+    entry_frames = [
         _whole(entries, mine=mine | _is_listed(entries, listed=known))
         for entries, mine in zip(parts(), masks, strict=True)
         if known or mine.any()
     ]
-    rows = pd.concat([no_entries(), *kept], ignore_index=True)
+    rows = pd.concat([no_entries(), *entry_frames], ignore_index=True)
     booked = rows[rows["part"].eq(0) & rows["status"].eq(BOOKED)]
     sums = booked.groupby("statement")["amount"].sum().to_dict()
     return replace(

@@ -24,13 +24,19 @@ from recon.matching.bank.pairing import (
 from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.statements import ClassifiedStatements, Cover, classify_statements
 from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
-from recon.matching.breaks.result_rows import NO_AMOUNT, Leg, business_date, found_rows, identified
+from recon.matching.breaks.result_rows import (
+    NO_AMOUNT,
+    Comparison,
+    business_date,
+    found_rows,
+    identified,
+)
 from recon.matching.classifying.sentences import Clause, amount_of, money
 from recon.matching.classifying.severity import microseconds
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
-from recon.matching.frames.coding import placed
+from recon.matching.frames.coding import keyed
 from recon.matching.frames.grouping import NO_INSTANT, amounts_of, total
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
 from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
@@ -83,7 +89,7 @@ _CLAUSES: Mapping[str, Clause] = {
     "bank": lambda finding: finding.receipts[0].bank,
     "where": _where,
 }
-_FINDINGS = Leg(
+_FINDINGS = Comparison(
     "bank",
     facts=FACTS,
     clauses=_CLAUSES,
@@ -262,9 +268,9 @@ def _shown(found: Finding, *, night: NightOfBank | None, rules: Rules) -> Row:
     }
 
 
-IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
+IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, OTHER_ACCOUNT = (
     *("in transit", "opening", "charges", "exchanged", "exchanged at a rate"),
-    *("allowed by the rate", "effect shown elsewhere"),
+    *("allowed by the rate", "effect of another account"),
 )
 """Parts of the difference between paid out and received, in addition to the effects shown."""
 WAITING, LISTED = "WAITING", "OPENING"
@@ -364,7 +370,7 @@ def _lines_of_batches(lines: pd.DataFrame | None) -> dict[tuple[str, ...], tuple
     if lines is None:
         return {}
     rows = lines[~pay_outs(lines)]
-    groups, batches = placed(rows, by=BATCH)
+    groups, batches = keyed(rows, by=BATCH)
     gross, fees = (
         total(amounts_of(rows[name]), groups=groups, size=len(batches)).tolist()
         for name in ("gross", "fee")
@@ -411,4 +417,4 @@ def _parts(found: Finding, *, is_shown: bool) -> Iterator[tuple[str, str, int]]:
         yield AT_RATE if found.has_rate else EXCHANGED, currency, amount
     yield ALLOWED, found.currency, -found.allowed
     if not is_shown:
-        yield ELSEWHERE, found.currency, -found.effect
+        yield OTHER_ACCOUNT, found.currency, -found.effect

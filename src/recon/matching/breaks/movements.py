@@ -40,29 +40,29 @@ class Disposition(NamedTuple):
 
     state: str
     flags: str
-    hosted: bool
+    is_linked: bool
     """Another set's break explains it."""
 
 
 def dispositions_of(
-    rows: Arrays, *, hosts: Rows, previous: Previous | None
+    rows: Arrays, *, primaries: Rows, previous: Previous | None
 ) -> dict[str, Disposition]:
     """Return id -> disposition of every set that is broken in this run or was in the previous one.
 
     Args:
         rows: rows of all sets, before any frame of the result is made.
-        hosts: the set whose break explains a set, else -1.
+        primaries: the set whose break explains a set, else -1.
         previous: the previous run.
     """
     asked = rows["state"] == SetState.BREAK.value
     if previous is not None:
         asked |= among(rows["identity"], {*previous.breaks["break_id"].tolist()})
     chosen = rows.take(asked & rows["own"])
-    hosted = (hosts[chosen["set"]] >= 0).tolist()
+    is_linked = (primaries[chosen["set"]] >= 0).tolist()
     chosen_rows = chosen.rows("identity", "state", "flags")
     return {
         identity: Disposition(state, labels, away)
-        for (identity, state, labels), away in zip(chosen_rows, hosted, strict=True)
+        for (identity, state, labels), away in zip(chosen_rows, is_linked, strict=True)
     }
 
 
@@ -83,7 +83,7 @@ def movements(
     broken = [
         identity
         for identity, disposition in dispositions.items()
-        if disposition.state == SetState.BREAK and not disposition.hosted
+        if disposition.state == SetState.BREAK and not disposition.is_linked
     ]
     rows = [*_of_last_night(before, now=now, dispositions=dispositions, books=books)]
     rows += [
@@ -132,7 +132,7 @@ def _closing(was: Mapping[str, Any], *, disposition: Disposition | None) -> str:
     """Return how a break of the previous run ended, "" while it is open."""
     if disposition is None or not disposition.state:
         return NOT_SEEN
-    if disposition.hosted:
+    if disposition.is_linked:
         return EXPLAINED
     if disposition.state == SetState.BREAK:
         return ""
@@ -206,23 +206,23 @@ def sequenced(
         return ids, {}
     # A break that is out of sight has not closed: it continues under its number, and closes under
     # it.
-    known, taken = {*previous.breaks["break_id"], *previous.away}, set(ids)
+    known, used = {*previous.breaks["break_id"], *previous.away}, set(ids)
     changed, older = ids.copy(), {}
     for number in again.tolist():
         set_key = tuple(sets[name][number] for name in ("merchant_id", "account_id", "key"))
         # A set of another kind with the same key may have a number in between.
-        fresh, last = next_id(set_key, closed=previous.closed, taken=taken)
+        fresh, last = next_id(set_key, closed=previous.closed, used=used)
         if fresh in known or broken[number]:
             changed[number], older[fresh] = fresh, last
     return changed, older
 
 
 def next_id(
-    key: Sequence[str], *, closed: Collection[str], taken: Collection[str] = ()
+    key: Sequence[str], *, closed: Collection[str], used: Collection[str] = ()
 ) -> tuple[str, str]:
     """Return a key's first id that is neither closed nor taken, and the closed one it reopens."""
     number, last = 1, ""
-    while (own := id_of(*key, str(number))) in closed or own in taken:
+    while (own := id_of(*key, str(number))) in closed or own in used:
         number, last = number + 1, own if own in closed else last
     return own, last
 

@@ -91,9 +91,9 @@ def shown_rows(joined: Joined, *, outcomes: Outcomes) -> Arrays:
     sets = joined.sets
     rows = _of_sets(_with_explained(sets, outcomes=outcomes))
     nets = {side: sets[f"{side}_net"].copy() for side in _SIDES}
-    away = np.flatnonzero(outcomes.host >= 0)
+    away = np.flatnonzero(outcomes.primary >= 0)
     for side in _SIDES:
-        np.add.at(nets[side], outcomes.host[away], nets[side][away].copy())
+        np.add.at(nets[side], outcomes.primary[away], nets[side][away].copy())
     presence = _presence(sets, outcomes=outcomes)
     rows.columns |= _amounts(nets, presence=presence, covered=joined.covered)
     other = _other_currencies(joined, rows=rows)
@@ -105,15 +105,15 @@ _SIDES = ("order", "gateway", "ledger", "payout")
 
 def _with_explained(sets: Arrays, *, outcomes: Outcomes) -> Arrays:
     """Show on a primary set the payment of the set in another account that it represents."""
-    away = np.flatnonzero(outcomes.host >= 0)
+    away = np.flatnonzero(outcomes.primary >= 0)
     if not away.size:
         return sets
     shown = {}
     for name, nothing in (("gateway_state", 0), ("gateway_transaction", "")):
         values = sets[name].copy()
-        hosts = outcomes.host[away]
-        blank = values[hosts] == nothing
-        values[hosts[blank]] = values[away[blank]]
+        primaries = outcomes.primary[away]
+        blank = values[primaries] == nothing
+        values[primaries[blank]] = values[away[blank]]
         shown[name] = values
     return sets.assign(**shown)
 
@@ -157,10 +157,10 @@ def _presence(sets: Arrays, *, outcomes: Outcomes) -> dict[str, Bools]:
         "gateway": ~np.isin(sets["gateway_state"], silent) | (sets["payout_net"] != 0),
         "ledger": sets["ledger_present"],
     }
-    away = np.flatnonzero(outcomes.host >= 0)
+    away = np.flatnonzero(outcomes.primary >= 0)
     for side, mask in presence.items():
         presence[side] = mask.copy()
-        presence[side][outcomes.host[away]] |= mask[away]
+        presence[side][outcomes.primary[away]] |= mask[away]
     return presence
 
 
@@ -382,8 +382,8 @@ def effects_of(
 ) -> pd.DataFrame:
     """Return every effect of every break by account, leg and currency (`break_sets`: set -> id)."""
     nets = joined.nets
-    host = outcomes.host[nets["set"]]
-    owner = np.where(host >= 0, host, nets["set"])
+    primary = outcomes.primary[nets["set"]]
+    owner = np.where(primary >= 0, primary, nets["set"])
     ids = np.array([break_sets.get(number, "") for number in owner.tolist()], dtype=object)
     legs = {"orders": nets["gateway_net"] - nets["order_net"]}
     if joined.covered:
@@ -434,11 +434,11 @@ def breaks_of(
 ) -> pd.DataFrame:
     """Return one row per set that is a break, sorted as the contract says."""
     chosen = rows["own"] & (rows["state"] == SetState.BREAK.value)
-    chosen &= outcomes.host[rows["set"]] < 0
+    chosen &= outcomes.primary[rows["set"]] < 0
     broken = rows.take(chosen)
     numbers = broken["set"]
     classified = outcomes.classified
-    findings = [classified.judgements[n].codes for n in classified.patterns[numbers]]
+    findings = [classified.by_pattern[n].codes for n in classified.patterns[numbers]]
     exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
@@ -471,13 +471,13 @@ def breaks_of(
 
 def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:
     """Return each break's exposure: the largest effect or amount over all of its findings."""
-    sets, host = joined.sets, outcomes.host
+    sets, primary = joined.sets, outcomes.primary
     effects = np.abs(sets["gateway_net"] - sets["order_net"])
     if joined.covered:
         booked_apart = sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"]
         effects = np.maximum(effects, np.abs(booked_apart))
-    away = np.flatnonzero(host >= 0)
-    np.maximum.at(effects, host[away], effects[away])
+    away = np.flatnonzero(primary >= 0)
+    np.maximum.at(effects, primary[away], effects[away])
     effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
     columns = exposures(
         outcomes.sets,
@@ -584,7 +584,7 @@ def found_rows(columns: Mapping[str, Any], *, size: int) -> Arrays:
     return Arrays(found, size=size)
 
 
-class Leg:
+class Comparison:
     """The rules and sentences of codes.toml for comparisons other than sets (`of`, see When.of).
 
     `facts`: name -> type of what its conditions may use; those of its sentences may also use FOUND
@@ -631,17 +631,17 @@ class Leg:
 
 
 def identified(
-    found: Arrays, *, previous: Previous | None, taken: Collection[str] = ()
+    found: Arrays, *, previous: Previous | None, used: Collection[str] = ()
 ) -> tuple[Arrays, dict[str, str]]:
     """Return the rows of FOUND with ids by their key, and id -> the closed break it reopens."""
     closed = previous.closed if previous is not None else frozenset()
-    ids, reopens, taken = [], {}, {*taken}
+    ids, reopens, used = [], {}, {*used}
     for *key, state in found.rows("merchant_id", "account_id", "key", "state"):
         # Where a bank numbers all its statements alike, two entries of a year may have the same
         # name.
-        own, last = next_id(key, closed=closed, taken=taken)
+        own, last = next_id(key, closed=closed, used=used)
         ids.append(own)
-        taken.add(own)
+        used.add(own)
         if last and state == SetState.BREAK:
             reopens[own] = last
     return found.assign(id=np.array(ids, dtype=object)), reopens
@@ -650,7 +650,7 @@ def identified(
 def dispositions_of_found(rows: Arrays) -> dict[str, Disposition]:
     """Return the disposition of every id, for the roll-forward."""
     cells = rows.rows("id", "state", "flags")
-    return {own: Disposition(state, flags, hosted=False) for own, state, flags in cells}
+    return {own: Disposition(state, flags, is_linked=False) for own, state, flags in cells}
 
 
 def _graded(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Arrays:

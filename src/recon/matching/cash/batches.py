@@ -21,7 +21,7 @@ from recon.matching.frames.arrays import texts, texts_at
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import amounts_of, total
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, AccountKey
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.terms import EntryType, Reject, SourceKind
@@ -49,7 +49,7 @@ class Listed:
     amount: int
 
     @property
-    def account_key(self) -> Place:
+    def account_key(self) -> AccountKey:
         """Merchant, account and currency."""
         return self.merchant_id, self.account_id, self.currency
 
@@ -72,17 +72,17 @@ class Batch(NamedTuple):
 def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
     """Return what the gateway holds of every account and currency, the oldest first."""
     batches = batches_of(sources)
-    kept = _reserves(sources)
-    places = {*batches, *kept}
-    places |= {
+    reserves = _reserves(sources)
+    account_keys = {*batches, *reserves}
+    account_keys |= {
         (*account, currency)
-        for account in {account_key[:2] for account_key in places}
+        for account in {account_key[:2] for account_key in account_keys}
         for currency, opening in rules.settlement.items()
         if opening.opening_payable or opening.opening_reserve
     }
     return tuple(
         row
-        for account_key in sorted(places)
+        for account_key in sorted(account_keys)
         for row in (
             *left_of_batches(
                 batches.get(account_key, ()),
@@ -90,7 +90,7 @@ def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
                 opening=_opening(account_key, rules)[0],
             ),
             *left_of_reserves(
-                kept.get(account_key, {}),
+                reserves.get(account_key, {}),
                 account_key=account_key,
                 opening=_opening(account_key, rules)[1],
             ),
@@ -98,7 +98,7 @@ def listed(sources: Sources, *, rules: Rules) -> tuple[Listed, ...]:
     )
 
 
-def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
+def batches_of(sources: Sources) -> Mapping[AccountKey, tuple[Batch, ...]]:
     """Return the batches of each account key, sorted by settled_on and batch_id."""
     lines = sources.settlement
     if lines is None or not len(lines):
@@ -123,7 +123,7 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     # A payout of another currency that could not be read may belong to a batch without one, and
     # lines of another currency to a payout without lines.
     in_any = {(*held[:2], held[3]) for held in unsure}
-    by_place: dict[Place, list[Batch]] = {}
+    by_account: dict[AccountKey, list[Batch]] = {}
     for number, (merchant, account, currency, batch) in enumerate(keys):
         entry = Batch(
             days[number],
@@ -139,8 +139,8 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
                 and bool(only_paid[number] or not closed[number])
             ),
         )
-        by_place.setdefault((merchant, account, currency), []).append(entry)
-    return {account_key: tuple(sorted(batches)) for account_key, batches in by_place.items()}
+        by_account.setdefault((merchant, account, currency), []).append(entry)
+    return {account_key: tuple(sorted(batches)) for account_key, batches in by_account.items()}
 
 
 def unsure_batches(sources: Sources) -> set[BatchOf]:
@@ -179,14 +179,14 @@ def _named_by(entry: Reject, *, known: Collection[tuple[str, ...]]) -> set[Batch
     return {*named, *((*account, entry.currency, entry.batch_id) for account in accounts)}
 
 
-def _opening(account_key: Place, rules: Rules) -> tuple[int, int]:
+def _opening(account_key: AccountKey, rules: Rules) -> tuple[int, int]:
     """Return the payable and the reserve that the gateway held before the first line."""
     opening = rules.settlement.get(account_key[2])
     return (0, 0) if opening is None else (opening.opening_payable, opening.opening_reserve)
 
 
 def left_of_batches(
-    batches: Iterable[Batch], *, account_key: Place, opening: int
+    batches: Iterable[Batch], *, account_key: AccountKey, opening: int
 ) -> Iterator[Listed]:
     """Yield what is left of an account key's batches, in order; `opening`: owed before them."""
     items: deque[Listed] = deque()
@@ -203,10 +203,10 @@ def left_of_batches(
             apart += [replace(row, what=what)] if row.amount else []
             continue
         if row.amount > 0:
-            left = _taken(beyond, by=_taken(debts, by=row.amount))
+            left = _deducted(beyond, by=_deducted(debts, by=row.amount))
             items += [replace(row, amount=left)] if left else []
         elif row.amount < 0:
-            left = _taken(items, by=-row.amount)
+            left = _deducted(items, by=-row.amount)
             is_debt = entry.lines < 0 and not entry.paid
             if left and is_debt:
                 debts.append(replace(row, what=DEBT, amount=-left))
@@ -224,7 +224,7 @@ def _apart(entry: Batch) -> str:
     return "" if entry.is_closed else NO_PAYOUT
 
 
-def _taken(rows: deque[Listed], *, by: int) -> int:
+def _deducted(rows: deque[Listed], *, by: int) -> int:
     """Deduct an amount from the oldest rows and return what could not be deducted."""
     while rows and by:
         first = rows.popleft()
@@ -236,7 +236,7 @@ def _taken(rows: deque[Listed], *, by: int) -> int:
     return by
 
 
-def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
+def _reserves(sources: Sources) -> Mapping[AccountKey, Mapping[str, int]]:
     """Return the reserve kept back (positive) or released (negative) by account key and day."""
     lines = sources.settlement
     if lines is None or not len(lines):
@@ -246,14 +246,14 @@ def _reserves(sources: Sources) -> Mapping[Place, Mapping[str, int]]:
     names = (*ACCOUNT_CURRENCY, "settled_on")
     groups, keys = combined([texts_at(chosen, of=lines[name]) for name in names])
     sums = total(-amounts_of(lines["gross"])[chosen], groups=groups, size=len(keys)).tolist()
-    by_place: dict[Place, dict[str, int]] = {}
+    by_account: dict[AccountKey, dict[str, int]] = {}
     for (merchant, account, currency, day), amount in zip(keys, sums, strict=True):
-        by_place.setdefault((merchant, account, currency), {})[day] = amount
-    return by_place
+        by_account.setdefault((merchant, account, currency), {})[day] = amount
+    return by_account
 
 
 def left_of_reserves(
-    days: Mapping[str, int], *, account_key: Place, opening: int
+    days: Mapping[str, int], *, account_key: AccountKey, opening: int
 ) -> Iterator[Listed]:
     """Yield the reserve, the oldest first; what was released beyond the amount kept is below 0."""
     rows: deque[Listed] = deque()
@@ -266,7 +266,7 @@ def left_of_reserves(
             over -= amount - left
             rows += [Listed(*account_key, RESERVE, "", day, left)] if left else []
         else:
-            over += _taken(rows, by=-amount)
+            over += _deducted(rows, by=-amount)
     yield from rows
     if over:
         yield Listed(*account_key, RESERVE, "", max(days), -over)

@@ -315,8 +315,8 @@ def closed_groups(
     numbers = np.flatnonzero(gaps).tolist() if closers.named else []
     for number in sorted(numbers, key=lambda at: str(groups["key"][at])):
         merchant, account, currency = (groups[name][number] for name in ACCOUNT_CURRENCY)
-        place = (merchant, account, currency)
-        if own := closers.take(labels[number], of=place, gap=int(gaps[number])):
+        of_account = (merchant, account, currency)
+        if own := closers.take(labels[number], of=of_account, gap=int(gaps[number])):
             closed[number] = np.array(own, dtype=np.intp)
     return closed
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import HELD_COLUMNS
-from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, Leg, identified
+from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, Comparison, identified
 from recon.matching.cash.batches import (
     BEYOND,
     ITEM,
@@ -42,12 +42,12 @@ from recon.matching.classifying.table import UNVERIFIED_REASONS
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, AccountKey, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.business_date import AHEAD_MAX, Grace, day_text
-from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
+from recon.model.gateway_holds import BEFORE_FIRST, FeesCharged, GatewayHolds, HeldPart, Holding
 from recon.model.terms import EntryType, Flag, UnverifiedReason
 
 LONG_PAST = "1970-01-01"
@@ -89,7 +89,7 @@ def group_of(kind: str, *, name: str) -> str:
     return f"{_PLURALS[kind]} of {name}" if name else f"all {_PLURALS[kind]} since the opening"
 
 
-_GROUPS = Leg(
+_GROUPS = Comparison(
     "groups",
     facts={
         "kind": str,
@@ -219,7 +219,7 @@ def found_of_groups(
     )
 
 
-_HELD = Leg(
+_HELD = Comparison(
     "held",
     facts={"what": str, "late_held_back": bool},
     clauses=_OF_BOTH,
@@ -279,7 +279,7 @@ def _batch_of(held: Listed) -> tuple[str, str, str]:
 
 def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
     """Return the reserve released beyond what was ever kept, for groups of reserves."""
-    below: dict[Place, int] = {
+    below: dict[AccountKey, int] = {
         held.account_key: -held.amount
         for held in listed
         if held.what == RESERVE and held.amount < 0
@@ -305,11 +305,13 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
         kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch
     }
     marks = []
-    for *place, kind, name in groups.rows(*ACCOUNT_CURRENCY, "kind", "name"):
-        mine = unreported.get(kind, places) if name == by_batch.get(kind, name) else set[Place]()
-        in_any_currency = (place[0], place[1], "")
-        is_of_batch = kind in by_batch and (*place, name) in unsure
-        marks.append(is_of_batch or (*place,) in mine or in_any_currency in mine)
+    for *of_account, kind, name in groups.rows(*ACCOUNT_CURRENCY, "kind", "name"):
+        mine = (
+            unreported.get(kind, places) if name == by_batch.get(kind, name) else set[AccountKey]()
+        )
+        in_any_currency = (of_account[0], of_account[1], "")
+        is_of_batch = kind in by_batch and (*of_account, name) in unsure
+        marks.append(is_of_batch or (*of_account,) in mine or in_any_currency in mine)
     return np.array(marks, dtype=np.bool_)
 
 
@@ -380,11 +382,11 @@ def classify_cash(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    taken: Collection[str] = (),
+    used: Collection[str] = (),
 ) -> CashResult | None:
     """Classify the groups and the held amounts; None where no settlement was given.
 
-    `taken`: ids of the breaks of sets, one of which may have the key of a group.
+    `used`: ids of the breaks of sets, one of which may have the key of a group.
     """
     books = grouped(sources, rules=rules)
     if books is None:
@@ -396,7 +398,7 @@ def classify_cash(
         findings_of_groups(books, listed=rows, unsure=unsure, clock=clock),
         findings_of_held(rows, clock=clock),
     ]
-    found, reopens = identified(stacked(parts, names=FOUND), previous=previous, taken=taken)
+    found, reopens = identified(stacked(parts, names=FOUND), previous=previous, used=used)
     return CashResult(books, rows, found, reopens)
 
 
@@ -453,13 +455,13 @@ def gateway_holds(
     """
     if sources.settlement is None:
         return None
-    charged, taken = _charged(sources.settlement, cash=cash), _booked(sources.ledger)
-    account_keys: list[Place] = sorted({*charged, *(taken or ())})
+    charged, used = _charged(sources.settlement, cash=cash), _booked(sources.ledger)
+    account_keys: list[AccountKey] = sorted({*charged, *(used or ())})
     fees = [
-        FeesTaken(
+        FeesCharged(
             *account_key,
             charged=charged.get(account_key, 0),
-            booked=None if taken is None else taken.get(account_key, 0),
+            booked=None if used is None else used.get(account_key, 0),
         )
         for account_key in account_keys
     ]
@@ -467,24 +469,24 @@ def gateway_holds(
 
 
 def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
-    by_place: dict[Place, Holding] = {}
+    by_account: dict[AccountKey, Holding] = {}
     for row in held.to_dict("records"):
         account_key = (row["merchant_id"], row["account_id"], row["currency"])
-        known = by_place.get(account_key, Holding(*account_key))
+        known = by_account.get(account_key, Holding(*account_key))
         # Debts have a day too, but the oldest money that somebody waits for is shown.
         day = row["settled_on"] or BEFORE_FIRST
         piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
         if row["what"] == RESERVE:
-            by_place[account_key] = replace(known, reserve=known.reserve + piece)
+            by_account[account_key] = replace(known, reserve=known.reserve + piece)
             continue
         known = replace(known, payable=known.payable + piece)
         if row["what"] in _HELD_BACK:
             known = replace(known, held_back=known.held_back + piece)
-        by_place[account_key] = known
-    return tuple(by_place[account_key] for account_key in sorted(by_place))
+        by_account[account_key] = known
+    return tuple(by_account[account_key] for account_key in sorted(by_account))
 
 
-def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, int]:
+def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[AccountKey, int]:
     every = sums(lines[~pay_outs(lines)], column="fee")
     if cash is None:
         return every
@@ -494,7 +496,7 @@ def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, 
     return added(every, {(*account_key,): amount for *account_key, amount in rows})
 
 
-def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:
+def _booked(ledger: pd.DataFrame | None) -> Mapping[AccountKey, int] | None:
     """Return fees less their reversals, each entry once."""
     if ledger is None:
         return None

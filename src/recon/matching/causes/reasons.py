@@ -37,7 +37,7 @@ from recon.matching.sides.instruction_side import STANDINGS
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.terms import BreakCode, InstructionState
 
-Facts = SimpleNamespace
+RowFacts = SimpleNamespace
 """One break: FACTS and NETS in minor units of its currency, and `rows`, where a code needs them."""
 
 
@@ -47,13 +47,13 @@ class SetRows(NamedTuple):
     Each row has the facts of ROW_FACTS that its side knows.
     """
 
-    orders: Sequence[Facts] = ()
-    payments: Sequence[Facts] = ()
-    entries: Sequence[Facts] = ()
+    orders: Sequence[RowFacts] = ()
+    payments: Sequence[RowFacts] = ()
+    entries: Sequence[RowFacts] = ()
     """Ledger entries by type; amounts less reversals."""
-    moves: Sequence[Facts] = ()
-    payouts: Sequence[Facts] = ()
-    rivals: Sequence[Facts] = ()
+    moves: Sequence[RowFacts] = ()
+    payouts: Sequence[RowFacts] = ()
+    rivals: Sequence[RowFacts] = ()
     """Other records that fit as well."""
     rivals_by: str = ""
     """What the rivals share: `transaction` or `reference`, and its id."""
@@ -68,15 +68,15 @@ _AMOUNTS = ("amount", "net", "captured", "refunded", "authorised")
 ROW_FACTS: Mapping[str, type] = {
     **dict.fromkeys(("transaction_id", "state", "kind", "code", "account_id", "name"), str),
     **dict.fromkeys(_AMOUNTS, int),
-    **dict.fromkeys(("beyond", "twice", "elsewhere"), bool),
+    **dict.fromkeys(("beyond", "twice", "in_other_account"), bool),
 }
 """Facts for conditions over a row. `amount`: its amount, of a payment captured, else authorised;
 `net`: what is left of it; `beyond`: more was captured than authorised; `twice`: the first payment
-reported with conflicting content; `elsewhere`: a rival of another account."""
+reported with conflicting content; `in_other_account`: a rival of another account."""
 
 
 def rows_of_sets(
-    codes: Iterable[BreakCode], *, numbers: Rows, joined: Joined, sources: Sources, host: Rows
+    codes: Iterable[BreakCode], *, numbers: Rows, joined: Joined, sources: Sources, primary: Rows
 ) -> Mapping[int, SetRows]:
     """Collect the rows of the sets whose primary code needs them for its sentence.
 
@@ -85,7 +85,7 @@ def rows_of_sets(
         numbers: its set.
         joined: the sets.
         sources: the rows that the sets were made of.
-        host: for each set the one whose break explains it, else negative.
+        primary: for each set the one whose break explains it, else negative.
     """
     several = joined.sets["currencies"][numbers] > 1
     pairs = zip(codes, numbers.tolist(), several.tolist(), strict=True)
@@ -101,13 +101,11 @@ def rows_of_sets(
     )
     orders = orders.assign(state=np.array(ORDER_STATES, dtype=object)[orders["state"]])
     paid = ("transaction_id", "state", "code", "currency", *_AMOUNTS, "beyond")
-    sides: Mapping[str, dict[int, list[Facts]]] = {
+    sides: Mapping[str, dict[int, list[RowFacts]]] = {
         "orders": _grouped(orders, "state", "currency", "amount"),
         "payments": _grouped(_payments(gateway, sources=sources), *paid),
         "entries": _grouped(_entries(entries), "kind", "currency", "amount"),
-        "payouts": _grouped(
-            payouts.assign(state=payouts["standing"]), "state", "currency", "amount"
-        ),
+        "payouts": _grouped(payouts.assign(state=payouts["status"]), "state", "currency", "amount"),
         "moves": _grouped(_moves(joined, sources=sources, wanted=[*named]), *_OF_MOVES),
     }
     for several_payments in sides["payments"].values():
@@ -115,7 +113,7 @@ def rows_of_sets(
         twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
         for payment in several_payments:
             payment.twice = payment.transaction_id == twice
-    moved = _moved(joined.sets, host=host, wanted={*named})
+    moved = _moved(joined.sets, primary=primary, wanted={*named})
     ambiguous = {number for number, code in named.items() if code is BreakCode.AMBIGUOUS_MATCH}
     rivals: dict[int, dict[str, Any]] = {
         number: {"rivals": _rivals(joined.sets, others, of=number), "rivals_by": by}
@@ -133,11 +131,11 @@ def rows_of_sets(
 _OF_MOVES = ("kind", "state", "currency", "amount")
 
 
-def _grouped(items: Arrays, *names: str) -> dict[int, list[Facts]]:
+def _grouped(items: Arrays, *names: str) -> dict[int, list[RowFacts]]:
     """Return the rows of each set, sorted."""
-    grouped: dict[int, list[Facts]] = {}
+    grouped: dict[int, list[RowFacts]] = {}
     for number, *cells in sorted(items.rows("set", *names)):
-        row = Facts(**dict(zip(names, cells, strict=True)))
+        row = RowFacts(**dict(zip(names, cells, strict=True)))
         grouped.setdefault(int(number), []).append(row)
     return grouped
 
@@ -171,9 +169,9 @@ def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Arrays:
     return Arrays({"set": number[mine], **cells}, size=int(mine.sum()))
 
 
-def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
+def _moved(sets: Arrays, *, primary: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
     """Return, for a break that represents two accounts, which of them has which side."""
-    pairs = ((int(host[linked]), linked) for linked in np.flatnonzero(host >= 0).tolist())
+    pairs = ((int(primary[linked]), linked) for linked in np.flatnonzero(primary >= 0).tolist())
     return {
         number: {
             "sides": _sides_of(sets, number),
@@ -195,10 +193,10 @@ def _sides_of(sets: Arrays, number: int, /) -> str:
     return listed([side for side, here in present.items() if here]) or "its other side"
 
 
-def _rivals(sets: Arrays, others: set[int], *, of: int) -> list[Facts]:
+def _rivals(sets: Arrays, others: set[int], *, of: int) -> list[RowFacts]:
     named = sorted((sets["account_id"][other], sets["key"][other]) for other in others)
     own = sets["account_id"][of]
-    return [Facts(account_id=at, name=name, elsewhere=at != own) for at, name in named]
+    return [RowFacts(account_id=at, name=name, in_other_account=at != own) for at, name in named]
 
 
 def _fitting(
@@ -287,7 +285,7 @@ FACTS: Mapping[str, type] = {
 
 def facts_of(
     frame: pd.DataFrame, *, joined: Joined, rows: Mapping[int, SetRows]
-) -> Iterator[Facts]:
+) -> Iterator[RowFacts]:
     """Yield the facts of every break, in the order of `frame` (columns set and those of breaks)."""
     sets, numbers = joined.sets.take(frame["set"].to_numpy()), frame["set"].tolist()
     own = [rows.get(number, NO_ROWS) for number in numbers]
@@ -316,7 +314,7 @@ def facts_of(
         "has_payments": [bool(each) for each in ids],
     }
     for values in zip(*columns.values(), strict=True):
-        yield Facts(**dict(zip(columns, values, strict=True)))
+        yield RowFacts(**dict(zip(columns, values, strict=True)))
 
 
 def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
@@ -349,11 +347,11 @@ def _stated(joined: Joined) -> Ints:
     is_current = items["state"] == sets["gateway_state"][number]
     is_current &= items["currency"] == sets["currency"][number]
     authorised = np.where(items["authorised_known"], items["authorised"], items["amount"])
-    amount = np.where(np.isin(items["state"], _TAKEN), items["captured"], authorised)
+    amount = np.where(np.isin(items["state"], _CAPTURED), items["captured"], authorised)
     return total(np.where(is_current, amount, 0), groups=number, size=joined.keys.size)
 
 
-_TAKEN = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded", "chargeback")]
+_CAPTURED = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded", "chargeback")]
 
 
 def label_of(state: str) -> str:
@@ -369,7 +367,7 @@ def _sums(rows: Iterable[Any], *, of: str = "amount") -> str:
     return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
 
 
-def _by_currency(facts: Facts) -> str:
+def _by_currency(facts: RowFacts) -> str:
     """Return the amounts of each side in its own currencies."""
     rows = facts.rows
     clauses = {
@@ -395,7 +393,7 @@ _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
 def _not_done(kind: str) -> Clause:
     """Make the clause whether the gateway refused, or a person found that it took no effect."""
 
-    def clause(facts: Facts) -> str:
+    def clause(facts: RowFacts) -> str:
         states = {move.state for move in facts.rows.moves if move.kind == kind}
         refused = InstructionState.REJECTED in states
         if InstructionState.RESOLVED_NOT_APPLIED in states:
@@ -408,7 +406,7 @@ def _not_done(kind: str) -> Clause:
 def _waits_for(kind: str) -> Clause:
     """Make the clause whether an instruction waits for approval or for sending."""
 
-    def clause(facts: Facts) -> str:
+    def clause(facts: RowFacts) -> str:
         planned = (kind, InstructionState.PLANNED)
         if any((move.kind, move.state) == planned for move in facts.rows.moves):
             return "for a person's approval"
@@ -420,7 +418,7 @@ def _waits_for(kind: str) -> Clause:
 def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause:
     """Make the clause of our instructions of a kind and status, in the currency instructed."""
 
-    def clause(facts: Facts) -> str:
+    def clause(facts: RowFacts) -> str:
         mine = [move for move in facts.rows.moves if move.kind == kind and move.state in states]
         if any(move.currency != facts.currency for move in mine):
             return _sums(mine)
@@ -429,12 +427,14 @@ def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause
     return clause
 
 
-def _payout_booked(facts: Facts) -> str:
+def _payout_booked(facts: RowFacts) -> str:
     booked = [entry for entry in facts.rows.entries if entry.kind == "payout" and entry.amount]
     if not booked:
         return "the ledger has no payout of it"
     if sum(entry.amount for entry in booked) < 0:
-        taken_back = _sums(Facts(currency=one.currency, amount=abs(one.amount)) for one in booked)
+        taken_back = _sums(
+            RowFacts(currency=one.currency, amount=abs(one.amount)) for one in booked
+        )
         return f"the ledger has {taken_back} of payouts taken back"
     return f"the ledger has a payout of {_sums(booked)}"
 
@@ -472,7 +472,7 @@ def _reported(name: str) -> Clause:
     """Make the clause of a shared part: the first that holds, for a list all that hold."""
     several = name in TABLE.listed
 
-    def clause(facts: Facts) -> str:
+    def clause(facts: RowFacts) -> str:
         if not several:
             return first_text(_SHARED[name], facts=facts, clauses=_CLAUSES)
         holding = (one for one in _SHARED[name] if one.holds(facts))
@@ -485,13 +485,13 @@ def _reported(name: str) -> Clause:
 def _each(name: str) -> Clause:
     """Make the clause of single rows: a text for each, or their sum."""
     rule = TABLE.each[name]
-    holds, say = _EACH[name]
+    holds, templates = _EACH[name]
 
-    def clause(facts: Facts) -> str:
+    def clause(facts: RowFacts) -> str:
         rows = [row for row in getattr(facts.rows, rule.of) if holds(row)]
         if rule.sum:
             return _sums(rows, of=rule.sum) or rule.otherwise
-        firsts = (next((one for one in say if one.holds(row)), None) for row in rows)
+        firsts = (next((one for one in templates if one.holds(row)), None) for row in rows)
         texts = [
             as_text(one, facts=row, clauses=_CELLS)
             for row, one in zip(rows, firsts, strict=True)
@@ -513,7 +513,7 @@ _CELLS: Mapping[str, Clause] = {
 _EACH = {
     name: (
         ready(rule.when or "True", facts=ROW_FACTS, of=name),
-        sentences_of(rule.say, of=name, facts=ROW_FACTS, clauses=_CELLS),
+        sentences_of(rule.templates, of=name, facts=ROW_FACTS, clauses=_CELLS),
     )
     for name, rule in TABLE.each.items()
 }
@@ -561,7 +561,11 @@ def with_reasons(
     """
     codes = [BreakCode(code) for code in breaks["code"]]
     rows = rows_of_sets(
-        codes, numbers=breaks["set"].to_numpy(), joined=joined, sources=sources, host=outcomes.host
+        codes,
+        numbers=breaks["set"].to_numpy(),
+        joined=joined,
+        sources=sources,
+        primary=outcomes.primary,
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
     sentences = [SENTENCES.reason(code, known) for code, known in zip(codes, facts, strict=True)]

@@ -114,13 +114,13 @@ def added_evidence(parts: Sequence[Evidence]) -> Evidence:
 def _counted(joined: Joined, *, rows: Bools, **columns: Any) -> pd.DataFrame:
     """Count the marked sets by account and the given columns."""
     cells: dict[str, Column] = {"account": joined.sets["account"], **columns}
-    groups, places = combined([column[rows] for column in cells.values()])
+    groups, keys = combined([column[rows] for column in cells.values()])
     table: dict[str, Column] = {
-        name: np.array([place[at] for place in places], dtype=column.dtype)
+        name: np.array([place[at] for place in keys], dtype=column.dtype)
         for at, (name, column) in enumerate(cells.items())
     }
     names = account_texts(table.pop("account"), accounts=joined.numbers.accounts)
-    sets = np.bincount(groups, minlength=len(places)).astype(np.int64)
+    sets = np.bincount(groups, minlength=len(keys)).astype(np.int64)
     return pd.DataFrame({**table, **names, "sets": sets})
 
 
@@ -167,9 +167,9 @@ def with_facts(
 ) -> Breaks:
     """Return the breaks with the facts of their sets that causes need, without the set's number."""
     sets, numbers = joined.sets, breaks["set"].to_numpy()
-    away = np.flatnonzero(outcomes.host >= 0)
+    away = np.flatnonzero(outcomes.primary >= 0)
     # A primary set represents one set: use that one's account, not any with the same order number.
-    strays = zip(outcomes.host[away].tolist(), sets["account_id"][away], strict=True)
+    strays = zip(outcomes.primary[away].tolist(), sets["account_id"][away], strict=True)
     gateway, orders = joined.gateway.items, joined.orders.items
     unknown = gateway.take(gateway["state"] == NUMBER[GatewayState.UNMAPPED.value])
     codes = texts(sources.gateway["payment_status"])[unknown["row"]]
@@ -218,14 +218,14 @@ def _shared(breaks: Breaks, *, cause: Cause, evidence: Evidence) -> Iterator[tup
     if len(breaks) < cause.breaks_min:
         return
     counts: Mapping[Any, int] = {}
-    if cause.of or cause.beside:
-        counts = evidence[cause.of or cause.beside].groupby(over)["sets"].sum().to_dict()
+    if cause.of or cause.contrast:
+        counts = evidence[cause.of or cause.contrast].groupby(over)["sets"].sum().to_dict()
     causes: dict[tuple[str, str], list[int]] = {}
     for cells, rows in breaks.groupby(by):
         key = dict(zip(by, map(str, cells), strict=True))
         place = tuple(key[name] for name in over)
         sets = int(counts.get(place if len(place) > 1 else "".join(place), 0))
-        every = len(rows) + sets if cause.beside else max(len(rows), sets)
+        every = len(rows) + sets if cause.contrast else max(len(rows), sets)
         if 100 * len(rows) >= cause.share_percent * every:
             labels = {n: day_text(v) if n == "paid_day" else v for n, v in key.items()}
             sentence = cause.text.format(**labels, others=every - len(rows), every=every)
@@ -391,10 +391,10 @@ def _near(own: str, other: str) -> bool:
     """Return whether letters and digits are equal but for one changed, added, lost or swapped."""
     names = ("".join(filter(str.isalnum, name.casefold())).lstrip("0") for name in (own, other))
     left, right = sorted(names, key=len)
-    places = range(len(right))
+    keys = range(len(right))
     if len(left) < CHARACTERS_MIN or len(left) < len(right):
-        return len(left) >= CHARACTERS_MIN and any(left == _less(right, n) for n in places)
-    near = (_less(left, n) == _less(right, m) for n in places for m in (n, n + 1, n - 1))
+        return len(left) >= CHARACTERS_MIN and any(left == _less(right, n) for n in keys)
+    near = (_less(left, n) == _less(right, m) for n in keys for m in (n, n + 1, n - 1))
     return left == right or any(near)
 
 

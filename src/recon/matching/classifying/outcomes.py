@@ -30,12 +30,12 @@ from recon.matching.classifying.severity import (
 )
 from recon.matching.classifying.table import (
     LEGS,
-    Judgement,
-    Judgements,
+    Classification,
+    Classifications,
     TableRow,
+    classifications_of,
     distinct_patterns,
     is_late,
-    judgements_of,
     ready,
     rows_of,
     where_holds,
@@ -44,9 +44,9 @@ from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
 from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import AccountKey
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.residuals import Legs, Ours, bits, legs
+from recon.matching.sets.residuals import LegFacts, Ours, bits, leg_facts
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.business_date import midnight
@@ -175,7 +175,7 @@ _MATCHED = [(each.rule, condition_of(each.holds, facts=FACTS)) for each in TABLE
 _BOTH_LEGS = frozenset(code for code, row in TABLE.codes.items() if row.both_legs)
 
 
-def classify(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
+def classify(patterns: Mapping[str, Ints]) -> tuple[Classification, ...]:
     """Return the judgement of each pattern.
 
     Args:
@@ -187,7 +187,7 @@ def classify(patterns: Mapping[str, Ints]) -> tuple[Judgement, ...]:
     found += [(row, where_holds(row, known=known)) for row in ROWS if row.when.last]
     rules, agree = zip(*_MATCHED, strict=True)
     known.agreed = np.select([holds(known) for holds in agree], rules, default="")
-    return judgements_of(found, known=known)
+    return classifications_of(found, known=known)
 
 
 def _facts(patterns: Mapping[str, Ints]) -> SimpleNamespace:
@@ -238,7 +238,7 @@ NO_PRIMARY = -1
 class MovedSets(NamedTuple):
     """Sets whose missing side is in another account of the merchant."""
 
-    host: Rows
+    primary: Rows
     """For a set that belongs to another one, that set; else NO_PRIMARY."""
     wrong: Bools
     """Sets that represent such a pair."""
@@ -293,27 +293,27 @@ def wrong_accounts(sets: Arrays, *, classified: Bools) -> MovedSets:
         is_primary = is_primary.where(pairs[side] == pairs[f"{side}_other"], pairs[side])
     own, others = pairs["set"].to_numpy(), pairs["set_other"].to_numpy()
     moved.wrong[own[single & is_primary]] = True
-    moved.host[own[single & ~is_primary]] = others[single & ~is_primary]
+    moved.primary[own[single & ~is_primary]] = others[single & ~is_primary]
     unclear = ~single & (pairs["order"] | pairs["times"].gt(1))
     moved.ambiguous[own[unclear]] = True
     return moved
 
 
-def brought_together(sets: Arrays, *, host: Rows) -> Arrays:
+def brought_together(sets: Arrays, *, primary: Rows) -> Arrays:
     """Merge sets of another account into the primary sets that they belong to.
 
     A primary set is classified as if its records were in one account, so that any other problem is
     reported on its break. Sets that are not primary stay as they are.
     """
-    away = np.flatnonzero(host >= 0)
+    away = np.flatnonzero(primary >= 0)
     if not away.size:
         return sets
-    hosts = host[away]
+    primaries = primary[away]
     together: dict[str, Column] = {}
     for name, column in sets.columns.items():
         if name in _TEXTS or (column.dtype.kind in _NUMBERS and name not in _OF_ITS_ACCOUNT):
             values = column.copy()
-            values[hosts] = _joined(name, values[hosts], values[away])
+            values[primaries] = _joined(name, values[primaries], values[away])
             together[name] = values
     return sets.assign(**together)
 
@@ -350,8 +350,8 @@ ACCOUNT = ["merchant_id", "account_id", "currency"]
 class Outcomes:
     """The classification of every set."""
 
-    classified: Judgements
-    host: Rows
+    classified: Classifications
+    primary: Rows
     """The set in another account whose break explains this one, else -1."""
     due_at: Ints
     """When a PENDING set becomes late."""
@@ -361,14 +361,14 @@ class Outcomes:
     """Effects of our instructions beyond what the query shows."""
     rounded: Ints
     """Amount that counts as rounding against orders and ledger together, unsigned minor units."""
-    spent: Mapping[Place, int]
+    spent: Mapping[AccountKey, int]
     """Rounding of the matched sets, unsigned minor units, by merchant, account and currency: of all
     that have a set whose outcome changes once their budget is spent."""
 
     def states(self) -> Column:
         """Return the state of each set; a set explained by a primary set is part of its break."""
         own = self.classified.of_each("state")
-        own[self.host >= 0] = SetState.BREAK.value
+        own[self.primary >= 0] = SetState.BREAK.value
         return own
 
 
@@ -377,7 +377,7 @@ class SetFacts(NamedTuple):
 
     sets: Arrays
     """As they are classified; see Outcomes."""
-    host: Rows
+    primary: Rows
     ours: Ours
     due: dict[str, Ints]
     """Clock -> when it runs out."""
@@ -393,7 +393,7 @@ def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
     own.columns |= without_ahead(own, as_of=as_of)
     moved = wrong_accounts(own, classified=unverified_reasons(own) == 0)
     own.columns |= {"wrong_account": moved.wrong, "account_ambiguous": moved.ambiguous}
-    sets = brought_together(own, host=moved.host)
+    sets = brought_together(own, primary=moved.primary)
     due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
     moves, ours = our_moves(sets, refund_late=due["refund_confirmed"] <= as_of, rules=rules)
     own.columns |= {
@@ -408,11 +408,11 @@ def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
         # Due exactly at as-of is late.
         **{f"late_{clock}": bits(ends <= as_of) for clock, ends in due.items()},
     }
-    return SetFacts(sets, moved.host, ours, due, facts)
+    return SetFacts(sets, moved.primary, ours, due, facts)
 
 
 def classify_sets(
-    joined: Joined, *, rules: Rules, as_of: int, strict: Collection[Place] | None = None
+    joined: Joined, *, rules: Rules, as_of: int, strict: Collection[AccountKey] | None = None
 ) -> Outcomes:
     """Classify every set, without rounding where the run's rounding budget is spent.
 
@@ -422,8 +422,8 @@ def classify_sets(
     known = facts_of_sets(joined, rules=rules, as_of=as_of)
     sets = known.sets
 
-    def compared(without: Bools) -> Legs:
-        return legs(sets, ours=known.ours, rules=rules, strict=without, covered=joined.covered)
+    def compared(without: Bools) -> LegFacts:
+        return leg_facts(sets, ours=known.ours, rules=rules, strict=without, covered=joined.covered)
 
     nothing = np.zeros(len(sets), dtype=np.bool_)
     free = compared(nothing)
@@ -431,30 +431,30 @@ def classify_sets(
         return _classified(free, known=known, spent={})
     hard = compared(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
-    groups, places = combined([sets[name] for name in ACCOUNT])
+    groups, keys = combined([sets[name] for name in ACCOUNT])
     outcomes = _classified(free, known=known, spent={})
-    rounded = total(_rounded(outcomes), groups=groups, size=len(places)).tolist()
-    spent = {places[group]: rounded[group] for group in np.unique(groups[differs]).tolist()}
+    rounded = total(_rounded(outcomes), groups=groups, size=len(keys)).tolist()
+    spent = {keys[group]: rounded[group] for group in np.unique(groups[differs]).tolist()}
     over = over_budget(spent, rules=rules) if strict is None else strict
-    without = np.array([place in over for place in places], dtype=np.bool_)[groups]
+    without = np.array([key in over for key in keys], dtype=np.bool_)[groups]
     if without.any():
         return _classified(compared(without), known=known, spent=spent)
     return replace(outcomes, spent=spent)
 
 
-def _classified(both: Legs, *, known: SetFacts, spent: Mapping[Place, int]) -> Outcomes:
+def _classified(both: LegFacts, *, known: SetFacts, spent: Mapping[AccountKey, int]) -> Outcomes:
     facts = {**known.facts, **both.facts}
     numbers, patterns = distinct_patterns({name: facts[name] for name in PATTERN})
-    classified = Judgements(numbers, classify(patterns))
+    classified = Classifications(numbers, classify(patterns))
     due_at = _due_at(classified, due=known.due)
-    return Outcomes(classified, known.host, due_at, known.sets, known.ours, both.rounded, spent)
+    return Outcomes(classified, known.primary, due_at, known.sets, known.ours, both.rounded, spent)
 
 
 def _rounded(outcomes: Outcomes) -> Ints:
     """Return the rounding of each set that matches with it, else 0."""
     flagged = [
         Flag.ROUNDING in j.flags and j.state == SetState.MATCHED
-        for j in outcomes.classified.judgements
+        for j in outcomes.classified.by_pattern
     ]
     matched = np.array(flagged, dtype=np.bool_)[outcomes.classified.patterns]
     return np.where(matched, outcomes.rounded, 0)
@@ -467,7 +467,7 @@ def budgets_of(rules: Rules) -> Mapping[str, int]:
     return {currency: budget for currency, budget in known if budget is not None}
 
 
-def over_budget(spent: Mapping[Place, int], *, rules: Rules) -> frozenset[Place]:
+def over_budget(spent: Mapping[AccountKey, int], *, rules: Rules) -> frozenset[AccountKey]:
     """Return the merchants, accounts and currencies whose rounding exceeds its budget."""
     budgets = budgets_of(rules)
     return frozenset(
@@ -475,11 +475,11 @@ def over_budget(spent: Mapping[Place, int], *, rules: Rules) -> frozenset[Place]
     )
 
 
-def _due_at(classified: Judgements, *, due: dict[str, Ints]) -> Ints:
+def _due_at(classified: Classifications, *, due: dict[str, Ints]) -> Ints:
     """Return the earliest instant that each pending set waits for; NO_INSTANT without a limit."""
     ends = np.full(len(classified.patterns), NO_INSTANT, dtype=np.int64)
     for clock, end in due.items():
-        waiting = np.array([clock in each.clocks for each in classified.judgements], np.bool_)
+        waiting = np.array([clock in each.clocks for each in classified.by_pattern], np.bool_)
         if waiting.any():
             rows = waiting[classified.patterns]
             sooner = rows & ((ends == NO_INSTANT) | (end < ends))

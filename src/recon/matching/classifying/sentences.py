@@ -47,9 +47,9 @@ class Sentences:
     ) -> None:
         self._clauses = clauses
         self.of_codes: Mapping[BreakCode, tuple[Sentence, ...]] = {
-            code: sentences_of(row.say[of], of=code, facts=facts, clauses=clauses)
+            code: sentences_of(row.templates[of], of=code, facts=facts, clauses=clauses)
             for code, row in table.codes.items()
-            if of in row.say
+            if of in row.templates
         }
 
     def reason(self, code: str, facts: Any, /) -> str:

@@ -50,7 +50,7 @@ class TableRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Classification:
     """The outcome of one pattern."""
 
     state: str
@@ -68,7 +68,7 @@ class Judgement:
     """Why it is UNVERIFIED."""
 
 
-NOTHING = Judgement(ABSENT)
+NOTHING = Classification(ABSENT)
 
 
 def rows_of(
@@ -146,9 +146,9 @@ def is_late(row: TableRow, *, known: Known) -> Bools | bool:
     return late
 
 
-def judgements_of(
+def classifications_of(
     found: Iterable[tuple[TableRow, Bools]], *, known: Known
-) -> tuple[Judgement, ...]:
+) -> tuple[Classification, ...]:
     """Return the judgement of each pattern.
 
     Args:
@@ -163,45 +163,47 @@ def judgements_of(
         for number in np.flatnonzero(holds).tolist():
             (late if late_now[number] else waits)[number].append(row)
     facts = (known.unverified, known.orders_lack, known.anything, known.agreed)
-    return tuple(starmap(_judgement, zip(late, waits, *(f.tolist() for f in facts), strict=True)))
+    return tuple(
+        starmap(_classification, zip(late, waits, *(f.tolist() for f in facts), strict=True))
+    )
 
 
-def _judgement(
+def _classification(
     late: list[TableRow], waits: list[TableRow], *facts: *tuple[int, bool, bool, str]
-) -> Judgement:
+) -> Classification:
     unverified, orders_lack, anything, agreed = facts
     if unverified:
-        return Judgement(SetState.UNVERIFIED, reason=UNVERIFIED_REASONS[unverified - 1].value)
+        return Classification(SetState.UNVERIFIED, reason=UNVERIFIED_REASONS[unverified - 1].value)
     codes = tuple(sorted({row.code for row in late if row.code}, key=PRECEDENCE.index))
     flags = tuple(sorted({row.flag for row in late if row.flag}))
     if orders_lack and BreakCode.MISSING_IN_ORDERS in codes and not FIRM & {*codes}:
-        return Judgement(SetState.UNVERIFIED, reason=UnverifiedReason.ORDERS_MISSING.value)
+        return Classification(SetState.UNVERIFIED, reason=UnverifiedReason.ORDERS_MISSING.value)
     if codes:
-        return Judgement(SetState.BREAK, codes, flags)
+        return Classification(SetState.BREAK, codes, flags)
     if waits:
         side = min(waits, key=lambda row: LEGS.index(row.when.leg)).when.side
         clocks = frozenset(row.when.grace for row in waits)
-        return Judgement(SetState.PENDING, flags=flags, clocks=clocks, expected_side=side)
+        return Classification(SetState.PENDING, flags=flags, clocks=clocks, expected_side=side)
     if not anything:
         return NOTHING
     rules = (row.rule for flag, row in TABLE.flags.items() if row.rule and flag in flags)
-    return Judgement(SetState.MATCHED, flags=flags, rule=next(rules, agreed))
+    return Classification(SetState.MATCHED, flags=flags, rule=next(rules, agreed))
 
 
-class Judgements(NamedTuple):
+class Classifications(NamedTuple):
     """The judgements of rows, stored once per distinct pattern."""
 
     patterns: Rows
-    judgements: tuple[Judgement, ...]
+    by_pattern: tuple[Classification, ...]
 
     def of_each(self, name: str, /) -> Column:
         """Return a text of each row's judgement: state, reason, rule, expected_side."""
-        labels = [str(getattr(judgement, name)) for judgement in self.judgements]
+        labels = [str(getattr(classification, name)) for classification in self.by_pattern]
         return np.array([*labels, ""], dtype=object)[self.patterns]
 
     def codes(self) -> Column:
         """Return the primary code of each row, "" where it is no break."""
-        codes = [str(each.codes[0]) if each.codes else "" for each in self.judgements]
+        codes = [str(each.codes[0]) if each.codes else "" for each in self.by_pattern]
         return np.array([*codes, ""], dtype=object)[self.patterns]
 
     def flags(self, marks: Mapping[Flag, Bools], /) -> Column:
@@ -217,13 +219,13 @@ class Judgements(NamedTuple):
         texts = []
         for value in known:
             pattern, marked = divmod(int(value), 1 << len(labels))
-            judgement = self.judgements[pattern]
+            classification = self.by_pattern[pattern]
             own = {label for bit, label in enumerate(labels) if marked >> bit & 1}
-            texts.append(flag_text({*judgement.codes[1:], *judgement.flags, *own}))
+            texts.append(flag_text({*classification.codes[1:], *classification.flags, *own}))
         return np.array([*texts, ""], dtype=object)[combined]
 
 
-def classified_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> Judgements:
+def classified_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> Classifications:
     """Classify rows of a comparison other than that of the sets.
 
     Args:
@@ -235,7 +237,7 @@ def classified_by(rows: Sequence[TableRow], *, facts: Mapping[str, Column]) -> J
     of_sets = {"orders_lack": False, "anything": True, "agreed": ""}
     known = SimpleNamespace(**{n: np.full(size, cell) for n, cell in of_sets.items()}, **patterns)
     found = ((row, np.broadcast_to(where_holds(row, known=known), size)) for row in rows)
-    return Judgements(numbers, judgements_of(found, known=known))
+    return Classifications(numbers, classifications_of(found, known=known))
 
 
 def flag_text(flags: Iterable[str]) -> str:

@@ -108,9 +108,9 @@ def together(parts: list[BankSource]) -> BankSource:
 
 def chosen(source: BankSource, *, numbers: Sequence[int]) -> BankSource:
     """Return some statements of a source with their entries, renumbered as in `numbers`."""
-    places = {number: position for position, number in enumerate(numbers)}
-    entries = source.entries[source.entries["statement"].isin(places)].reset_index(drop=True)
-    renumbered = entries["statement"].map(places).astype("int64")
+    positions = {number: position for position, number in enumerate(numbers)}
+    entries = source.entries[source.entries["statement"].isin(positions)].reset_index(drop=True)
+    renumbered = entries["statement"].map(positions).astype("int64")
     return replace(
         source,
         entries=entries.assign(statement=renumbered),

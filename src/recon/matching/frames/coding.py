@@ -32,11 +32,11 @@ class Coded(NamedTuple):
     """The distinct labels, by number."""
 
 
-class Placed(NamedTuple):
+class Keyed(NamedTuple):
     """The number of each row's combination of cells, and the distinct combinations by number."""
 
     rows: Rows
-    places: list[tuple[str, ...]]
+    keys: list[tuple[str, ...]]
 
 
 def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
@@ -109,13 +109,13 @@ def equals(column: "pd.Series[str]", *labels: str) -> Bools:
     return np.asarray(by_label(column, of=lambda label: label in labels), dtype=np.bool_)
 
 
-def placed(frame: Columns, *, by: Sequence[str]) -> Placed:
+def keyed(frame: Columns, *, by: Sequence[str]) -> Keyed:
     """Number the distinct combinations of columns that have few distinct labels each."""
-    (rows,), places = placed_together([frame], by=by)
-    return Placed(rows, places)
+    (rows,), keys = keyed_together([frame], by=by)
+    return Keyed(rows, keys)
 
 
-def placed_together(
+def keyed_together(
     frames: Sequence[Columns], *, by: Sequence[str]
 ) -> tuple[list[Rows], list[tuple[str, ...]]]:
     """Number combinations of several frames together; return numbers per frame and the list."""
@@ -127,33 +127,33 @@ def placed_together(
         return few, [*numbers]
     ends = np.cumsum(sizes)
     rows = np.zeros(ends[-1], dtype=np.intp)
-    places: list[tuple[str, ...]] = [()] if len(rows) else []
+    keys: list[tuple[str, ...]] = [()] if len(rows) else []
     for name in by:
         codes, labels = coded([frame[name] for frame in frames])
         texts = labels.to_pylist()
         if len(texts) == 1:
-            places = [(*code, texts[0]) for code in places]
+            keys = [(*code, texts[0]) for code in keys]
         elif texts:
             rows, known = pd.factorize(rows * len(texts) + np.concatenate(codes))
             split = (divmod(int(coded), len(texts)) for coded in known)
-            places = [(*places[code], texts[label]) for code, label in split]
-    return np.split(rows, ends[:-1]), places
+            keys = [(*keys[code], texts[label]) for code, label in split]
+    return np.split(rows, ends[:-1]), keys
 
 
-def combined(columns: "Sequence[npt.NDArray[Any]]") -> Placed:
+def combined(columns: "Sequence[npt.NDArray[Any]]") -> Keyed:
     """Number the distinct combinations of text columns, in order of first appearance."""
     if len(columns[0]) <= FEW_ROWS:
         numbers: dict[tuple[str, ...], int] = {}
         lists = zip(*(column.tolist() for column in columns), strict=True)
-        return Placed(np.array([*_numbers(lists, known=numbers)], np.intp), [*numbers])
+        return Keyed(np.array([*_numbers(lists, known=numbers)], np.intp), [*numbers])
     rows = np.zeros(len(columns[0]), dtype=np.intp)
-    places: list[tuple[str, ...]] = [()]
+    keys: list[tuple[str, ...]] = [()]
     for column in columns:
         codes, labels = pd.factorize(column)
         rows, pairs = pd.factorize(rows * len(labels) + codes)
         split = (divmod(int(pair), len(labels)) for pair in pairs)
-        places = [(*places[code], labels[label]) for code, label in split]
-    return Placed(rows, places)
+        keys = [(*keys[code], labels[label]) for code, label in split]
+    return Keyed(rows, keys)
 
 
 MANY_MORE = 4

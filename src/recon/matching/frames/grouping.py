@@ -108,7 +108,7 @@ def amounts_or(column: "pd.Series[int]", *, otherwise: "pd.Series[int]") -> Ints
     return amounts
 
 
-def taken(column: npt.NDArray[Any], *, rows: Rows) -> npt.NDArray[Any]:
+def cells_of(column: npt.NDArray[Any], *, rows: Rows) -> npt.NDArray[Any]:
     """Return the text of the chosen rows, "" where the choice is NO_ROW."""
     blank = np.array([""], dtype=object)
     return np.concatenate([column, blank])[rows]

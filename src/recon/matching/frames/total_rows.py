@@ -10,35 +10,42 @@ from recon.model.terms import ControlTotal
 ACCOUNT = ["merchant_id", "account_id"]
 ACCOUNT_CURRENCY = [*ACCOUNT, "currency"]
 
-Place = tuple[str, str, str]
+AccountKey = tuple[str, str, str]
 
 
-def added(*parts: Mapping[Place, int]) -> dict[Place, int]:
+def added(*parts: Mapping[AccountKey, int]) -> dict[AccountKey, int]:
     """Return the sum of the parts for each account and currency."""
-    together: dict[Place, int] = {}
+    together: dict[AccountKey, int] = {}
     for part in parts:
         for key, amount in part.items():
             together[key] = together.get(key, 0) + amount
     return together
 
 
-def counts(frame: pd.DataFrame) -> dict[Place, int]:
+def counts(frame: pd.DataFrame) -> dict[AccountKey, int]:
     """Return the number of rows per account and currency."""
-    return _as_places(frame.groupby(ACCOUNT_CURRENCY).size())
+    return _by_account(frame.groupby(ACCOUNT_CURRENCY).size())
 
 
-def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[Place, int]:
+def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[AccountKey, int]:
     """Return the sum of a column per account and currency; blanks count as 0."""
-    return _as_places(frame.groupby(ACCOUNT_CURRENCY)[column].sum())
+    return _by_account(frame.groupby(ACCOUNT_CURRENCY)[column].sum())
 
 
-def _as_places(sums: "pd.Series[int]") -> dict[Place, int]:
-    places: dict[Any, int] = sums.to_dict()
-    return {(merchant, account, currency): n for (merchant, account, currency), n in places.items()}
+def _by_account(sums: "pd.Series[int]") -> dict[AccountKey, int]:
+    by_account: dict[Any, int] = sums.to_dict()
+    return {
+        (merchant, account, currency): n for (merchant, account, currency), n in by_account.items()
+    }
 
 
 def paired(
-    number: str, name: str, *, left: Mapping[Place, int], right: Mapping[Place, int], measure: str
+    number: str,
+    name: str,
+    *,
+    left: Mapping[AccountKey, int],
+    right: Mapping[AccountKey, int],
+    measure: str,
 ) -> Iterator[ControlTotal]:
     """Yield one control total for each account and currency that either side has."""
     for key in sorted({*left, *right}):

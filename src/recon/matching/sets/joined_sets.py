@@ -22,7 +22,7 @@ from recon.matching.frames.arrays import (
     texts,
     texts_at,
 )
-from recon.matching.frames.coding import NO_KEY, Codes, coded, equals, placed_together
+from recon.matching.frames.coding import NO_KEY, Codes, coded, equals, keyed_together
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
 from recon.matching.frames.sources import (
     FEE_GAP,
@@ -75,11 +75,13 @@ class Keys:
 
 def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
     """Number the order keys of several frames: sources, and other rows that name keys."""
-    accounts, places = _accounts([*frames.values()])
+    accounts, account_keys = _accounts([*frames.values()])
     orders, labels = coded([frame["order_no"] for frame in frames.values()])
-    numbers, size = _numbers(orders, labels=len(labels), accounts=accounts, places=len(places))
+    numbers, size = _numbers(
+        orders, labels=len(labels), accounts=accounts, account_keys=len(account_keys)
+    )
     account = _same(0, size=size)
-    if len(places) > 1:
+    if len(account_keys) > 1:
         account = np.zeros(size, dtype=np.int32)
         for number, account_code in zip(numbers, accounts, strict=True):
             account[number] = account_code
@@ -90,15 +92,15 @@ def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
         {name: column.astype(np.intp) for name, column in zip(frames, columns, strict=True)}
         for columns in (numbers, accounts)
     )
-    return Keys(of, account_of, account, places)
+    return Keys(of, account_of, account, account_keys)
 
 
 def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:
     """Return the index of each row's merchant and account; for one account without using memory."""
-    rows, places = placed_together(frames, by=ACCOUNT)
-    if len(places) == 1:
-        return [_same(0, size=len(each)) for each in rows], places
-    return [each.astype(np.int32) for each in rows], places
+    rows, account_keys = keyed_together(frames, by=ACCOUNT)
+    if len(account_keys) == 1:
+        return [_same(0, size=len(each)) for each in rows], account_keys
+    return [each.astype(np.int32) for each in rows], account_keys
 
 
 def _same(number: int, *, size: int) -> Codes:
@@ -106,10 +108,10 @@ def _same(number: int, *, size: int) -> Codes:
 
 
 def _numbers(
-    orders: Sequence[Codes], *, labels: int, accounts: list[Codes], places: int
+    orders: Sequence[Codes], *, labels: int, accounts: list[Codes], account_keys: int
 ) -> tuple[list[Codes], int]:
     """Return the number of each row's account and order, and how many there are."""
-    if places <= 1:
+    if account_keys <= 1:
         return [*orders], labels
     wide = [
         account * np.int64(labels) + order for account, order in zip(accounts, orders, strict=True)
@@ -265,9 +267,9 @@ def _unkeyed(rows: Arrays, *, size: int) -> list[tuple[Rows, Column, int]]:
             continue
         keys = np.where(ids[unkeyed] != "", ids[unkeyed], rows["reference_no"][unkeyed])
         known: dict[tuple[int, str], int] = {}
-        places = zip(rows["account"][unkeyed].tolist(), keys.tolist(), strict=True)
+        account_keys = zip(rows["account"][unkeyed].tolist(), keys.tolist(), strict=True)
         numbers = np.array(
-            [known.setdefault(key_of_row, len(known)) for key_of_row in places], np.intp
+            [known.setdefault(key_of_row, len(known)) for key_of_row in account_keys], np.intp
         )
         rows["set"][unkeyed] = numbers + size
         first = _first(numbers, size=len(known))
@@ -502,8 +504,8 @@ def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bool
 def keyed_quarantine(rows: Sequence[Quarantined]) -> pd.DataFrame:
     """Return KEY_COLUMNS of the quarantined rows that name a whole order key."""
     named = [{name: getattr(row, name) for name in KEY_COLUMNS} for row in rows]
-    kept = [key for key, row in zip(named, rows, strict=True) if row.names_its_key]
-    return frame_of(kept, columns=KEY_COLUMNS)
+    complete = [key for key, row in zip(named, rows, strict=True) if row.names_its_key]
+    return frame_of(complete, columns=KEY_COLUMNS)
 
 
 def _currency(sets: Arrays) -> Column:
@@ -521,15 +523,15 @@ def _mark_evidence(sets: Arrays, *, sources: Sources, keys: SetKeys) -> None:
     failed = sets["answer_failed"] & ~is_known
     if sources.universe is not None:
         # Without a query for a key the gateway's silence is no denial, whoever names the key.
-        answered = _named_elsewhere(keys.of["gateway"], size=size)
+        answered = _with_rows(keys.of["gateway"], size=size)
         failed |= ~answered & (sets["kind"] == BY_ORDER)
     unmapped = sets["answer_unmapped"] & ~is_known & ~failed
     sets.columns |= {
-        "quarantined": _named_elsewhere(keys.of["rejects"], size=size)
-        | _named_elsewhere(keys.of["quarantined"], size=size)
+        "quarantined": _with_rows(keys.of["rejects"], size=size)
+        | _with_rows(keys.of["quarantined"], size=size)
         | _named_in_part(sets, rows=sources.quarantined),
         "chargeback_before": sets["chargeback_before"]
-        | _named_elsewhere(keys.of["chargebacks"], size=size),
+        | _with_rows(keys.of["chargebacks"], size=size),
         "orders_lack": _may_be_reported(sets["transaction_date"], since=sources.orders_lack_since),
         "no_answer": failed,
         "answer_unmapped_only": unmapped,
@@ -565,7 +567,7 @@ def _named_in_part(sets: Arrays, *, rows: Sequence[Quarantined]) -> Bools:
     return np.asarray(among(sets["order_no"], wanted) & (sets["order_state"] == 0), np.bool_)
 
 
-def _named_elsewhere(rows: Rows, *, size: int) -> Bools:
+def _with_rows(rows: Rows, *, size: int) -> Bools:
     return present(np.ones(len(rows), dtype=np.bool_), groups=rows, size=size)
 
 

@@ -41,7 +41,7 @@ class Ours(NamedTuple):
     """Sets whose difference to the order a confirmed instruction of ours explains."""
 
 
-class Legs(NamedTuple):
+class LegFacts(NamedTuple):
     """Facts and rounding of the comparisons with orders and ledger, in minor units per set."""
 
     facts: dict[str, Ints]
@@ -50,7 +50,7 @@ class Legs(NamedTuple):
     """Amount that counts as rounding in both comparisons together, unsigned."""
 
 
-def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> Legs:
+def leg_facts(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool) -> LegFacts:
     """Compare the gateway with orders and ledger, gross and net, and find the residuals.
 
     Args:
@@ -72,7 +72,7 @@ def legs(sets: Arrays, *, ours: Ours, rules: Rules, strict: Bools, covered: bool
     facts, rounded_orders = _orders(
         sets, ours=ours, bound=bounds[0], charged=charged, covered=covered
     )
-    return Legs({**facts, **of_books}, rounded_orders + rounded_ledger)
+    return LegFacts({**facts, **of_books}, rounded_orders + rounded_ledger)
 
 
 def _orders(
@@ -113,10 +113,10 @@ def _ledger(
 ) -> tuple[dict[str, Ints], Ints]:
     """Compare leg B: the gateway's amounts, corrected by our replies, less the ledger's."""
     money = np.isin(sets["gateway_state"], MONEY_STATES)
-    taken = ints(sets["gateway_captured"]) - ours.uncaptured
+    net_captured = ints(sets["gateway_captured"]) - ours.uncaptured
     back = refunded_for_books(sets, ours=ours)
     booked = ints(sets["ledger_capture"] + sets["ledger_adjustment"])
-    capture_gap, refund_gap = taken - booked, back - ints(sets["ledger_refund"])
+    capture_gap, refund_gap = net_captured - booked, back - ints(sets["ledger_refund"])
     differs = {
         "ledger_capture_differs": np.abs(sign(capture_gap, within=bound)),
         "ledger_refund_differs": np.abs(sign(refund_gap, within=bound)),

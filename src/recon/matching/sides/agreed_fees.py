@@ -25,7 +25,7 @@ from recon.config.fee_contract import (
 )
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column, texts
-from recon.matching.frames.coding import by_label, equals, placed
+from recon.matching.frames.coding import by_label, equals, keyed
 from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows, total
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
 from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
@@ -64,10 +64,10 @@ def looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> LookedUp:
     for fact in FACTS:
         if any(line.accepted_values(fact) for line in contract.lines):
             columns[fact] = lines[fact]
-    rows, places = placed(columns, by=[*columns])
+    rows, keys = keyed(columns, by=[*columns])
     reasons: dict[str, int] = {}
-    held, why, lacks = (np.zeros(len(places), np.intp) for _ in range(3))
-    for number, labels in enumerate(places):
+    held, why, lacks = (np.zeros(len(keys), np.intp) for _ in range(3))
+    for number, labels in enumerate(keys):
         cells = dict(zip(columns, labels, strict=True))
         holding = _holding(cells, contract=contract, day=days[int(cells["period"])])
         held[number], lacks[number], reason = holding
@@ -155,13 +155,13 @@ def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
     """
     chosen = equals(lines["entry_type"], *PRICED)
     mine = lines[chosen]
-    number, places = placed(mine, by=_KEY)
+    number, keys = keyed(mine, by=_KEY)
     is_late = late[chosen].astype(np.intp)
-    group, size = 2 * number + is_late, 2 * len(places)
+    group, size = 2 * number + is_late, 2 * len(keys)
     base = total(np.abs(mine["gross"].to_numpy(dtype=np.int64)), groups=group, size=size)
     count = np.bincount(group, minlength=size)
     rows = [
-        {**dict(zip(_KEY, places[at // 2], strict=True)), "late": at % 2}
+        {**dict(zip(_KEY, keys[at // 2], strict=True)), "late": at % 2}
         | {"lines": int(count[at]), "base": int(base[at])}
         for at in np.flatnonzero(count).tolist()
     ]
@@ -384,11 +384,11 @@ def agreed_fees(
     )
     reasons = (*reasons, *more, OF_NO_PAYMENT, OF_EARLIER_LINES)
     line[equals(lines["entry_type"], EntryType.FEE.value) & (fee < 0)] = CREDIT
-    aside = ~of_payments(lines)
-    if aside.any():
+    unpriced = ~of_payments(lines)
+    if unpriced.any():
         earlier = equals(lines["entry_type"], EARLIER)
-        line[aside] = NOT_COVERED
-        why[aside] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[aside]
+        line[unpriced] = NOT_COVERED
+        why[unpriced] = np.where(earlier, len(reasons) - 1, len(reasons) - 2)[unpriced]
     free = ~equals(lines["entry_type"], *PRICED) & (fee == 0)
     free |= pay_outs(lines)  # repeats the fee of its batch
     line[free & (line == NOT_COVERED)] = NOT_ASKED
@@ -422,13 +422,13 @@ def _month_tiers(
         if line.tiers_by == "line":
             continue
         names = ("merchant_id", "account_id", "settled_on")
-        codes, places = placed(lines.iloc[rows], by=names)
+        codes, keys = keyed(lines.iloc[rows], by=names)
         if volumes is None or of_volumes is None:
             known = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_STORED}")]
             codes = np.zeros(len(rows), dtype=np.intp)
         else:
             months = Months(line, contract=contract, volumes=volumes, held=of_volumes)
-            known = [months.tier((merchant, account), day=day) for merchant, account, day in places]
+            known = [months.tier((merchant, account), day=day) for merchant, account, day in keys]
         tiers[rows] = np.array([tier for tier, _ in known], dtype=np.intp)[codes]
         numbers = [first + reasons.setdefault(reason, len(reasons)) for _, reason in known]
         unknown = tiers[rows] == NOT_REACHED

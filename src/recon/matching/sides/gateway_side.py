@@ -17,13 +17,13 @@ from recon.matching.frames.grouping import (
     Rows,
     amounts_of,
     amounts_or,
+    cells_of,
     count,
     first_row,
     given,
     greatest,
     instants_of,
     present,
-    taken,
     total,
 )
 from recon.matching.frames.sources import Sources
@@ -135,9 +135,9 @@ def gateway_side(
     ids = numbered(gateway["transaction_id"])
     payments = np.where(is_found, _pairs(sets, ids), -1)
     outcome = versions(gateway, groups=payments, newest="queried_at")
-    kept = is_found & np.isin(outcome, (NEW, CONFLICT))
+    is_counted = is_found & np.isin(outcome, (NEW, CONFLICT))
     every = gateway_items(gateway, rules=rules).assign(set=sets)
-    items = every.take(kept)
+    items = every.take(is_counted)
     columns = _summed(items, size=size)
     columns["gateway_ambiguous"] = present(outcome == CONFLICT, groups=sets, size=size)
     # Conflicting answers for one payment are one payment: the larger amount is at risk.
@@ -147,7 +147,7 @@ def gateway_side(
         columns["gateway_amount_shown"],
     )
     columns["gateway_ambiguous"] |= _shared_payments(
-        items, payments=_pairs(accounts, ids)[kept], size=size
+        items, payments=_pairs(accounts, ids)[is_counted], size=size
     )
     older = is_found & (outcome == SUPERSEDED) & (every["state"] == NUMBER["chargeback"])
     columns["chargeback_before"] = present(older, groups=sets, size=size)
@@ -287,8 +287,8 @@ def _summed(items: Arrays, *, size: int) -> dict[str, Column]:
     }
     return {
         "gateway_state": _state_of_sets(items, rows=found, size=size),
-        "gateway_currency": taken(items["currency"], rows=found),
-        "gateway_transaction": taken(items["transaction_id"], rows=found),
+        "gateway_currency": cells_of(items["currency"], rows=found),
+        "gateway_transaction": cells_of(items["transaction_id"], rows=found),
         "transaction_date": np.append(items["transaction_date"], NO_INSTANT)[found],
         "payments_with_money": count(money, groups=groups, size=size),
         **{name: total(amounts, groups=groups, size=size) for name, amounts in sums.items()},

@@ -14,11 +14,11 @@ from recon.matching.frames.grouping import (
     Ints,
     Rows,
     amounts_of,
+    cells_of,
     first_row,
     instants_of,
     latest,
     present,
-    taken,
     total,
 )
 from recon.matching.frames.sources import INSTRUCTION_COLUMNS, LoadCounts, Sources, frame_of
@@ -83,7 +83,7 @@ def instruction_side(
     columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)
     currencies = texts(rows["currency"])
     chosen = first_row([currencies, texts(rows["instruction_id"])], groups=sets, size=size)
-    columns["instruction_currency"] = taken(currencies, rows=chosen)
+    columns["instruction_currency"] = cells_of(currencies, rows=chosen)
     columns["instruction_amount"] = np.maximum(latest(amount, groups=sets, size=size), 0)
     apart = np.zeros(len(rows), dtype=np.bool_)
     if REPORTED_APART in rows.columns:
@@ -102,7 +102,7 @@ def of_other_currency(instructions: pd.DataFrame | None, *, sets: Rows, currency
     moved = equals(instructions["state"], *CONFIRMED_STATES, *DOUBTFUL_STATES)
     moved &= equals(instructions["kind"], InstructionKind.CAPTURE, InstructionKind.REFUND)
     moved &= (amounts_of(instructions["amount"]) > 0) & (named != "")
-    other = named != taken(currency, rows=sets)
+    other = named != cells_of(currency, rows=sets)
     return present(moved & other, groups=sets, size=size)
 
 
@@ -130,8 +130,8 @@ def with_each_instruction_once(sources: Sources) -> Sources:
     groups = rows.groupby(_ID, sort=False).ngroup().to_numpy().astype(np.intp)
     dated = rows.assign(**{_SINCE: started_at(rows).view("datetime64[us]")})
     outcome = versions(dated, groups=groups, newest=_SINCE)
-    kept = np.isin(outcome, (NEW, CONFLICT))
-    once = rows.assign(**{REPORTED_APART: outcome == CONFLICT})[kept].reset_index(drop=True)
+    is_counted = np.isin(outcome, (NEW, CONFLICT))
+    once = rows.assign(**{REPORTED_APART: outcome == CONFLICT})[is_counted].reset_index(drop=True)
     counts = LoadCounts(
         accepted=len(rows),
         new=len(once),

@@ -18,7 +18,7 @@ import pandas as pd
 from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
-from recon.matching.frames.coding import by_label, coded, equals, label_of, placed
+from recon.matching.frames.coding import by_label, coded, equals, keyed, label_of
 from recon.matching.frames.digest import are_distinct, are_repeated
 from recon.matching.frames.grouping import (
     BASIS,
@@ -26,12 +26,12 @@ from recon.matching.frames.grouping import (
     Ints,
     Rows,
     amounts_or,
+    cells_of,
     first_row,
     given,
     instants_of,
     latest,
     present,
-    taken,
     total,
 )
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
@@ -230,7 +230,7 @@ def entry_versions(ledger: pd.DataFrame) -> Versions:
     shared = are_repeated(ids) | ids.eq("").to_numpy()
     by = ("merchant_id", "account_id", "entry_id")
     numbers = np.full(len(ledger), -1, dtype=np.intp)
-    numbers[shared] = placed({name: ledger[name][shared] for name in by}, by=by).rows
+    numbers[shared] = keyed({name: ledger[name][shared] for name in by}, by=by).rows
     content = ledger.drop(columns=[*ADDED], errors="ignore")
     return versions(content, groups=numbers, newest=None)
 
@@ -292,7 +292,7 @@ def ledger_side(
     named = ("currency", "transaction_id", "entry_id")
     chosen = first_row([items[name] for name in named], groups=groups, size=size)
     for name in named:
-        columns[f"ledger_{name}"] = taken(items[name], rows=chosen)
+        columns[f"ledger_{name}"] = cells_of(items[name], rows=chosen)
     columns["entries"] = np.bincount(groups, minlength=size)
     columns["exchange_gap"] = total(items["exchange"], groups=groups, size=size)
     return Side(items, Arrays(columns, size=size), versions)

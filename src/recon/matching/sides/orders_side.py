@@ -14,10 +14,10 @@ from recon.matching.frames.grouping import (
     Rows,
     amounts_of,
     amounts_or,
+    cells_of,
     first_row,
     given,
     instants_of,
-    taken,
     total,
 )
 from recon.matching.frames.versions import CONFLICT, NEW, Versions, versions
@@ -62,16 +62,16 @@ def orders_side(orders: pd.DataFrame, *, sets: Rows, size: int) -> Side:
     amount (as ordered), and captured and refunded as the order expects them (gross).
     """
     outcome = versions(orders, groups=sets, newest="updated_at")
-    kept = np.isin(outcome, (NEW, CONFLICT))
-    items = order_items(orders).assign(set=sets).take(kept)
+    is_counted = np.isin(outcome, (NEW, CONFLICT))
+    items = order_items(orders).assign(set=sets).take(is_counted)
     groups = items["set"]
     by = ("state", "currency", "amount", "transaction_id", "ordered_at")
     representative = first_row([items[name] for name in by], groups=groups, size=size)
     columns = {
         "order_state": np.append(items["state"], NO_ORDER)[representative],
         "order_duplicate": np.bincount(groups, minlength=size) > 1,
-        "order_currency": taken(items["currency"], rows=representative),
-        "order_transaction": taken(items["transaction_id"], rows=representative),
+        "order_currency": cells_of(items["currency"], rows=representative),
+        "order_transaction": cells_of(items["transaction_id"], rows=representative),
         "ordered_at": np.append(items["ordered_at"], NO_INSTANT)[representative],
     }
     for name in ("amount", "captured", "refunded"):

@@ -120,7 +120,7 @@ def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column
     bits = np.zeros(size, dtype=np.int64)
     bits[first:] |= KnownPayout.PAYOUT
     for status in _STATUSES:
-        np.bitwise_or.at(bits, groups[items["standing"] == status], KnownPayout[status.upper()])
+        np.bitwise_or.at(bits, groups[items["status"] == status], KnownPayout[status.upper()])
     currency = filled("", size=size)
     currency[groups] = items["currency"]
     return {
@@ -168,7 +168,7 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
             "row": int(row),
             "amount": cells["amount"],
             "at": int(since),
-            "standing": status,
+            "status": status,
             "name": cells["request_id"] or cells["instruction_id"],
             "names": [name for name in named if name],
         }
@@ -235,9 +235,9 @@ def _named(cells: Mapping[Any, Any], *, names: Mapping[Key, int]) -> int | None:
 
 def _items(rows: list[dict[str, Any]]) -> Arrays:
     kinds = {"set": np.intp, "currency": object, "amount": np.int64}
-    kinds |= {"at": np.int64, "standing": object}
+    kinds |= {"at": np.int64, "status": object}
     columns = {name: np.array([row[name] for row in rows], kind) for name, kind in kinds.items()}
-    columns["net"] = np.where(columns["standing"] == "confirmed", -columns["amount"], 0)
+    columns["net"] = np.where(columns["status"] == "confirmed", -columns["amount"], 0)
     return Arrays({**columns, "row": np.arange(len(rows))}, size=len(rows))
 
 

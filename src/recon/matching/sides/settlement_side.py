@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, text_column, texts
-from recon.matching.frames.coding import Codes, by_label, equals, placed
+from recon.matching.frames.coding import Codes, by_label, equals, keyed
 from recon.matching.frames.grouping import (
     NO_INSTANT,
     Bools,
     Ints,
     Rows,
     amounts_of,
+    cells_of,
     present,
-    taken,
     total,
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
@@ -65,14 +65,14 @@ def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
         lines: lines of payments; rows that are already sums are summed again.
     """
     amounts = {name: amounts_of(lines[name]) for name in _AMOUNTS}
-    groups, places = placed(lines, by=_BY)
+    groups, keys = keyed(lines, by=_BY)
     for name in _SIGNED:
         groups = groups * _SIGNS + np.sign(amounts[name]) + 1
     known, rows = np.unique(groups, return_inverse=True)
     size = len(known)
     sums = {name: total(amounts[name], groups=rows, size=size).tolist() for name in amounts}
     cells = (
-        {**dict(zip(_BY, places[number], strict=True)), **{name: sums[name][at] for name in sums}}
+        {**dict(zip(_BY, keys[number], strict=True)), **{name: sums[name][at] for name in sums}}
         for at, number in enumerate((known // _SIGNS ** len(_SIGNED)).tolist())
     )
     frame = frame_of(({**row, "line": 0} for row in cells), columns=SETTLEMENT_COLUMNS)
@@ -127,11 +127,11 @@ def of_payments(lines: pd.DataFrame) -> Bools:
 
     A row that represents lines of several payments belongs to none.
     """
-    aside = equals(lines["entry_type"], *_OF_THE_ACCOUNT)
+    of_account = equals(lines["entry_type"], *_OF_THE_ACCOUNT)
     for name in ("order_no", "transaction_id"):
-        if aside.any():
-            aside[aside] = texts(lines[name])[aside] == ""
-    return ~aside & ~equals(lines["entry_type"], PAY_OUT, EARLIER) & ~is_summed(lines)
+        if of_account.any():
+            of_account[of_account] = texts(lines[name])[of_account] == ""
+    return ~of_account & ~equals(lines["entry_type"], PAY_OUT, EARLIER) & ~is_summed(lines)
 
 
 def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
@@ -209,8 +209,8 @@ def settlement_side(
         "settled_refunded": total(np.where(refund, -gross, 0), groups=sets, size=size),
         "settled_charged": total(np.where(charge, -gross, 0), groups=sets, size=size),
         "settled_gross": total(gross, groups=sets, size=size),
-        "settled_currency": taken(lines["currency"], rows=first),
-        "settled_transaction": taken(lines["transaction_id"], rows=first),
+        "settled_currency": cells_of(lines["currency"], rows=first),
+        "settled_transaction": cells_of(lines["transaction_id"], rows=first),
         "fee_gap": _fee_gap(lines, gaps=gaps, size=size),
         "settled_from": _opens(first_days, accounts=accounts, days=days),
         "settled_until": np.full(size, _closes(days), dtype=np.int64),
@@ -257,7 +257,7 @@ def first_days_reported(
         return first
     rows = of_payments(settlement) | equals(settlement["entry_type"], EARLIER)
     rows |= is_summed(settlement)
-    days, labels = placed(settlement, by=("settled_on",))
+    days, labels = keyed(settlement, by=("settled_on",))
     for pair in np.unique(accounts[rows].astype(np.intp) * len(labels) + days[rows]).tolist():
         account, (day,) = pair // len(labels), labels[pair % len(labels)]
         first[account] = min(day, first.get(account, day))
@@ -297,7 +297,7 @@ def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
         settlement: SETTLEMENT_COLUMNS.
     """
     rows = settlement[pay_outs(settlement)]
-    groups, batches = placed(rows, by=BATCH)
+    groups, batches = keyed(rows, by=BATCH)
     paid = total(amounts_of(rows["net"]), groups=groups, size=len(batches)).tolist()
     days = [""] * len(batches)
     for group, day in zip(groups.tolist(), rows["settled_on"].tolist(), strict=True):

@@ -1,21 +1,21 @@
--- What the nights told, one by one, comes to the facts of the month in one piece; every line that any night told
+-- What the nights reported, one by one, comes to the facts of the month in one piece; every line that any night reported
 -- counts, and every level to which a payment was captured is in its captures.
 -- A line may stand alone beside the sum of its batch: what it settles no night's sum takes back.
 WITH sides AS (
-    SELECT 'told by each night + told late = dated in the month' AS name, currency, "count" AS n, amount, 0 AS n_right, 0 AS amount_right
-    FROM told_by_nights
+    SELECT 'reported by each night + reported late = dated in the month' AS name, currency, "count" AS n, amount, 0 AS n_right, 0 AS amount_right
+    FROM reported_by_night
     UNION ALL
-    SELECT 'told by each night + told late = dated in the month', currency, count(*), sum(amount), 0, 0
+    SELECT 'reported by each night + reported late = dated in the month', currency, count(*), sum(amount), 0, 0
     FROM straddling WHERE what = 'late' GROUP BY currency
     UNION ALL
-    SELECT 'told by each night + told late = dated in the month', currency, 0, 0, count(*), sum(amount)
+    SELECT 'reported by each night + reported late = dated in the month', currency, 0, 0, count(*), sum(amount)
     FROM facts, month WHERE event_on BETWEEN first AND last GROUP BY currency
     UNION ALL
-    SELECT 'lines that any night told = lines that count', currency, sum(times), sum(net * times), 0, 0
-    FROM told_lines, month WHERE settled_on BETWEEN first AND last GROUP BY currency
+    SELECT 'lines that any night reported = lines that count', currency, sum(times), sum(net * times), 0, 0
+    FROM reported_lines, month WHERE settled_on BETWEEN first AND last GROUP BY currency
     UNION ALL
-    SELECT 'lines that any night told = lines that count', l.currency, 0, 0, count(*), sum(l.net)
-    FROM lines l SEMI JOIN told_lines t ON t.batch_id = l.batch_id AND t.settled_on = l.settled_on AND t.currency = l.currency,
+    SELECT 'lines that any night reported = lines that count', l.currency, 0, 0, count(*), sum(l.net)
+    FROM lines l SEMI JOIN reported_lines t ON t.batch_id = l.batch_id AND t.settled_on = l.settled_on AND t.currency = l.currency,
         month
     WHERE l.settled_on BETWEEN first AND last GROUP BY l.currency
     UNION ALL

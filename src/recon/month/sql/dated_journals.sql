@@ -86,7 +86,7 @@ SELECT * EXCLUDE (size, is_debit, is_later, part)
     REPLACE (CASE WHEN is_debit THEN part ELSE 0 END AS debit, CASE WHEN is_debit THEN 0 ELSE part END AS credit)
 FROM parts;
 
--- All that the books are to be told: what was charged by the close and is booked by no journal of the month is accrued on the
+-- All that is to be booked: what was charged by the close and is booked by no journal of the month is accrued on the
 -- last day and taken back on the next.
 CREATE OR REPLACE TEMP TABLE month_journals AS
 WITH accrued AS (

@@ -5,8 +5,8 @@ SELECT word AS account FROM terms SEMI JOIN newest_night USING (number) WHERE na
 CREATE OR REPLACE TEMP TABLE books_given AS
 FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given' AND key = 'ledger';
 
--- Every line of the settlement that any night told which had its batch line by line.
-CREATE OR REPLACE TEMP TABLE told_lines AS
+-- Every line of the settlement that any night reported which had its batch line by line.
+CREATE OR REPLACE TEMP TABLE reported_lines AS
 WITH whole AS (FROM groups WHERE NOT is_summed),
 by_night AS (
     SELECT line, number, count(*) AS n FROM line_nights SEMI JOIN whole USING (batch, number) GROUP BY line, number
@@ -21,7 +21,7 @@ SEMI JOIN (FROM line_nights SEMI JOIN (FROM groups WHERE is_summed) USING (batch
 ANTI JOIN lines USING (batch_id, settled_on, currency, entry_type, order_no, transaction_id);
 
 -- Adjustments of no order: no night compares them. Each is answered by one of the opposite amount and the same name; then,
--- of two of which one at least names no batch that a night told, by the oldest. What is left waits, under a key of its own.
+-- of two of which one at least names no batch that a night reported, by the oldest. What is left waits, under a key of its own.
 CREATE OR REPLACE TEMP TABLE loose AS
 WITH l AS (
     SELECT true AS is_entry, rowid AS place, currency, batch_id, day, amount FROM entries WHERE key = 'adjustments'
@@ -45,20 +45,20 @@ JOIN (SELECT currency, batch_id, min(settled_on) AS settled_on FROM lines WHERE 
 
 CREATE OR REPLACE TEMP TABLE waiting AS
 WITH unpaired AS (
-    SELECT *, coalesce(l.batch_id IN (SELECT batch_id FROM lines), false) AS is_told FROM loose l
+    SELECT *, coalesce(l.batch_id IN (SELECT batch_id FROM lines), false) AS is_reported FROM loose l
     WHERE NOT is_entry OR place NOT IN (SELECT place FROM settled_before)
 ),
 ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY currency, amount, is_told ORDER BY day, is_entry, place) AS nth FROM unpaired
+    SELECT *, row_number() OVER (PARTITION BY currency, amount, is_reported ORDER BY day, is_entry, place) AS nth FROM unpaired
 ),
 -- First a row of a batch and one of none; then two of none. Rows of two batches never answer each other.
 still_unpaired AS (
-    SELECT r.* REPLACE (row_number() OVER (PARTITION BY currency, amount, is_told ORDER BY day, is_entry, place) AS nth)
-    FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, NOT is_told AS is_told, nth FROM ranked) o USING (currency, amount, is_told, nth)
+    SELECT r.* REPLACE (row_number() OVER (PARTITION BY currency, amount, is_reported ORDER BY day, is_entry, place) AS nth)
+    FROM ranked r ANTI JOIN (SELECT currency, -amount AS amount, NOT is_reported AS is_reported, nth FROM ranked) o USING (currency, amount, is_reported, nth)
 )
 SELECT r.*, 'adjustments, ' || CASE WHEN is_entry THEN 'not in batch, ' ELSE 'not booked, ' END || day AS key
 FROM still_unpaired r
-ANTI JOIN (SELECT currency, -amount AS amount, is_told, nth FROM still_unpaired WHERE NOT is_told) o USING (currency, amount, is_told, nth);
+ANTI JOIN (SELECT currency, -amount AS amount, is_reported, nth FROM still_unpaired WHERE NOT is_reported) o USING (currency, amount, is_reported, nth);
 UPDATE entries SET key = w.key FROM waiting w WHERE w.is_entry AND entries.rowid = w.place;
 UPDATE fact_keys SET key = w.key FROM waiting w WHERE NOT w.is_entry AND fact_keys.rowid = w.place;
 INSERT INTO fact_keys BY NAME SELECT currency, day, amount, batch_id, 'adjustments' AS key FROM settled_before;
@@ -102,7 +102,7 @@ newest AS (
     SELECT k.* FROM keyed k JOIN last_shown USING (key, number) LEFT JOIN last_seen s USING (key)
     WHERE k.number >= coalesce(s.number, k.number)
 ),
-unjudged AS (
+unverified_keys AS (
     SELECT DISTINCT CASE WHEN u.order_no <> '' THEN u.order_no WHEN p.order_no IS NOT NULL THEN p.order_no
                          WHEN u.transaction_id <> '' THEN u.transaction_id ELSE 'entry ' || u.entry_id END AS key
     FROM unverified u LEFT JOIN payments_of p ON p.payment = nullif(u.transaction_id, '')
@@ -110,7 +110,7 @@ unjudged AS (
     WHERE u.number >= coalesce(s.number, u.number)
 ),
 -- What we and the settlement know of payments beyond what an answer shows.
-told AS (
+reported AS (
     SELECT s.currency, CASE WHEN s.order_no <> '' THEN s.order_no ELSE s.payment END AS key,
         -(s.captured - s.charged - CASE WHEN s.is_unknown THEN greatest(coalesce(r.refunded, 0), 0) ELSE s.refunded END) AS amount
     FROM levels s
@@ -126,7 +126,7 @@ sums AS (
         FROM fact_keys
         UNION ALL SELECT currency, key, day, 0, amount, 0, 0 FROM entries
         UNION ALL SELECT currency, key, '', 0, 0, effect, 0 FROM newest
-        UNION ALL SELECT currency, key, '', 0, 0, 0, amount FROM told), month
+        UNION ALL SELECT currency, key, '', 0, 0, 0, amount FROM reported), month
     GROUP BY currency, key
 ),
 at_closes AS (
@@ -139,7 +139,7 @@ SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap,
     CASE WHEN key IN (SELECT key FROM waiting) THEN 0 ELSE booked - moved END AS still,
     CASE WHEN key IN (SELECT key FROM waiting) THEN booked - moved ELSE 0 END AS waits,
     (moved - moved_by) - (booked - booked_by) AS timing,
-    CASE WHEN key IN (FROM unjudged) THEN booked - moved ELSE -effect - unseen END AS shown
+    CASE WHEN key IN (FROM unverified_keys) THEN booked - moved ELSE -effect - unseen END AS shown
 FROM at_closes;
 
 -- As a statement lists it: what differs of an order at a close is answered by what was booked since, else by what took place

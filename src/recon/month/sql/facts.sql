@@ -5,7 +5,7 @@
 -- each row with the `number` of its night; `days` says when each business date opens. `earlier_answers`,
 -- `earlier_instructions` and `earlier_ledger` are those of nights before them, numbered below 0: they are asked what was
 -- charged back of payments that were won back, and of those that no later night shows what was booked; and, after a
--- close, what they told of payments that come back.
+-- close, what they reported of payments that come back.
 
 -- Payments: what each came to by each night that shows it otherwise than the one before --------------
 CREATE OR REPLACE TEMP VIEW asked AS
@@ -127,7 +127,7 @@ CREATE OR REPLACE TEMP TABLE chosen AS
 SELECT now.batch, now.batch_id, now.settled_on, now.currency,
     coalesce(max(b.number) FILTER (NOT b.is_summed), any_value(now.number)) AS number,
     -- From then on nothing of the batch is news, whichever of its lines stand alone.
-    min(b.number) AS batch_told, bool_and(b.is_summed) AS is_never_whole, list(b.number) AS alike
+    min(b.number) AS batch_reported, bool_and(b.is_summed) AS is_never_whole, list(b.number) AS alike
 FROM (FROM groups SEMI JOIN newest_night USING (number)) now
 LEFT JOIN groups b ON b.batch = now.batch AND b.gross = now.gross AND b.fee = now.fee AND b.net = now.net
 GROUP BY now.batch, now.batch_id, now.settled_on, now.currency;
@@ -180,42 +180,42 @@ FROM parts GROUP BY ALL
 HAVING NOT bool_or(is_taken) OR sum(gross) <> 0 OR sum(fee) <> 0 OR sum(net) <> 0;
 
 CREATE OR REPLACE TEMP TABLE lines AS
-WITH first_told AS (
+WITH first_reported AS (
     SELECT batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net,
-        own_reference, min(list_min(numbers)) AS told
+        own_reference, min(list_min(numbers)) AS reported
     FROM every_line GROUP BY ALL
 )
-SELECT s.*, least(f.told, chosen.batch_told) AS told, s.entry_type AS base,
+SELECT s.*, least(f.reported, chosen.batch_reported) AS reported, s.entry_type AS base,
     s.entry_type = 'payout' AND s.own_reference = '' AS is_pay_out,
     CASE WHEN s.transaction_id <> '' THEN s.transaction_id
          WHEN s.order_no <> '' THEN coalesce(o.payment, 'order ' || s.order_no) ELSE '' END AS payment
 FROM counted s
 JOIN chosen USING (batch_id, settled_on, currency)
-LEFT JOIN first_told f USING (batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net, own_reference)
+LEFT JOIN first_reported f USING (batch_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency, gross, fee, net, own_reference)
 LEFT JOIN orders_of o ON o.order_no = s.order_no;
 
--- What is dated in a closed month and was first told after its close counts on the first day after it.
+-- What is dated in a closed month and was first reported after its close counts on the first day after it.
 CREATE OR REPLACE TEMP TABLE prior AS
-SELECT n.number AS told, d.business_date AS own_on, max(c.next_day) AS counts_on
+SELECT n.number AS reported, d.business_date AS own_on, max(c.next_day) AS counts_on
 FROM closed c, nights n, days d
 WHERE n.business_date > c.known_by AND d.business_date <= c.last_day
 GROUP BY ALL;
 ALTER TABLE lines ADD COLUMN counts_on VARCHAR;
 UPDATE lines SET counts_on = settled_on;
-UPDATE lines SET counts_on = p.counts_on FROM prior p WHERE p.told = lines.told AND p.own_on = lines.settled_on;
+UPDATE lines SET counts_on = p.counts_on FROM prior p WHERE p.reported = lines.reported AND p.own_on = lines.settled_on;
 
 -- Our own instructions that took place -------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE instructed AS
 WITH confirmed AS (
     SELECT i.* EXCLUDE (number), i.number,
         i.state IN ('confirmed', 'resolved_applied') AS is_confirmed,
-        min(i.number) FILTER (i.state IN ('confirmed', 'resolved_applied')) OVER (PARTITION BY i.instruction_id) AS told
+        min(i.number) FILTER (i.state IN ('confirmed', 'resolved_applied')) OVER (PARTITION BY i.instruction_id) AS reported
     FROM (FROM instructions UNION ALL BY NAME FROM earlier_instructions SEMI JOIN instructions USING (instruction_id)) i
     WHERE i.kind IN ('capture', 'refund')
     QUALIFY row_number() OVER (PARTITION BY i.instruction_id ORDER BY i.number DESC) = 1
 ),
 dated AS (
-    SELECT c.instruction_id, c.kind, c.currency, c.amount, c.order_no, c.told, d.business_date AS event_on,
+    SELECT c.instruction_id, c.kind, c.currency, c.amount, c.order_no, c.reported, d.business_date AS event_on,
         CASE WHEN c.transaction_id <> '' THEN c.transaction_id
              WHEN c.order_no <> '' THEN coalesce(o.payment, 'order ' || c.order_no) ELSE '' END AS payment
     FROM (SELECT *, coalesce(outcome_at, sent_at, approved_at) AS moved_at FROM confirmed WHERE is_confirmed) c
@@ -289,55 +289,55 @@ by_day AS (
         ON p.payment = r.payment AND p.level = r.level AND p.number = r.number
 ),
 by_lines AS (
-    SELECT payment, currency, base, is_back, day, order_no, told, reached, reached - gross AS below
+    SELECT payment, currency, base, is_back, day, order_no, reported, reached, reached - gross AS below
     FROM (
         SELECT *, sum(gross) OVER (PARTITION BY payment, currency, base, is_back ORDER BY day) AS reached
         FROM (
             SELECT payment, currency, base, base = 'chargeback' AND gross > 0 AS is_back, settled_on AS day,
-                max(order_no) AS order_no, max(told) AS told, sum(CASE WHEN base = 'chargeback' THEN abs(gross) ELSE -gross END) AS gross
+                max(order_no) AS order_no, max(reported) AS reported, sum(CASE WHEN base = 'chargeback' THEN abs(gross) ELSE -gross END) AS gross
             FROM lines WHERE payment <> '' AND base IN ('refund', 'chargeback')
             GROUP BY ALL))
 ),
-refunds_told AS (
+refunds_reported AS (
     SELECT payment, max(amount) AS amount FROM (
         SELECT payment, sum(amount) AS amount FROM instructed WHERE kind = 'refund' GROUP BY payment
         UNION ALL SELECT payment, refunded FROM levels)
     GROUP BY payment
 ),
-chargebacks_told AS (
+chargebacks_reported AS (
     SELECT payment,
         sum(greatest(of_chargebacks, 0)) AS taken, sum(greatest(-of_chargebacks, 0)) AS back
     FROM moved GROUP BY payment
 )
-SELECT 'capture' AS kind, currency, counted AS amount, event_on, order_no, payment, '' AS batch_id, 'instruction' AS dated_by, told
+SELECT 'capture' AS kind, currency, counted AS amount, event_on, order_no, payment, '' AS batch_id, 'instruction' AS dated_by, reported
 FROM our_captures
 UNION ALL
 SELECT CASE WHEN level = 'chargeback' AND amount < 0 THEN 'won_back' ELSE level END, currency,
     CASE WHEN level = 'capture' THEN amount ELSE -amount END, day, order_no, payment, '', dated_by, number
 FROM by_day
 UNION ALL
-SELECT 'refund', currency, -amount, event_on, order_no, payment, '', 'instruction', told FROM instructed WHERE kind = 'refund'
+SELECT 'refund', currency, -amount, event_on, order_no, payment, '', 'instruction', reported FROM instructed WHERE kind = 'refund'
 UNION ALL
 -- The first lines settle what is known otherwise.
 SELECT CASE WHEN b.is_back THEN 'won_back' ELSE b.base END, b.currency,
     (greatest(b.reached, b.known) - greatest(b.below, b.known)) * CASE WHEN b.is_back THEN 1 ELSE -1 END,
-    b.day, b.order_no, b.payment, '', 'settled', b.told
+    b.day, b.order_no, b.payment, '', 'settled', b.reported
 FROM (
     SELECT b.*, coalesce(CASE WHEN base = 'refund' THEN r.amount WHEN is_back THEN c.back ELSE c.taken END, 0) AS known
-    FROM by_lines b LEFT JOIN refunds_told r USING (payment) LEFT JOIN chargebacks_told c USING (payment)) b
+    FROM by_lines b LEFT JOIN refunds_reported r USING (payment) LEFT JOIN chargebacks_reported c USING (payment)) b
 UNION ALL
 SELECT CASE base WHEN 'capture' THEN 'fee_on_captures' WHEN 'refund' THEN 'fee_on_refunds'
                  WHEN 'chargeback' THEN 'fee_on_chargebacks' WHEN 'fee' THEN 'fee_of_account' ELSE 'fee_on_others' END,
-    currency, -fee, settled_on, order_no, '', batch_id, 'settled', told
+    currency, -fee, settled_on, order_no, '', batch_id, 'settled', reported
 FROM lines WHERE NOT is_pay_out AND base <> 'payout'
 UNION ALL
-SELECT 'adjustment', currency, gross, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE base = 'adjustment'
+SELECT 'adjustment', currency, gross, settled_on, order_no, '', batch_id, 'settled', reported FROM lines WHERE base = 'adjustment'
 UNION ALL
-SELECT 'payee', currency, net, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE base = 'payout' AND NOT is_pay_out
+SELECT 'payee', currency, net, settled_on, order_no, '', batch_id, 'settled', reported FROM lines WHERE base = 'payout' AND NOT is_pay_out
 UNION ALL
-SELECT 'pay_out', currency, -net, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE is_pay_out
+SELECT 'pay_out', currency, -net, settled_on, order_no, '', batch_id, 'settled', reported FROM lines WHERE is_pay_out
 UNION ALL
-SELECT 'reserve', currency, -gross, settled_on, order_no, '', batch_id, 'settled', told FROM lines WHERE base = 'reserve';
+SELECT 'reserve', currency, -gross, settled_on, order_no, '', batch_id, 'settled', reported FROM lines WHERE base = 'reserve';
 
 DELETE FROM facts WHERE amount = 0;
 
@@ -351,4 +351,4 @@ WHERE kind IN ('capture', 'refund', 'chargeback', 'won_back')
 
 ALTER TABLE facts ADD COLUMN own_on VARCHAR;
 UPDATE facts SET own_on = event_on;
-UPDATE facts SET event_on = p.counts_on FROM prior p WHERE p.told = facts.told AND p.own_on = facts.own_on;
+UPDATE facts SET event_on = p.counts_on FROM prior p WHERE p.reported = facts.reported AND p.own_on = facts.own_on;

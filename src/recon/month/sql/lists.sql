@@ -1,11 +1,11 @@
--- The movements of the month with the night that told each first, and the lists made of them: run last of the tables.
+-- The movements of the month with the night that reported each first, and the lists made of them: run last of the tables.
 CREATE OR REPLACE TEMP TABLE own_facts AS
-SELECT f.*, n.business_date AS told_on, n.business_date > last AS is_late
-FROM facts f JOIN nights n ON n.number = f.told, month WHERE f.event_on BETWEEN first AND last;
+SELECT f.*, n.business_date AS reported_on, n.business_date > last AS is_late
+FROM facts f JOIN nights n ON n.number = f.reported, month WHERE f.event_on BETWEEN first AND last;
 
-CREATE OR REPLACE TEMP TABLE told_by_nights AS
-SELECT told_on AS night, currency, count(*) AS "count", sum(amount)::BIGINT AS amount
-FROM own_facts WHERE NOT is_late GROUP BY told_on, currency;
+CREATE OR REPLACE TEMP TABLE reported_by_night AS
+SELECT reported_on AS night, currency, count(*) AS "count", sum(amount)::BIGINT AS amount
+FROM own_facts WHERE NOT is_late GROUP BY reported_on, currency;
 
 -- What lies across an end of the month, with both dates; '' for what has not come yet.
 CREATE OR REPLACE TEMP TABLE straddling AS
@@ -40,9 +40,9 @@ UNION ALL
 SELECT 'old_sale', f.currency, coalesce(nullif(f.payment, ''), f.batch_id), f.order_no, s.sold_on, f.event_on, f.amount
 FROM own_facts f JOIN sold s USING (order_no), month WHERE f.kind = 'refund' AND s.sold_on < first
 UNION ALL
-SELECT 'late', currency, coalesce(nullif(payment, ''), batch_id), order_no, event_on, told_on, amount FROM own_facts WHERE is_late
+SELECT 'late', currency, coalesce(nullif(payment, ''), batch_id), order_no, event_on, reported_on, amount FROM own_facts WHERE is_late
 UNION ALL
-SELECT 'prior', currency, coalesce(nullif(payment, ''), batch_id), order_no, own_on, told_on, amount FROM own_facts WHERE own_on <> event_on
+SELECT 'prior', currency, coalesce(nullif(payment, ''), batch_id), order_no, own_on, reported_on, amount FROM own_facts WHERE own_on <> event_on
 UNION ALL
 SELECT 'entry_vanished', currency, entry_id, order_no, booked_on, gone_on, amount
 FROM entries, month WHERE gone_on BETWEEN first AND last AND EXISTS (FROM books_given);

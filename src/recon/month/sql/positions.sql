@@ -30,7 +30,7 @@ GROUP BY c.side, l.currency, l.settled_on;
 
 -- What was paid out and is not at the bank, by the newest night; payouts of one entry are one finding.
 CREATE OR REPLACE TEMP TABLE transit_moves AS
--- A payout counts by the day of its line: told after the close of its month it is no move of that month.
+-- A payout counts by the day of its line: reported after the close of its month it is no move of that month.
 WITH late AS (
     SELECT batch_id, currency, settled_on, min(counts_on) AS counts_on FROM lines
     WHERE is_pay_out AND counts_on <> settled_on GROUP BY ALL
@@ -87,9 +87,9 @@ FROM earlier_ledger
 WHERE transaction_id IN (FROM by_earlier) OR order_no IN (SELECT order_no FROM orders_of SEMI JOIN by_earlier USING (payment));
 
 CREATE OR REPLACE TEMP TABLE entries AS
-WITH last_told AS (SELECT entry_id, max(number) AS number FROM booked_rows GROUP BY entry_id),
+WITH last_reported AS (SELECT entry_id, max(number) AS number FROM booked_rows GROUP BY entry_id),
 contents AS (
-    SELECT DISTINCT * EXCLUDE (source, line) FROM (FROM booked_rows SEMI JOIN last_told USING (entry_id, number))
+    SELECT DISTINCT * EXCLUDE (source, line) FROM (FROM booked_rows SEMI JOIN last_reported USING (entry_id, number))
 ),
 newest AS (
     -- Of two contents under one number in one night neither counts.

@@ -14,8 +14,8 @@ counted AS (
     UNION ALL SELECT 'ledger', merchant_id, account_id, count(*) FROM counted_entries GROUP BY ALL
 ),
 -- Items according to the result: those in results/items, and those of the exact sets.
-told AS (
-    SELECT source, merchant_id, account_id, sum(items) AS number FROM judged
+reported AS (
+    SELECT source, merchant_id, account_id, sum(items) AS number FROM result_items
     WHERE source IN ('orders', 'gateway', 'ledger') GROUP BY ALL
     UNION ALL
     SELECT leg.source, merchant_id, account_id, count(*) FROM exact
@@ -26,7 +26,7 @@ told AS (
 sides AS (
     SELECT source, merchant_id, account_id, number AS every, 0 AS parts FROM rows_given
     UNION ALL SELECT source, merchant_id, account_id, 0, number FROM outside
-    UNION ALL SELECT source, merchant_id, account_id, 0, number FROM told
+    UNION ALL SELECT source, merchant_id, account_id, 0, number FROM reported
     -- Repeats and superseded rows: input rows less rows that count.
     UNION ALL SELECT source, merchant_id, account_id, 0, number FROM rows_given
     UNION ALL SELECT source, merchant_id, account_id, 0, -number FROM counted

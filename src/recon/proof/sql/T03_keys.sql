@@ -8,7 +8,7 @@ WITH rows_of_files AS (
     UNION ALL SELECT merchant_id, account_id, order_no FROM counted_lines
 ),
 rows_of_sets AS (
-    SELECT merchant_id, account_id, order_no FROM judged WHERE set_kind = 'order' AND source <> 'payouts'
+    SELECT merchant_id, account_id, order_no FROM result_items WHERE set_kind = 'order' AND source <> 'payouts'
     UNION ALL SELECT merchant_id, account_id, order_no FROM exact
 ),
 named AS (

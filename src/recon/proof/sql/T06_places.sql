@@ -1,7 +1,7 @@
 -- No row is in two sets: the result has as many items as there are rows with a set.
-WITH told AS (
+WITH reported AS (
     SELECT source, merchant_id, account_id, currency, sum(items) AS number
-    FROM judged WHERE source <> 'instructions' GROUP BY ALL
+    FROM result_items WHERE source <> 'instructions' GROUP BY ALL
     UNION ALL
     SELECT leg.source, m.merchant_id, m.account_id, m.currency, count(*)
     FROM exact m
@@ -10,7 +10,7 @@ WITH told AS (
     GROUP BY ALL
 ),
 sides AS (
-    SELECT source, merchant_id, account_id, currency, number AS places, 0 AS items FROM told
+    SELECT source, merchant_id, account_id, currency, number AS places, 0 AS items FROM reported
     UNION ALL
     SELECT source, merchant_id, account_id, currency, 0, items FROM placed WHERE state IS NOT NULL
 )

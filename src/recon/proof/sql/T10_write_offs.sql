@@ -4,7 +4,7 @@ WITH RECURSIVE entries AS (
         CASE WHEN c.is_back THEN -c.moved ELSE c.moved END AS amount,
         CASE WHEN b.amount = CASE WHEN c.is_back THEN -c.moved ELSE c.moved END THEN b.amount ELSE 0 END AS before
     FROM counted_entries c
-    LEFT JOIN judged j
+    LEFT JOIN result_items j
         ON j.source = 'ledger'
         AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
     LEFT JOIN 'inputs/agreed.parquet' b ON b.kind = 'entry' AND b.id = c.entry_id AND b.currency = c.currency

@@ -2,7 +2,7 @@
 -- that the result gives it. Run first; each total is then one SELECT.
 --
 -- Identical rows count once; a newer row replaces an older one; rows that conflict all count, ledger
--- entries then with a net of 0. `judged` are the rows of results/items. A set that agrees on every
+-- entries then with a net of 0. `result_items` are the rows of results/items. A set that agrees on every
 -- side is not among them: it has one row in the matches, with the rule `exact`.
 
 CREATE OR REPLACE TEMP VIEW answers AS
@@ -11,8 +11,8 @@ FROM 'inputs/answers.parquet';
 CREATE OR REPLACE TEMP TABLE given AS
 SELECT key AS source FROM 'inputs/terms.parquet' WHERE name = 'given';
 
-CREATE OR REPLACE TEMP TABLE judged AS
-WITH told AS (
+CREATE OR REPLACE TEMP TABLE result_items AS
+WITH reported AS (
     FROM 'results/items.parquet'
     -- A repeat of another row counts as no item, and has a row of its own where that other row is in a group.
     QUALIFY items > 0 OR max(items) OVER (PARTITION BY source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency) = 0
@@ -26,22 +26,22 @@ listed AS (
     )
 )
 -- Whether the set is in the result, under the id that the row has.
-SELECT told.*,
+SELECT reported.*,
     state IN ('PENDING', 'UNVERIFIED') AND (set_kind NOT IN ('order', 'group') OR coalesce(is_listed, false))
     OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
     OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_shown
-FROM told LEFT JOIN listed USING (state, merchant_id, account_id, set_key);
+FROM reported LEFT JOIN listed USING (state, merchant_id, account_id, set_key);
 
--- `is_alone`: no row of its order is in `judged`, so that all of them belong to the exact set.
+-- `is_alone`: no row of its order is in `result_items`, so that all of them belong to the exact set.
 CREATE OR REPLACE TEMP TABLE exact AS
 WITH sets AS (
     SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
     FROM 'results/matches.parquet' WHERE rule = 'exact'
 )
 SELECT *,
-    NOT EXISTS (FROM judged j WHERE j.merchant_id = s.merchant_id AND j.account_id = s.account_id AND j.order_no = s.order_no) AS is_alone
+    NOT EXISTS (FROM result_items j WHERE j.merchant_id = s.merchant_id AND j.account_id = s.account_id AND j.order_no = s.order_no) AS is_alone
 FROM sets s
-WHERE match_id NOT IN (SELECT set_id FROM judged);
+WHERE match_id NOT IN (SELECT set_id FROM result_items);
 
 -- Orders -----------------------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_orders AS
@@ -49,16 +49,16 @@ WITH several AS (
     SELECT merchant_id, account_id, order_no FROM 'inputs/orders.parquet'
     GROUP BY ALL HAVING count(*) > 1
 ),
-told AS (
+reported AS (
     SELECT DISTINCT COLUMNS(* EXCLUDE (source, line))
     FROM 'inputs/orders.parquet' SEMI JOIN several USING (merchant_id, account_id, order_no)
 ),
 newest AS (
     SELECT *, coalesce(updated_at, '-infinity') = max(coalesce(updated_at, '-infinity')) OVER (
         PARTITION BY merchant_id, account_id, order_no) AS is_newest
-    FROM told
+    FROM reported
 ),
-kept AS (
+current_rows AS (
     SELECT * EXCLUDE (source, line)
     FROM 'inputs/orders.parquet' ANTI JOIN several USING (merchant_id, account_id, order_no)
     UNION ALL BY NAME
@@ -77,7 +77,7 @@ SELECT
                    ELSE coalesce(refund_amount, 0) END
         ELSE 0
     END AS net
-FROM kept;
+FROM current_rows;
 
 -- Gateway answers --------------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_answers AS
@@ -88,19 +88,19 @@ WITH found AS NOT MATERIALIZED (
 several AS (
     SELECT merchant_id, account_id, transaction_id FROM found GROUP BY ALL HAVING count(*) > 1
 ),
-told AS (
+reported AS (
     SELECT DISTINCT f.*, coalesce(j.set_id, f.order_no) AS set_of
     FROM (FROM found SEMI JOIN several USING (merchant_id, account_id, transaction_id)) f
-    LEFT JOIN judged j
+    LEFT JOIN result_items j
         ON j.source = 'gateway'
         AND j.merchant_id = f.merchant_id AND j.account_id = f.account_id AND j.order_no = f.order_no AND j.transaction_id = f.transaction_id AND j.reference_no = f.reference_no AND j.currency = f.currency
 ),
 newest AS (
     SELECT *, coalesce(queried_at, '-infinity') = max(coalesce(queried_at, '-infinity')) OVER (
         PARTITION BY merchant_id, account_id, set_of, transaction_id) AS is_newest
-    FROM told
+    FROM reported
 ),
-kept AS (
+current_rows AS (
     FROM found ANTI JOIN several USING (merchant_id, account_id, transaction_id)
     UNION ALL BY NAME
     SELECT * EXCLUDE (set_of, is_newest) FROM newest
@@ -144,7 +144,7 @@ gross AS (
              THEN coalesce(k.refunded_amount, CASE WHEN payment = 'partially_refunded'
                  THEN greatest(coalesce(p.refunded, 0) + coalesce(o.refunded, 0), 0) END, 0)
              ELSE 0 END AS refunded
-    FROM kept k
+    FROM current_rows k
     LEFT JOIN of_payments p USING (merchant_id, account_id, currency, transaction_id)
     LEFT JOIN (FROM of_orders SEMI JOIN single USING (merchant_id, account_id, order_no)) o
         USING (merchant_id, account_id, currency, order_no)
@@ -157,14 +157,14 @@ FROM gross;
 
 -- Instructions -----------------------------------------------------------------------------------
 CREATE OR REPLACE TEMP TABLE counted_instructions AS
-WITH told AS (
+WITH reported AS (
     SELECT DISTINCT COLUMNS(* EXCLUDE (source, line)) FROM 'inputs/instructions.parquet'
 ),
 newest AS (
     SELECT *,
         coalesce(outcome_at, sent_at, approved_at, '-infinity') AS since,
         since = max(since) OVER (PARTITION BY merchant_id, account_id, instruction_id) AS is_newest
-    FROM told
+    FROM reported
 )
 SELECT * EXCLUDE (since, is_newest) FROM newest
 QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
@@ -200,15 +200,15 @@ WITH entries AS NOT MATERIALIZED (
 several AS (
     SELECT merchant_id, account_id, entry_id FROM entries GROUP BY ALL HAVING count(*) > 1
 ),
-told AS (
+reported AS (
     SELECT DISTINCT COLUMNS(* EXCLUDE (source, line))
     FROM entries SEMI JOIN several USING (merchant_id, account_id, entry_id)
 ),
-kept AS (
+current_rows AS (
     SELECT * EXCLUDE (source, line), false AS in_conflict
     FROM entries ANTI JOIN several USING (merchant_id, account_id, entry_id)
     UNION ALL BY NAME
-    SELECT *, 1 < count(*) OVER (PARTITION BY merchant_id, account_id, entry_id) AS in_conflict FROM told
+    SELECT *, 1 < count(*) OVER (PARTITION BY merchant_id, account_id, entry_id) AS in_conflict FROM reported
 )
 SELECT
     k.merchant_id, k.account_id, k.order_no, k.transaction_id, k.reference_no, k.entry_id,
@@ -231,10 +231,10 @@ SELECT
             * CASE k.base WHEN 'capture' THEN 1 WHEN 'adjustment' THEN 1 WHEN 'refund' THEN -1
                           WHEN 'chargeback' THEN -1 WHEN 'payout' THEN -1 ELSE 0 END
          ELSE 0 END AS net
-FROM kept k
+FROM current_rows k
 LEFT JOIN paid p USING (merchant_id, account_id, entry_id)
 LEFT JOIN (
-    SELECT merchant_id, account_id, entry_id FROM judged
+    SELECT merchant_id, account_id, entry_id FROM result_items
     WHERE source = 'ledger' AND set_kind = 'group'
 ) c ON c.merchant_id = k.merchant_id AND c.account_id = k.account_id AND c.entry_id = k.entry_id
     AND k.base IN ('write_off', 'adjustment')
@@ -276,7 +276,7 @@ keyed AS (
     FROM every
 ),
 groups AS (
-    SELECT DISTINCT merchant_id, account_id, set_key FROM judged WHERE set_kind = 'group'
+    SELECT DISTINCT merchant_id, account_id, set_key FROM result_items WHERE set_kind = 'group'
 ),
 begun AS (
     SELECT key AS merchant_id, word AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'books_since'
@@ -294,7 +294,7 @@ grouped AS (
 booked AS (
     SELECT e.merchant_id, e.account_id, j.set_key AS group_key, sum(e.net) AS booked
     FROM counted_entries e
-    JOIN judged j ON j.source = 'ledger' AND j.set_kind = 'group' AND j.merchant_id = e.merchant_id
+    JOIN result_items j ON j.source = 'ledger' AND j.set_kind = 'group' AND j.merchant_id = e.merchant_id
         AND j.account_id = e.account_id AND j.entry_id = e.entry_id
     SEMI JOIN begun b ON b.merchant_id = e.merchant_id AND b.account_id = e.account_id
     WHERE e.is_kept GROUP BY ALL
@@ -326,7 +326,7 @@ FROM grouped g LEFT JOIN late l USING (merchant_id, account_id, group_key);
 CREATE OR REPLACE TEMP TABLE group_sides AS
 WITH groups AS (
     SELECT DISTINCT merchant_id, account_id, set_currency AS currency, set_id, set_key, split_part(set_key, ':', 1) AS word
-    FROM judged WHERE set_kind = 'group'
+    FROM result_items WHERE set_kind = 'group'
 ),
 calm AS (
     SELECT merchant_id, account_id, currency, entry_id, effect_ledger FROM 'results/pending.parquet' WHERE order_no = ''
@@ -394,32 +394,32 @@ SELECT
 FROM counted c
 LEFT JOIN exact e
     ON e.merchant_id = c.merchant_id AND e.account_id = c.account_id AND e.order_no = c.order_no
-LEFT JOIN judged j
+LEFT JOIN result_items j
     ON j.source = CASE WHEN e.is_alone THEN NULL ELSE c.source END
     AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id
     AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id
     AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
 GROUP BY ALL;
 
--- Sums over the rows of each judged set that a total needs: sets with an instruction or with a payment
+-- Sums over the rows of each set of `result_items` that a total needs: sets with an instruction or with a payment
 -- beyond its bounds, and matches with an effect or a flag ---------------------------------------------
 CREATE OR REPLACE TEMP TABLE payments AS
 SELECT j.set_id, c.payment, c.captured, c.refunded, c.captured_known,
     c.refunded > c.captured OR c.captured_known AND c.captured > 0 AND c.captured > c.authorised AS is_beyond
-FROM counted_answers c JOIN judged j
+FROM counted_answers c JOIN result_items j
     ON j.source = 'gateway'
     AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.currency = c.currency;
 
 CREATE OR REPLACE TEMP TABLE set_facts AS
 WITH asked AS (
-    SELECT set_id FROM judged WHERE source = 'instructions'
+    SELECT set_id FROM result_items WHERE source = 'instructions'
     UNION SELECT set_id FROM payments WHERE is_beyond
     UNION SELECT match_id FROM 'results/matches.parquet'
         WHERE coalesce(effect_orders, 0) <> 0 OR coalesce(effect_ledger, 0) <> 0 OR flags <> ''
 ),
 facts AS (
     SELECT j.set_id, 1 AS tells
-    FROM counted_orders c JOIN judged j
+    FROM counted_orders c JOIN result_items j
         ON j.source = 'orders' AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.currency = c.currency
     WHERE c.status IN ('partially_refunded', 'refunded')
     UNION ALL BY NAME
@@ -439,20 +439,20 @@ facts AS (
         CASE WHEN i.kind = 'cancel' AND i.state IN ('confirmed', 'resolved_applied') THEN 1 END AS cancels,
         CASE WHEN i.kind = 'refund' AND i.state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human')
             THEN i.amount END AS refunds_maybe
-    FROM counted_instructions i JOIN judged j
+    FROM counted_instructions i JOIN result_items j
         ON j.source = 'instructions'
         AND j.merchant_id = i.merchant_id AND j.account_id = i.account_id AND j.entry_id = i.instruction_id
     UNION ALL BY NAME
     SELECT j.set_id,
         CASE WHEN l.entry_type = 'chargeback' THEN -l.net END AS lines_charged,
         CASE WHEN l.entry_type <> 'chargeback' THEN -l.net END AS lines_refunded
-    FROM counted_lines l JOIN judged j
+    FROM counted_lines l JOIN result_items j
         ON j.source = 'settlement'
         AND j.merchant_id = l.merchant_id AND j.account_id = l.account_id AND j.order_no = l.order_no AND j.transaction_id = l.transaction_id AND j.reference_no = l.reference_no AND j.entry_id = l.entry_id AND j.currency = l.currency
     WHERE l.entry_type IN ('chargeback', 'refund', 'refund_reversal')
     UNION ALL BY NAME
     SELECT j.set_id, CASE WHEN c.is_back THEN -c.moved ELSE c.moved END AS written
-    FROM counted_entries c JOIN judged j
+    FROM counted_entries c JOIN result_items j
         ON j.source = 'ledger'
         AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
     WHERE c.base = 'write_off' AND NOT c.in_conflict

@@ -604,8 +604,8 @@ def paid_batches(
             own = [line for line in batch if line.currency == currency]
             if currency not in reserved and sum(line.net for line in own) > LEAST_OF_RESERVE:
                 reserved.add(currency)
-                kept = _of_no_payment(own[0], EntryType.RESERVE, gross=-RESERVE_MINOR_UNITS)
-                batch.append(kept)
+                reserve = _of_no_payment(own[0], EntryType.RESERVE, gross=-RESERVE_MINOR_UNITS)
+                batch.append(reserve)
         payouts = pay_outs_of(batch)
         for number, payout in enumerate(payouts):
             # Settled long enough ago to be due, and large enough.

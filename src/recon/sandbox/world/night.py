@@ -263,7 +263,7 @@ ROUNDING_CURRENCY = "EUR"
 
 DOUBLE_FROM_PAYMENTS = 1_000
 """From this many payments on, each discrepancy is injected twice."""
-REFUNDED_ELSEWHERE_MAX = 5
+REFUNDED_OUTSIDE_MAX = 5
 """Maximum number of partial refunds in the files; unverified, as no query shows the amount."""
 QUARANTINED_PAYMENTS_MAX = 3
 """Maximum number of unreadable rows of existing payments; the others name unknown orders."""
@@ -521,8 +521,8 @@ def _scenario(plant: _Plant, payment: TruePayment, *, rng: Random, account: Acco
             line = replace(line, **{name: written})
         return line
 
-    elsewhere = plant.order.get("account_id") == "another account"
-    cells = {**plant.order, **({"account_id": account.other_account} if elsewhere else {})}
+    in_other_account = plant.order.get("account_id") == "another account"
+    cells = {**plant.order, **({"account_id": account.other_account} if in_other_account else {})}
     line = changed(order_of(payment), cells)
     if plant.half and not rng.randrange(2):
         line = changed(line, plant.half)
@@ -533,9 +533,9 @@ def _scenario(plant: _Plant, payment: TruePayment, *, rng: Random, account: Acco
     scenario = Scenario((line,) * plant.ordered, entries, later=later)
     if (finding := finding_of(plant.finding)) is None:
         return scenario
-    of = line if elsewhere else payment
+    of = line if in_other_account else payment
     scenario = expecting(scenario, finding, plant.why, of=of, payment=payment)
-    if elsewhere and scenario.expected:
+    if in_other_account and scenario.expected:
         there, here = scenario.expected.effects
         alone = ((BreakCode.MISSING_IN_ORDERS, here), (BreakCode.MISSING_AT_GATEWAY, there))
         scenario = replace(scenario, expected=replace(scenario.expected, alone=alone))
@@ -568,7 +568,7 @@ def sample_night(
             and of_age
         )
 
-    def taken(plant: _Plant, most: int, account_id: str = account.account_id) -> list[TruePayment]:
+    def drawn(plant: _Plant, most: int, account_id: str = account.account_id) -> list[TruePayment]:
         """Take up to `most` fitting payments out of `left`."""
         chosen = list(islice((each for each in left if fits(plant, each, account_id)), most))
         gone = set(map(id, chosen))
@@ -580,12 +580,12 @@ def sample_night(
 
     scenarios: list[Scenario] = []
     for plant in (_Plant(**row) for row in STORIES["payments"]):
-        scenarios += stories_of(plant, taken(plant, times))
+        scenarios += stories_of(plant, drawn(plant, times))
     expired = _Plant(**STORIES["expired"])
-    scenarios += stories_of(expired, taken(expired, times, account.other_account))
+    scenarios += stories_of(expired, drawn(expired, times, account.other_account))
     scenarios += _invented(rng, account=account, closes_at=closes_at, times=times)
     settled = _Plant(GatewayState.PAID, "old")
-    quarantined = taken(settled, QUARANTINED_PAYMENTS_MAX)
+    quarantined = drawn(settled, QUARANTINED_PAYMENTS_MAX)
     rows = _unreadable(quarantined, account=account, closes_at=closes_at)
     ledger = {payment.order_no: entries_of(payment) for payment in quarantined}
     for row in rows:
@@ -594,9 +594,9 @@ def sample_night(
             scenarios.append(expecting(scenario, Reason.ROW_QUARANTINED, row.kind, of=row.line))
     for plant in (_Plant(**row) for row in STORIES["shares"]):
         count = sum(1 for each in left if fits(plant, each, account.account_id))
-        scenarios += stories_of(plant, taken(plant, count * plant.per_mille // 1000))
-    part = _Plant(**STORIES["refunded_elsewhere"])
-    scenarios += stories_of(part, taken(part, REFUNDED_ELSEWHERE_MAX, ""))
+        scenarios += stories_of(plant, drawn(plant, count * plant.per_mille // 1000))
+    part = _Plant(**STORIES["refunded_outside"])
+    scenarios += stories_of(part, drawn(part, REFUNDED_OUTSIDE_MAX, ""))
     plain = [payment for payment in left if not fits(part, payment, "")]
     scenarios += [Scenario((order_of(payment),), entries_of(payment)) for payment in plain]
     # The gateway's monthly charges: they have no order and are not compared here.

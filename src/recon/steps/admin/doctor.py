@@ -103,7 +103,7 @@ def checked(name: str, look: Callable[[], str]) -> Check:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
+class Examined:
     """The input of the checks that need no database."""
 
     settings: Settings
@@ -130,7 +130,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
     opened = environment_of(
         variables, clock=clock, randomness=randomness, workers=IN_PROCESS, check=_refuse_database
     )
-    place = LookedAt(settings, variables, clock, randomness)
+    place = Examined(settings, variables, clock, randomness)
     with ExitStack() as stack:
         try:
             environment = stack.enter_context(opened)
@@ -142,7 +142,7 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
             yield Check("database", ok=True, sentence=sentence)
             yield from _lines(IN_THE_DATABASE, environment)
             with environment.store.reading() as connection:
-                place = replace(place, taken=order_rows.contents_taken(connection))
+                place = replace(place, taken=order_rows.contents_ingested(connection))
             for account in watched(environment):
                 last, troubles = account.newest, " ".join(account.troubles)
                 newest = f"the newest is {last.business_date}" if last else "none has run yet"
@@ -266,9 +266,9 @@ def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> l
 def _notifications(environment: Environment, _: str) -> str:
     with environment.store.reading() as connection:
         counts = notification_rows.counts(connection)
-    kept = counts.pop("kept")
+    stored = counts.pop("stored")
     refused = ", ".join(f"{count} {problem}" for problem, count in counts.items())
-    return f"{kept} kept, " + (f"refused: {refused}" if refused else "none refused")
+    return f"{stored} kept, " + (f"refused: {refused}" if refused else "none refused")
 
 
 def _history(environment: Environment, key: str) -> str:
@@ -303,7 +303,7 @@ def _in_reach(settings: Settings, *, variables: Mapping[str, str]) -> tuple[str,
     return keys_in_environment(variables, accounts=settings.accounts)
 
 
-def sign_key(place: LookedAt, _: str) -> str:
+def sign_key(place: Examined, _: str) -> str:
     """Return where the sign key is held and how well it is protected, in a sentence.
 
     Raises:
@@ -339,7 +339,7 @@ def sign_key(place: LookedAt, _: str) -> str:
     )
 
 
-def _replies(place: LookedAt, _: str) -> str:
+def _replies(place: Examined, _: str) -> str:
     """Return profile and policy of replies; fails if a live night would refuse to send under it."""
     gateway = place.settings.gateway
     sentence = f"profile {gateway.profile}, reply_signatures {gateway.reply_signatures}"
@@ -351,7 +351,7 @@ def _replies(place: LookedAt, _: str) -> str:
     raise ConfigurationError(msg)
 
 
-def _limits(place: LookedAt, _: str) -> str:
+def _limits(place: Examined, _: str) -> str:
     """Return the currencies with a limit; fails without any where a rule approves real money."""
     settings = place.settings
     limits = settings.limits
@@ -369,7 +369,7 @@ def _limits(place: LookedAt, _: str) -> str:
     raise ConfigurationError(msg)
 
 
-def _approvers(place: LookedAt, _: str) -> str:
+def _approvers(place: Examined, _: str) -> str:
     """Return who may approve, and which of them cannot be authenticated."""
     people, variables = place.settings.approvers, place.variables
     if not people:
@@ -397,7 +397,7 @@ def _secret_of(approver: Approver, *, variables: Mapping[str, str]) -> str | Non
     return variables.get(approver.code_secret_env, "").strip()
 
 
-def desk(place: LookedAt, _: str) -> str:
+def desk(place: Examined, _: str) -> str:
     """Return which key the approvals service uses, where it is reached, and what is exposed here.
 
     Raises:
@@ -439,7 +439,7 @@ def desk(place: LookedAt, _: str) -> str:
     return f"key {held.name}; people are heard at {path}"
 
 
-def _cluster(place: LookedAt, _: str) -> str:
+def _cluster(place: Examined, _: str) -> str:
     cluster = place.settings.cluster
     at_once, is_alongside = cluster.compared_at_once, cluster.compared_at_once > 1
     by = "workers" if cluster.address else f"{at_once} processes"
@@ -453,7 +453,7 @@ def _cluster(place: LookedAt, _: str) -> str:
 Seen = tuple[SourceFile, Sequence[Reject]]
 
 
-def _files(place: LookedAt, key: str, *, is_settled: bool = False) -> str:
+def _files(place: Examined, key: str, *, is_settled: bool = False) -> str:
     account = place.settings.accounts[key]
     folder: FileFolder | None = account.settlement if is_settled else account
     check = check_settlement_file if is_settled else check_file
@@ -467,7 +467,7 @@ def _files(place: LookedAt, key: str, *, is_settled: bool = False) -> str:
     return _inbox(place, folder.inbox, layouts=folder.layouts, look=look)
 
 
-def _bank(place: LookedAt, name: str) -> str:
+def _bank(place: Examined, name: str) -> str:
     bank, rules = place.settings.banks[name], place.settings.rules
 
     def entries(path: Path) -> Seen:
@@ -479,7 +479,7 @@ def _bank(place: LookedAt, name: str) -> str:
 
 
 def _inbox(
-    place: LookedAt,
+    place: Examined,
     folder: Path,
     *,
     layouts: tuple[FileLayout, ...],
@@ -515,7 +515,7 @@ def _first(rejects: Sequence[Reject]) -> str:
     return f"the first in line {rejects[0].line}, {rejects[0].column}: {rejects[0].reason}"
 
 
-def _ledger(place: LookedAt, key: str) -> str:
+def _ledger(place: Examined, key: str) -> str:
     """Return how many rows of the ledger were read and are acceptable."""
     source, rules = place.settings.accounts[key].ledger, place.settings.rules
     if source is None:
@@ -540,7 +540,7 @@ def _ledger(place: LookedAt, key: str) -> str:
     return sentence
 
 
-def _reports(place: LookedAt, key: str) -> str:
+def _reports(place: Examined, key: str) -> str:
     path = place.settings.accounts[key].reports
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     room = _room(_open_folder(existing, os.W_OK))
@@ -559,7 +559,7 @@ def _open_folder(path: Path, access: int) -> Path:
     return path
 
 
-def _gateway(place: LookedAt, key: str) -> str:
+def _gateway(place: Examined, key: str) -> str:
     settings = place.settings
     asking = ask(
         [PROBE_ORDER],
@@ -575,7 +575,7 @@ def _gateway(place: LookedAt, key: str) -> str:
     return f"{settings.gateway_base_url} answers, accepts our signature and knows our address"
 
 
-Of = TypeVar("Of", Environment, LookedAt)
+Of = TypeVar("Of", Environment, Examined)
 Line = tuple[str, Callable[[Of, str], str], Callable[[Settings], Iterable[str]]]
 """The check's name; the function that returns its sentence, "" for nothing to show, or raises a
 ReconError; and what it is run for, one line each: nothing (""), accounts or banks."""
@@ -599,7 +599,7 @@ IN_THE_DATABASE: Sequence[Line[Environment]] = (
     ("history", _history, _accounts),
     ("facts", lambda place, key: check_facts(account_of(key), environment=place), _accounts),
 )
-IN_THE_SETTINGS: Sequence[Line[LookedAt]] = (
+IN_THE_SETTINGS: Sequence[Line[Examined]] = (
     ("sign key", sign_key, _once),
     ("replies", _replies, _once),
     ("limits", _limits, _once),

@@ -46,7 +46,7 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import endorsement_rows
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
-from recon.store.nights.runs import LetGo, Run, all_let_go
+from recon.store.nights.runs import PurgedNight, Run, all_purged
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
@@ -169,7 +169,7 @@ class EvidenceIndex:
     span: Span
     nights: Sequence[NightOfEvidence]
     closes: Sequence[tuple[ClosedMonth, CopiedFolder]]
-    let_go: Sequence[LetGo]
+    purged: Sequence[PurgedNight]
     people: Sequence[Mapping[str, Any]]
     statements: Sequence[Mapping[str, Any]]
     """People's actions by the links of the history: number, at, who, what, on what."""
@@ -226,7 +226,7 @@ def write_evidence(
         links = [*_links(connection, [night.run for night in nights], closes=closes)]
         head = history.head(connection)
         of_span = {night.run.run_id for night in nights}
-        gone = [each for each in all_let_go(connection) if each.run_id in of_span]
+        gone = [each for each in all_purged(connection) if each.run_id in of_span]
     statements = [*_text(links)]
     index = EvidenceIndex(
         span, nights, closes, gone, [*_people(environment, statements=statements)], statements, head
@@ -372,10 +372,10 @@ def _about(index: EvidenceIndex) -> dict[str, object]:
         "nights": len(index.nights),
         "closes": len(index.closes),
         "faults": index.faults,
-        "let_go": [
+        "purged": [
             asdict(each)
             | {"at": each.at.isoformat(), "business_date": each.business_date.isoformat()}
-            for each in index.let_go
+            for each in index.purged
         ],
         "history_head": f"{index.head.sequence}:{index.head.hash}",
     }

@@ -44,10 +44,10 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
-from recon.store.money.spill import ASIDE
+from recon.store.money.spill import EXCLUDED
 from recon.store.money.spill import FOLDER as SPILL
 from recon.store.nights import answer_parts, journal_rows, order_rows, runs, sign_off_rows
-from recon.store.nights.runs import LetGo, Run
+from recon.store.nights.runs import PurgedNight, Run
 from recon.store.people import closed_months
 
 ENTITY = "retention"
@@ -119,7 +119,7 @@ def _old_files(environment: Environment, *, now: datetime) -> Iterator[Spared]:
             old = sorted(each for each in _dated(files()) if each[0] < before)[:FILES_MAX]
             if kind == STATEMENTS:
                 with environment.store.reading() as connection:
-                    taken = order_rows.contents_taken(connection)
+                    taken = order_rows.contents_ingested(connection)
                 old = [each for each in old if sha256_of(each[1]) in taken]
             paths = tuple(path for _, path in old)
             size = sum(path.lstat().st_size for path in paths)
@@ -180,7 +180,7 @@ def _kinds(
     metrics = {folder / METRICS for folder in reports}
     yield "figures of stages", keeps.metrics_days, lambda: _in(metrics, "*.json")
     yield "logs that were moved away", keeps.logs_days, lambda: _in({log.parent}, *logs)
-    yield "spill files set aside", keeps.set_aside_days, lambda: _in(spills, f"*{ASIDE}")
+    yield "excluded spill files", keeps.excluded_days, lambda: _in(spills, f"*{EXCLUDED}")
     replaced = keeps.replaced_workbooks_days
     yield "replaced workbooks", replaced, lambda: _replaced(environment)
     if (backups := keeps.backups) is not None:
@@ -231,8 +231,8 @@ class _Nights:
         `stayed` gets a sentence for each that could not be checked or deleted.
         """
         with self.environment.store.reading() as connection:
-            gone = runs.all_gone(connection)
-            begun = {each.run_id for each in runs.all_let_go(connection)}  # whatever the limit now
+            gone = runs.purged_run_ids(connection)
+            begun = {each.run_id for each in runs.all_purged(connection)}  # whatever the limit now
             older = [
                 run
                 for run in sorted(runs.finished(connection), key=lambda run: run.business_date)
@@ -279,7 +279,7 @@ class _Nights:
         """
         environment, by = self.environment, self.by
         with environment.store.reading() as connection:
-            is_noted = runs.let_go_of(connection, run.run_id) is not None
+            is_noted = runs.purged_night_of(connection, run.run_id) is not None
             names_under_it = sign_off_rows.signatures(connection, run.run_id)
             if not is_noted:
                 self._refuse_needed(connection, run)
@@ -297,9 +297,9 @@ class _Nights:
                     raise _StaysError(msg)
                 about = (run.run_id, *run.account, run.business_date, by, environment.clock())
                 listed = _digest(f"{size} {name}" for name, size in sizes.items())
-                going = LetGo(*about, len(sizes), size, listed)
-                runs.note_let_go(connection, going, days=self.days)
-            environment.crash_point("let a night go")
+                going = PurgedNight(*about, len(sizes), size, listed)
+                runs.note_purged(connection, going, days=self.days)
+            environment.crash_point("purged a night")
         storage = storage_of(run, environment=environment)
         with reachable(storage, doing=f"files of {folder_of(run)} are left"):
             for name in sizes:

@@ -21,7 +21,7 @@ from recon.steps.runtime.night_folder import (
     stored_decisions,
 )
 from recon.store.nights import runs
-from recon.store.nights.runs import Run, all_let_go
+from recon.store.nights.runs import Run, all_purged
 
 
 def answer(statement: str, *, environment: Environment) -> Answered:
@@ -34,13 +34,13 @@ def answer(statement: str, *, environment: Environment) -> Answered:
     with environment.store.reading() as connection:
         replaced = {each.run_id: each.replaced for each in runs.finished(connection)}
         finished = [runs.get(connection, run_id) for run_id in replaced]
-        let_go = {each.run_id: each for each in all_let_go(connection)}
+        purged = {each.run_id: each for each in all_purged(connection)}
     with ExitStack() as held:
         nights = tuple(
             _night(
                 run,
                 is_newest=not replaced[run.run_id],
-                is_whole=run.run_id not in let_go,
+                is_whole=run.run_id not in purged,
                 held=held,
                 environment=environment,
             )
@@ -52,8 +52,8 @@ def answer(statement: str, *, environment: Environment) -> Answered:
         schema = pa.schema([(name, pa.string()) for name in DECISION_COLUMNS])
         table = pa.Table.from_pylist(decisions, schema=schema)
         answered = ask(statement, nights=nights, decisions=table)
-    sentences = tuple(str(let_go[run.run_id]) for run in finished if run.run_id in let_go)
-    return replace(answered, let_go=sentences)
+    sentences = tuple(str(purged[run.run_id]) for run in finished if run.run_id in purged)
+    return replace(answered, purged=sentences)
 
 
 def _night(

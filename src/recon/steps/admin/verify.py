@@ -61,7 +61,7 @@ from recon.store.money import case_rows
 from recon.store.money.endorsement_rows import Endorsed, start_problem
 from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
 from recon.store.nights.facts_rows import facts_problems
-from recon.store.nights.runs import Run, all_let_go, let_go_of
+from recon.store.nights.runs import Run, all_purged, purged_night_of
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.decision_rows import money_stated, not_agreed
 
@@ -79,7 +79,7 @@ class Verification:
     """What the one workbook was compared with, and the path of the sealed file."""
     replaced: str = ""
     """That the one workbook is of a run that was replaced: reported, not a failure."""
-    let_go: tuple[str, ...] = ()
+    purged: tuple[str, ...] = ()
     """Nights whose folder was purged under retention: reported, not failures."""
     answered: tuple[str, ...] = ()
     """Workbooks changed only by people's answers: reported, not failures."""
@@ -152,7 +152,7 @@ def verify(
                 problems += history.found(forgotten_folders(connection, environment=environment))
             storages = storages_of(environment)
             problems += facts_problems(facts_rows.every(connection), storages=storages)
-        let_go = () if workbook else tuple(map(str, all_let_go(connection)))
+        purged = () if workbook else tuple(map(str, all_purged(connection)))
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
             for run in runs.unfinished(connection)
@@ -160,7 +160,7 @@ def verify(
     head_shown = f"{head.sequence}:{head.hash}"
     whole = Verification(
         *(len(finished), head_shown, tuple(problems), unfinished),
-        let_go=let_go,
+        purged=purged,
         answered=tuple(answered),
     )
     if workbook is None:
@@ -186,7 +186,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
     with environment.store.reading() as connection:
         run = run_named(connection, name)
         problems = folder_problems(connection, run, environment=environment)
-        going = let_go_of(connection, run.run_id)
+        going = purged_night_of(connection, run.run_id)
         if not problems:
             problems += changed_totals(connection, run, environment=environment)
         if not problems and going is None:
@@ -203,8 +203,8 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         files, storages = facts_rows.of_night(connection, run), storages_of(environment)
         problems += facts_problems(files, storages=storages)
     problems += [broken] if broken else []
-    let_go = () if going is None else (str(going),)
-    return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)
+    purged = () if going is None else (str(going),)
+    return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), purged=purged)
 
 
 def _delivered(
@@ -372,7 +372,7 @@ def night_files(
                 steps[sealed.folder] = sealed
         if not is_deep:
             return
-        is_gone = let_go_of(connection, run.run_id) is not None
+        is_gone = purged_night_of(connection, run.run_id) is not None
         if not is_broken:  # inputs of an earlier start are anchored by another step
             bound = sealed_night(connection, run, environment=environment).steps.values()
             steps |= {step.folder: step for step in bound}
@@ -389,7 +389,7 @@ def folder_problems(
 
     Of a purged folder everything that purging keeps is checked; see `night_files`.
     """
-    is_gone = let_go_of(connection, run.run_id) is not None
+    is_gone = purged_night_of(connection, run.run_id) is not None
     return [
         f"run {run.run_id}: {seen.fault}"
         for seen, stays in night_files(connection, run, environment=environment, is_deep=is_deep)

@@ -16,7 +16,7 @@ from recon.model.errors import (
     ArchiveError,
     ConfigurationError,
     NightHeldError,
-    NightLetGoError,
+    NightPurgedError,
     UsageError,
 )
 from recon.model.figures import Attention
@@ -203,7 +203,7 @@ def _case_of(case: Case, *, context: _Context) -> Attention:
     """Return the entry of a contradicted final instruction; its payment is closed for sending."""
     item = case.item
     decisions = [
-        _sentence(case.told),
+        _sentence(case.reason),
         context.verdicts_given(item),
         context.message(item),
         _CLOSED if item.transaction_id else _OPEN,
@@ -294,7 +294,7 @@ def write_offs(
     wanted = {answer.break_id for answer in waiting}
     subjects: dict[tuple[str, str], str] = {}
     for run_id in {answer.run_id for answer in waiting}:
-        with suppress(ArchiveError, ConfigurationError, NightLetGoError):
+        with suppress(ArchiveError, ConfigurationError, NightPurgedError):
             breaks = StoredResult(connection, run_id, environment).open_breaks()
             rows = [] if breaks is None else rows_of(breaks[breaks["break_id"].isin(wanted)])
             subjects |= {(run_id, str(row["break_id"])): subject_of(row) for row in rows}

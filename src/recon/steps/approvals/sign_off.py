@@ -23,7 +23,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
 from recon.matching.breaks.result import subject_of
 from recon.matching.classifying.severity import urgency
-from recon.model.errors import ArchiveError, ConfigurationError, NightLetGoError, UsageError
+from recon.model.errors import ArchiveError, ConfigurationError, NightPurgedError, UsageError
 from recon.model.resolutions import StoredAnswer, answered_text, lacking, still_there
 from recon.model.terms import DIGITS_READ, SEVERE, Verdict
 from recon.steps.runtime.environment import Environment, account_of
@@ -200,7 +200,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
 
     Raises:
         UsageError: the person may not sign, or the night or its workbook cannot be signed.
-        NightLetGoError: the night's folder was purged.
+        NightPurgedError: the night's folder was purged.
         ArchiveError: the archive cannot be written.
         OutputError: no signed copy can be made of the workbook.
     """
@@ -228,7 +228,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         bind(connection, signing.run, sealed=[sealed], environment=environment)
         says = {"role": role, "workbook_sha256": digest}
         person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
-        environment.crash_point("bound a signature")
+        environment.crash_point("signed off")
         return _night_of(connection, signing.night, today=environment.clock().date())
 
 
@@ -263,7 +263,7 @@ def to_sign(run_id: str, *, environment: Environment) -> str:
         try:
             _run_of(connection, run_id)
             answers, severities = _refuse_night(connection, run, environment=environment)
-        except (UsageError, NightLetGoError, ArchiveError, ConfigurationError) as error:
+        except (UsageError, NightPurgedError, ArchiveError, ConfigurationError) as error:
             return f"Not to be signed yet: {error}."
     zone = environment.settings.rules.business_calendar.zone
     status = still_there(severities, answers, night=run.started_at, zone=zone)

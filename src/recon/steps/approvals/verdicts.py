@@ -32,9 +32,9 @@ from recon.store.money.spill import (
     FOLDER,
     SPILL_BYTES_MAX,
     SUFFIX,
+    exclude,
     read,
     refuse_unfit,
-    set_aside,
 )
 from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
@@ -396,7 +396,7 @@ def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:
 SPILL_FILE = "spill file"
 
 
-def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
+def exclude_file(path: Path, *, person: Person, reason: str) -> Path | None:
     """Record one person's decision that a spill file is set aside.
 
     Returns:
@@ -433,7 +433,7 @@ def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
             at=environment.clock(),
         )
     # The history first: after a crash in between the file still stops the night.
-    return set_aside(path)
+    return exclude(path)
 
 
 def _digest_of(path: Path, *, environment: Environment) -> str:

@@ -20,7 +20,7 @@ from recon.archive.step_folder import Rows, Sealed, rows_of, whole_file, write_s
 from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import Place
+from recon.matching.frames.total_rows import AccountKey
 from recon.model.step_progress import Way
 from recon.model.uptime import give_back
 from recon.proof.buckets import (
@@ -56,7 +56,7 @@ from recon.steps.runtime.night_folder import (
 )
 from recon.store.nights.runs import Run
 
-DONE = "judged a part"
+DONE = "compared a bucket"
 """A crash point."""
 UNWRITTEN = (
     "a part of the comparison could not be written; what was read, answered and sent is kept: make "
@@ -72,7 +72,7 @@ class BucketOfNight:
     night: NightJob
     within: Range
     cut: Cut
-    strict: Collection[Place]
+    strict: Collection[AccountKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def compared_in_buckets(
     """
     job = night_job(run, written=[night.steps[COMPARED]], environment=environment)
 
-    def each(ranges: Sequence[Range], strict: Collection[Place]) -> list[BucketDone]:
+    def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[BucketDone]:
         asked = [BucketOfNight(job, within, cut, strict) for within in ranges]
         return _done(asked, environment=environment)
 

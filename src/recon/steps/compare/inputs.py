@@ -23,7 +23,7 @@ from recon.matching.frames.sources import (
     Previous,
     frame_of,
 )
-from recon.model.errors import NightLetGoError
+from recon.model.errors import NightPurgedError
 from recon.model.money import format_minor_units
 from recon.model.terms import (
     DOUBTFUL_STATES,
@@ -100,7 +100,7 @@ def vanished_entries(
                     asked = keys.to_pylist()
                 rows = rows[~is_old | is_among(rows["order_no"], asked)]
             gone.append(rows[[*VANISHED_COLUMNS]])
-    except NightLetGoError:
+    except NightPurgedError:
         return gone[0]
     # Where two entries with one id differ, neither counts.
     every = pd.concat(gone, ignore_index=True).drop_duplicates()

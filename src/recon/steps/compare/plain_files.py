@@ -61,7 +61,7 @@ from recon.matching.frames.sources import (
 from recon.matching.frames.total_rows import (
     ACCOUNT,
     ACCOUNT_CURRENCY,
-    Place,
+    AccountKey,
     counts,
     paired,
     sums,
@@ -374,8 +374,8 @@ class _Run:
         if banks is not None:  # a refused file is reported by its own entry
             sources = replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
         if earlier.unread:
-            told = _batches(table.frame for table in given[SourceKind.SETTLEMENT])
-            unread = frozenset({*unsure_batches(sources), *(earlier.unread - told)})
+            listed = _batches(table.frame for table in given[SourceKind.SETTLEMENT])
+            unread = frozenset({*unsure_batches(sources), *(earlier.unread - listed)})
             sources = replace(sources, unread_batches=unread)
         sources = with_each_instruction_once(sources)
         compared = _as_compared(sources, earlier=earlier, rules=rules)
@@ -442,7 +442,7 @@ class _Run:
             return
         rows = (zip(*(each.frame[n].tolist() for n in _REPORTED), strict=True) for each in tables)
         none = Counter[tuple[Any, ...]]()
-        times, net = Counter[Place](), Counter[Place]()
+        times, net = Counter[AccountKey](), Counter[AccountKey]()
         for cells, number in reduce(or_, map(Counter, rows), none).items():
             line = dict(zip(_REPORTED, cells, strict=True))
             place = line["merchant_id"], line["account_id"], line["currency"]

@@ -34,7 +34,7 @@ from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.model.gateway_holds import (
     DIFFERING_COLUMNS,
     ChargedFees,
-    FeesTaken,
+    FeesCharged,
     GatewayHolds,
     HeldPart,
     Holding,
@@ -209,7 +209,7 @@ def _holds_shown(holds: GatewayHolds | None) -> dict[str, Any]:
     if holds is None:
         return {}
 
-    def shown(row: Holding | FeesTaken, names: Sequence[str]) -> dict[str, Any]:
+    def shown(row: Holding | FeesCharged, names: Sequence[str]) -> dict[str, Any]:
         cells: dict[str, Any] = {name: getattr(row, name) for name in _PLACE}
         for name in names:
             held = getattr(row, name)

@@ -83,6 +83,6 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
             folder,
             totals=totals,
             account=run.account,
-            moved=night.set_aside,
+            moved=night.superseded,
             own=night.statements(),
         )

@@ -343,7 +343,7 @@ class RunReading:
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
         since, declared = window_start(run, rules=rules), declared_accounts(self.environment)
         became = self._stored.steps(files, since=since, declared=declared)
-        taken = {**became.taken, **settlement_rows.taken(connection, chosen.repeats)}
+        taken = {**became.taken, **settlement_rows.repeat_counts(connection, chosen.repeats)}
         give_back()
         unread = None
         if inputs.settlement:

@@ -78,11 +78,11 @@ WAIT_HOURS_MAX = 12
 Sleep = Callable[[float], None]
 
 
-Taken = TypeVar("Taken")
+Content = TypeVar("Content")
 
 
 @dataclass
-class DeclaredInbox(Generic[Taken]):
+class DeclaredInbox(Generic[Content]):
     """An inbox as the night of one account reads it: each file whole, or not at all.
 
     Raises:
@@ -123,7 +123,7 @@ class DeclaredInbox(Generic[Taken]):
         settings, run = self.environment.settings, self.run
         return settings.account(run.merchant_id, account_id=run.account_id)
 
-    def take(self, path: Path) -> Taken | None:
+    def take(self, path: Path) -> Content | None:
         """Store one file whole; returns the outcome, which depends on the kind of inbox.
 
         Raises:
@@ -139,14 +139,14 @@ class DeclaredInbox(Generic[Taken]):
         with guarded(path, run=self.run, environment=self.environment, sha256=sha256):
             return self.take_new(path)
 
-    def known(self, path: Path, *, sha256: str) -> tuple[bool, Taken | None]:
+    def known(self, path: Path, *, sha256: str) -> tuple[bool, Content | None]:
         """Whether this very content was read before, and the outcome to report in that case.
 
         Files that stay in an inbox would otherwise cost each night what they cost the first.
         """
         raise NotImplementedError
 
-    def take_new(self, path: Path) -> Taken | None:
+    def take_new(self, path: Path) -> Content | None:
         """Read and store a file that is not known."""
         raise NotImplementedError
 
@@ -180,7 +180,7 @@ class DeclaredInbox(Generic[Taken]):
 
     def each(
         self, *, sleep: Sleep
-    ) -> Iterator[tuple[str, Taken | None, SourceMissingError | SourceUnreadableError | None]]:
+    ) -> Iterator[tuple[str, Content | None, SourceMissingError | SourceUnreadableError | None]]:
         """Fetch files, wait for expected ones, then take what has arrived, file by file.
 
         Yields for each file its displayed name, the outcome, and why it cannot be read, if so: it
@@ -195,7 +195,7 @@ class DeclaredInbox(Generic[Taken]):
             environment=self.environment,
         )
         for path in self.waiting.files:
-            taken: Taken | None = None
+            taken: Content | None = None
             problem: SourceMissingError | SourceUnreadableError | None = None
             try:
                 taken = self.take(path)

@@ -34,13 +34,13 @@ from recon.store.schema.columns import REASON_CHARACTERS
 ENTITY = "file"
 AGAIN, DISMISSED = "read again", "dismissed"
 CONTENT = "file content"
-SET_ASIDE, TRIED_AGAIN, MET = "set aside", "read again", "met again"
+QUARANTINED, TRIED_AGAIN, MET = "set aside", "read again", "met again"
 UNTIL = (
     "no night tries it again, under whatever name, until somebody says `recon order-file check "
     "--again`"
 )
 REASON_WORDS_MIN = 2
-Place = tuple[str, str, str]
+InboxName = tuple[str, str, str]
 """Merchant, account, name."""
 
 
@@ -185,44 +185,44 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
     except ReaderBrokenError as error:
         if sha256_of(path) != sha256:
             raise  # it was replaced meanwhile: nobody knows which content it was
-        note(SET_ASIDE, why=str(error))
+        note(QUARANTINED, why=str(error))
         msg = f"{error}; its content is set aside: {UNTIL}"
         raise SourceUnreadableError(msg) from None
 
 
 @dataclass(frozen=True, slots=True)
-class _SetAside:
+class _Quarantine:
     """Why a content is not read, and the names under which it was met."""
 
     why: str
-    names: frozenset[Place]
+    names: frozenset[InboxName]
 
 
 def _folded(
     links: Iterable[ChainLink], *, counts: Callable[[FileDecision], bool]
-) -> _SetAside | None:
+) -> _Quarantine | None:
     """The state after the events of one content, oldest first; None when it may be read."""
-    now: _SetAside | None = None
+    now: _Quarantine | None = None
     turn = 0
     for link in links:
-        name = _place(link.data)
+        name = _inbox_name(link.data)
         if link.event == TRIED_AGAIN:
             now = None if counts(_content_decision(link.entity_id, link.data, turn=turn)) else now
-        elif link.event == SET_ASIDE:
+        elif link.event == QUARANTINED:
             turn += 1
-            now = _SetAside(str(link.data["why"]), frozenset([name]))
+            now = _Quarantine(str(link.data["why"]), frozenset([name]))
         elif now is not None:
-            now = _SetAside(now.why, now.names | {name})
+            now = _Quarantine(now.why, now.names | {name})
     return now
 
 
-def _place(data: Mapping[str, Any]) -> Place:
+def _inbox_name(data: Mapping[str, Any]) -> InboxName:
     merchant_id, account_id, name = map(str, data["name"])
     return merchant_id, account_id, name
 
 
 def _content_decision(sha256: str, data: Mapping[str, Any], *, turn: int) -> FileDecision:
-    merchant_id, account_id, name = _place(data)
+    merchant_id, account_id, name = _inbox_name(data)
     by, reason, account = str(data["by"]), str(data["reason"]), f"{merchant_id}/{account_id}"
     return FileDecision(sha256, TRIED_AGAIN, by, reason, sha256, account, name, turn=turn)
 
@@ -236,21 +236,23 @@ def read_again(name: str, *, account: tuple[str, str], person: Person, reason: s
     environment, by = person.environment, person.declared.name
     reason = _stated_why(reason)
     known = {file.source.name: file for file in files_of(account, environment=environment)}
-    place = (*account, name)
+    inbox_name = (*account, name)
     with environment.store.reading() as connection:
         of_content: dict[str, list[ChainLink]] = {}
         for link in links_of(connection, entity=CONTENT):
             of_content.setdefault(link.entity_id, []).append(link)
     # By every name under which a content was met.
     folded = {sha256: _folded(links, counts=bool) for sha256, links in of_content.items()}
-    set_aside = [sha256 for sha256, content in folded.items() if content and place in content.names]
-    if name not in known and not set_aside:
+    quarantined = [
+        sha256 for sha256, content in folded.items() if content and inbox_name in content.names
+    ]
+    if name not in known and not quarantined:
         raise _unknown(name, account=account)
     with environment.store.writing() as connection:
         at, decisions = environment.clock(), []
-        for sha256 in set_aside:
-            details = {"by": by, "reason": reason, "name": list(place)}
-            turn = len(links_of(connection, [sha256], entity=CONTENT, event=SET_ASIDE))
+        for sha256 in quarantined:
+            details = {"by": by, "reason": reason, "name": list(inbox_name)}
+            turn = len(links_of(connection, [sha256], entity=CONTENT, event=QUARANTINED))
             decisions.append(_content_decision(sha256, details, turn=turn))
             append(connection, [Event(CONTENT, sha256, TRIED_AGAIN, details)], at=at)
         if name in known:

@@ -401,8 +401,8 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         Its lines are written to the archive before the database's lock is taken.
         """
         run, environment, name = self.run, self.environment, self.name_of(path)
-        rules, kept = environment.settings.rules, self.account.archive is not None
-        lines, facts = settlement_file(path, rules=rules, layout=self.layout_of(path), keep=kept)
+        rules, stored = environment.settings.rules, self.account.archive is not None
+        lines, facts = settlement_file(path, rules=rules, layout=self.layout_of(path), keep=stored)
         source = replace(facts.source_file, name=name)
         why = self.keep(path, source, private=facts.private)
         words = f" Not archived: {why}." if why else ""
@@ -509,22 +509,22 @@ class BankInbox(DeclaredInbox[str | None]):
                 lists = [at for at, form in enumerate(forms) if form == DETAILS]
                 of_lists = known.entries["statement"].isin(lists)
                 known = replace(known, entries=known.entries[of_lists])
-            kept = stored_of_parts(
+            stored = stored_of_parts(
                 BankSource(no_entries(), facts.statements, notes=facts.notes),
                 parts=read.parts,
                 batches=batches,
                 listed=lists_of_ours(known) if known else (),
                 rules=environment.settings.rules,
             )
-            ours = int(kept.entries["part"].eq(0).sum())
+            ours = int(stored.entries["part"].eq(0).sum())
             # Entries of other parties are skipped by rule: only their number and sum are stored.
             skipped = facts.source_file.rows_read - ours
             source = replace(facts.source_file, rows_accepted=ours, rows_skipped=skipped, name=name)
-            statements = tuple(replace(statement, source=name) for statement in kept.statements)
+            statements = tuple(replace(statement, source=name) for statement in stored.statements)
             bank_rows.save_file(
                 connection,
                 self.run,
-                read=replace(kept, statements=statements),
+                read=replace(stored, statements=statements),
                 source=source,
                 bank=self.bank,
                 at=environment.clock(),

@@ -50,7 +50,7 @@ from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run
 
 WHY_CHARACTERS_MIN = 10
-PLACES_REPORTED = 3
+LINES_REPORTED = 3
 
 
 def outstanding_rows(environment: Environment) -> list[tuple[Run, tuple[Quarantined, ...]]]:
@@ -95,12 +95,12 @@ def nameless_reported(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> l
     orphans = int(breaks["code"].eq(BreakCode.MISSING_IN_ORDERS.value).sum())
     if not nameless or not orphans:
         return []
-    places = [f"{row.source} line {row.line}" for row in nameless[:PLACES_REPORTED]]
-    places += ["…"] if len(nameless) > PLACES_REPORTED else []
+    positions = [f"{row.source} line {row.line}" for row in nameless[:LINES_REPORTED]]
+    positions += ["…"] if len(nameless) > LINES_REPORTED else []
     sentence = (
-        f"{len(nameless):,} order rows could not be read and name no order ({', '.join(places)}): "
-        f"up to {min(len(nameless), orphans):,} of the {orphans:,} payments without an order may "
-        "be theirs. Look there before anything is refunded."
+        f"{len(nameless):,} order rows could not be read and name no order "
+        f"({', '.join(positions)}): up to {min(len(nameless), orphans):,} of the {orphans:,} "
+        "payments without an order may be theirs. Look there before anything is refunded."
     )
     return [sentence]
 

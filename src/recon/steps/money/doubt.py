@@ -98,7 +98,7 @@ class Doubts:
         return len(open_batches)
 
     def _evaluate_again(self, stored: OpenBatch) -> bool:
-        """Record outcomes (T2b) of the stored reply; False without one or for other bytes."""
+        """Record outcomes of the stored reply; False without one or for other bytes."""
         if stored.reply is None:
             return False
         with self._store.reading() as connection:

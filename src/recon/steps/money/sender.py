@@ -1,7 +1,7 @@
 """The sender: journal before the first byte, send once, store the reply, then evaluate it.
 
-Each batch goes through T1 claim -> S send -> T2a store the reply -> T2b record outcomes. T1, T2a
-and T2b are one database transaction each, with no network call inside, and S has no database access
+Each batch is claimed, sent, its reply stored and its outcomes recorded. All but the sending are one
+database transaction each, with no network call inside, and the sending has no database access
 inside. Only requests that surely did not leave are retried. A crash at any point leaves either
 nothing sent, or rows in flight that the next start turns into IN_DOUBT.
 
@@ -293,7 +293,7 @@ class Sender:
         return f"this process was told to end ({signal})" if signal else ""
 
     def _evaluate(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
-        """Store the reply (T2a), record outcomes (T2b); return how many rows count as sent.
+        """Store the reply, record outcomes; return how many rows count as sent.
 
         None if the reply proves that every row was refused before processing.
         """

@@ -192,9 +192,9 @@ class MoneyOfRun:
     def _spill_files(self) -> Spill:
         """Return the account's spill files, in its reports folder or else next to the database."""
         database = self._store.path
-        beside = () if database is None else (database.with_name(f"{database.name}.{FOLDER}"),)
-        places = (self._account.reports / FOLDER, *beside)
-        return Spill(places, account=f"{self._run.merchant_id}/{self._run.account_id}")
+        related = () if database is None else (database.with_name(f"{database.name}.{FOLDER}"),)
+        folders = (self._account.reports / FOLDER, *related)
+        return Spill(folders, account=f"{self._run.merchant_id}/{self._run.account_id}")
 
     def unsent(self) -> tuple[int, int]:
         """Return how many of the account's instructions are unsent, and how many unapproved."""
@@ -369,18 +369,18 @@ class MoneyOfRun:
         if held := gate.hold_on(item.kind):
             return Refused(item, held)
         if item.kind in ALONE:
-            beside = list(others.get(item.recurring_id or item.payee_digest, ()))
+            related = list(others.get(item.recurring_id or item.payee_digest, ()))
             evaluated = clear_alone(
-                item, others=beside, rule_approver=RULE_APPROVER, ids_unique=self.ids_unique
+                item, others=related, rule_approver=RULE_APPROVER, ids_unique=self.ids_unique
             )
         elif baseline is None:
             return Refused(item, NOT_ASKED)
         else:
-            beside = [o for p in baseline.payments for o in others.get(p.transaction_id, ())]
+            related = [o for p in baseline.payments for o in others.get(p.transaction_id, ())]
             evaluated = clear(
                 item,
                 baseline=baseline,
-                others=beside,
+                others=related,
                 multiple_captures=self._settings.gateway.capture_multiple,
                 ids_unique=self.ids_unique,
             )
@@ -403,13 +403,13 @@ class MoneyOfRun:
         """
         of_rows = instruction_rows.of_order_files(connection, self._run)
         ours = [item for item in items if item.instruction_id in of_rows]
-        standing: dict[str, list[tuple[int, str, OrderRow]]] = {}
+        current: dict[str, list[tuple[int, str, OrderRow]]] = {}
         orders = StoredOrders(connection, self._run, storages_of(self._environment))
         order_nos = sorted({item.order_no for item in ours})
         for row in orders.named(order_nos).to_pylist():
             names = ("currency", "amount", "expected_captured_amount", "refund_amount")
             own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
-            standing.setdefault(row["order_no"], []).append(
+            current.setdefault(row["order_no"], []).append(
                 (row["file_id"], row["transaction_id"], own)
             )
         reasons: dict[str, str] = {}
@@ -426,7 +426,7 @@ class MoneyOfRun:
                 for other in others.get(payment, ())
                 if other.kind is item.kind and other.may_have_taken_effect
             )
-            for file_id, transaction_id, own in standing.get(item.order_no, ()):
+            for file_id, transaction_id, own in current.get(item.order_no, ()):
                 is_of_it = not transaction_id or not payments or transaction_id in payments
                 if file_id < (item.file_id or 0) or not is_of_it:
                     continue

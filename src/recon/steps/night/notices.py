@@ -24,8 +24,8 @@ from recon.store.database import history
 from recon.store.nights import results, runs
 from recon.store.nights.runs import Run
 
-NOTIFIED = "told"
-NOT_REPORTED = "not told"
+NOTIFIED = "notified"
+NOT_REPORTED = "not notified"
 """Events of a run in the history, one for each attempt at each notice."""
 
 

@@ -310,7 +310,7 @@ def page_notes(
 ) -> tuple[str, ...]:
     """Return all notes of the workbook's first page, those to act on first at the top."""
     with environment.store.reading() as connection:
-        moved = runs.result_told(connection, run.run_id).get(MOVED_BY_RULES, ())
+        moved = runs.result_data(connection, run.run_id).get(MOVED_BY_RULES, ())
     notes = [
         *([f"{stop} {STOP_NEXT}"] if stop else []),
         *nameless_reported(sources.quarantined, breaks=result.breaks),

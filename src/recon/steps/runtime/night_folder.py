@@ -25,8 +25,8 @@ from recon import __version__
 from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.step_folder import (
-    ASIDE,
     MANIFEST,
+    SUPERSEDED,
     About,
     FileEntry,
     Part,
@@ -48,7 +48,7 @@ from recon.matching.breaks.result import (
     Reconciliation,
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS
-from recon.model.errors import ArchiveBrokenError, NightLetGoError
+from recon.model.errors import ArchiveBrokenError, NightPurgedError
 from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.model.nights import Mode
 from recon.model.terms import REVERSAL_SUFFIX, ControlTotal, EntryType, SourceFile
@@ -59,7 +59,7 @@ from recon.store.database import history
 from recon.store.database.record import SUMMARY, changed
 from recon.store.nights import journal_rows, results, runs
 from recon.store.nights.facts_rows import StorageOf
-from recon.store.nights.runs import LetGo, Run, let_go_of
+from recon.store.nights.runs import PurgedNight, Run, purged_night_of
 
 DECISIONS, WORKBOOK = "decisions.jsonl.gz", "workbook.xlsx"
 """Files of the proof: people's decisions, and the workbook as it was written that night."""
@@ -261,7 +261,7 @@ def is_attempt(path: str) -> bool:
     that was interrupted before it counted.
     """
     step = path.partition("/")[0]
-    return ASIDE in step or step == IN_PARTS or step.startswith(SIGNED)
+    return SUPERSEDED in step or step == IN_PARTS or step.startswith(SIGNED)
 
 
 def newest(bound: Sequence[Link]) -> dict[str, str]:
@@ -321,11 +321,11 @@ def refuse_let_go(connection: Connection, run_id: str) -> None:
     """Refuse to read what was purged with the folder of a night.
 
     Raises:
-        NightLetGoError: it was purged; the message says when and by whom.
+        NightPurgedError: it was purged; the message says when and by whom.
     """
-    going = let_go_of(connection, run_id)
+    going = purged_night_of(connection, run_id)
     if going is not None:
-        raise NightLetGoError(str(going))
+        raise NightPurgedError(str(going))
 
 
 UNREAD = "the folder of a night could not be read"
@@ -342,7 +342,7 @@ class SealedNight:
     run_id: str
     storage: Storage
     steps: Mapping[str, Sealed]
-    let_go: LetGo | None = None
+    purged: PurgedNight | None = None
     """How its folder was purged; None while it is stored."""
 
     @property
@@ -351,10 +351,10 @@ class SealedNight:
 
         A later step has them as well, or their step was written anew.
         """
-        return self._elsewhere(lambda schema: schema.path)
+        return self._moved_files(lambda schema: schema.path)
 
     @property
-    def set_aside(self) -> dict[str, str]:
+    def superseded(self) -> dict[str, str]:
         """Files whose step was set aside: path as in the sealed SQL statements -> path now.
 
         A step that was written anew takes the place of the one that this night compared.
@@ -364,7 +364,7 @@ class SealedNight:
             sealed, file = self._place(schema.name)
             return f"{sealed.manifest.about.step}/{file}"
 
-        return self._elsewhere(as_named)
+        return self._moved_files(as_named)
 
     def has(self, name: str) -> bool:
         """Whether the night sealed a table of this name; not every night has every one."""
@@ -386,7 +386,7 @@ class SealedNight:
         """The bytes of a table as they were sealed, and the file's path for messages.
 
         Raises:
-            NightLetGoError: it was purged.
+            NightPurgedError: it was purged.
         """
         sealed, file = self._saved(name)
         with reachable(self.storage, doing=UNREAD):
@@ -447,8 +447,8 @@ class SealedNight:
 
     def _saved(self, name: str) -> tuple[Sealed, str]:
         sealed, file = self._place(name)
-        if self.let_go is not None and not is_stored(f"{sealed.manifest.about.step}/{file}"):
-            raise NightLetGoError(str(self.let_go))
+        if self.purged is not None and not is_stored(f"{sealed.manifest.about.step}/{file}"):
+            raise NightPurgedError(str(self.purged))
         return sealed, file
 
     def _step(self, step: str) -> Sealed:
@@ -461,7 +461,7 @@ class SealedNight:
             raise ArchiveBrokenError(msg)
         return self.steps[step]
 
-    def _elsewhere(self, named: Callable[[FileSchema], str]) -> dict[str, str]:
+    def _moved_files(self, named: Callable[[FileSchema], str]) -> dict[str, str]:
         """Path by the given naming -> path now, of the files where they differ."""
         lies = {}
         for schema in SCHEMAS.values():
@@ -493,7 +493,7 @@ def sealed_night(connection: Connection, run: Run, *, environment: Environment) 
             # compared.
             each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
     steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
-    return SealedNight(run.run_id, storage, steps, let_go_of(connection, run.run_id))
+    return SealedNight(run.run_id, storage, steps, purged_night_of(connection, run.run_id))
 
 
 def sealed_totals(
@@ -594,7 +594,7 @@ def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sea
         after={},
         environment=environment,
     )
-    environment.crash_point("archived the books")
+    environment.crash_point("archived the entries")
     return sealed
 
 

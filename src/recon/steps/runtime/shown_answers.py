@@ -26,7 +26,7 @@ from recon.archive.step_folder import FileEntry, Rows, seal_parts, write_part
 from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
 from recon.config.rules import Rules
 from recon.instructions.queries import KeyAnswers
-from recon.instructions.resolution import TAKEN, Seen
+from recon.instructions.resolution import CAPTURED_STATES, Seen
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.errors import ArchiveBrokenError
 from recon.model.terms import GatewayState, KeyAnswer
@@ -49,7 +49,7 @@ from recon.store import Connection
 from recon.store.database.history import head
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import AFTER, BASELINE, OF_ACCOUNT, OWN_PHASES, AnswerPart
-from recon.store.nights.runs import Run, let_go_of
+from recon.store.nights.runs import Run, purged_night_of
 from recon.store.nights.stored_orders import Hashes, hashes_of
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -184,7 +184,7 @@ def reply_rows(
         "answer": [answer for answer, _ in evaluated],
         "reason": [why[:REASON_CHARACTERS] for _, why in evaluated],
     }
-    beside = {
+    constants = {
         "phase": phase,
         "merchant_id": run.merchant_id,
         "account_id": account_id,
@@ -194,7 +194,7 @@ def reply_rows(
         "uptime_ms": asked.uptime.milliseconds,
         "gateway_at": got.gateway_at,
     }
-    columns |= {name: [value] * len(order_nos) for name, value in beside.items()}
+    columns |= {name: [value] * len(order_nos) for name, value in constants.items()}
     for field in REPLIES.columns:
         if field.name not in columns:
             blank = "" if pa.types.is_dictionary(field.type) or field.type == pa.string() else None
@@ -591,13 +591,13 @@ class ShownAnswers:
         """Transaction -> when the run first showed its money as taken, of those shown so."""
         names = ["transaction_id", "payment_status", "queried_at"]
         rules = self.environment.settings.rules
-        taken: dict[str, datetime] = {}
+        captured_at: dict[str, datetime] = {}
         table = self.rows(OWN_PHASES, columns=names, among=("transaction_id", transactions))
         for row in table.to_pylist():
-            if rules.state_of(row["payment_status"]) in TAKEN:
-                known = taken.get(row["transaction_id"], row["queried_at"])
-                taken[row["transaction_id"]] = min(known, row["queried_at"])
-        return taken
+            if rules.state_of(row["payment_status"]) in CAPTURED_STATES:
+                known = captured_at.get(row["transaction_id"], row["queried_at"])
+                captured_at[row["transaction_id"]] = min(known, row["queried_at"])
+        return captured_at
 
     def evidence(self, order_no: str, *, after: int) -> list[Mapping[str, Any]]:
         """Rows on an order in sealed answers of all runs that were queried after a history link.
@@ -701,7 +701,7 @@ def still_stored(connection: Connection, parts: Iterable[AnswerPart]) -> list[An
     """The files of nights whose folder was not purged, in their order."""
     known = [*parts]
     writers = {_writer_id(part) for part in known}
-    gone = {run_id for run_id in writers if let_go_of(connection, run_id) is not None}
+    gone = {run_id for run_id in writers if purged_night_of(connection, run_id) is not None}
     return [part for part in known if _writer_id(part) not in gone]
 
 

@@ -109,7 +109,7 @@ class Case:
     """An open case: a final instruction that evidence contradicts."""
 
     item: Instruction
-    told: str
+    reason: str
     """The evidence that contradicts it."""
     noted_at: datetime
 
@@ -192,7 +192,7 @@ def open_case(connection: Connection, item: Instruction, *, reason: str, at: dat
         "account_id": item.account_id,
         "transaction_id": item.transaction_id,
         "believed": item.state,
-        "told": reason[:REASON_CHARACTERS],
+        "reason": reason[:REASON_CHARACTERS],
         "noted_at": at,
     }
     record(connection, CASE, case, event="opened", at=at)
@@ -203,7 +203,7 @@ def close_case(
 ) -> None:
     """Close a case with the verdict on which two people agreed."""
     values, of = {"verdict": verdict, "closed_at": at}, {"instruction_id": instruction_id}
-    record(connection, CASE, values, of=of, event="closed", at=at, details={"told": reason})
+    record(connection, CASE, values, of=of, event="closed", at=at, details={"reason": reason})
 
 
 def decided_by_people(connection: Connection) -> Iterator[tuple[str, str]]:
@@ -227,13 +227,13 @@ def has_case(connection: Connection, instruction_id: str, *, open_only: bool = F
 def open_cases(connection: Connection, run: Run) -> list[Case]:
     """Return the open cases of the account, oldest first."""
     rows = connection.execute(
-        INSTRUCTIONS.add_columns(contradiction.c.told, contradiction.c.noted_at)
+        INSTRUCTIONS.add_columns(contradiction.c.reason, contradiction.c.noted_at)
         .join(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
         .where(*in_account(contradiction, run), contradiction.c.closed_at.is_(None))
         .order_by(None)
         .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
     )
-    return [Case(instruction_of(row), row.told, row.noted_at) for row in rows]
+    return [Case(instruction_of(row), row.reason, row.noted_at) for row in rows]
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
@@ -246,7 +246,7 @@ def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
     for case in connection.execute(select(contradiction).where(*mine)):
         of = f"instruction {case.instruction_id} of the same payment"
         if case.closed_at is None:
-            reasons[case.transaction_id] = f"{of} has an open case: {case.told}"
+            reasons[case.transaction_id] = f"{of} has an open case: {case.reason}"
         elif (case.verdict == APPLIED) != (case.believed in CONFIRMED_STATES):
             reasons[case.transaction_id] = (
                 f"two people found that {of} was in truth {case.verdict}: go on in the portal"

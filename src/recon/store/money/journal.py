@@ -159,7 +159,7 @@ class StoredJournal:
     def claim(
         self, batch_id: str, rows: Sequence[Eligible], *, request: PreparedRequest, at: datetime
     ) -> Mapping[str, str]:
-        """Claim all rows for a batch (T1: approved -> in flight), or none.
+        """Claim all rows for a batch (approved -> in flight), or none.
 
         It returns only once the claim is known to be committed by this run, or was refused.
 
@@ -227,7 +227,7 @@ class StoredJournal:
         self._close_all(batch_id, ReplyOutcome.UNKNOWN, reason=reason, event="in doubt", at=at)
 
     def save_reply(self, batch_id: str, reply: RawReply, *, saved: bytes) -> None:
-        """Store a reply (T2a): `saved`, its bytes with card numbers masked, and the full hash.
+        """Store a reply: `saved`, its bytes with card numbers masked, and the full hash.
 
         Raises:
             NightHeldError: Another run took the account over and closed the batch; the reply is
@@ -260,7 +260,7 @@ class StoredJournal:
         )
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
-        """Record the outcome of every row and close the batch (T2b).
+        """Record the outcome of every row and close the batch.
 
         The reply is stored by then, so the next night can evaluate it too.
         """

@@ -22,7 +22,7 @@ from recon.store.schema import batch
 FOLDER = "spill"
 REPLY, NOT_SENT = "reply", "not sent"
 SUFFIX = ".answer.json"
-ASIDE = ".set-aside"
+EXCLUDED = ".excluded"
 RESERVE = ".room-for-one-answer"
 """Prefix of the reserved file; each account has its own, even in a shared folder."""
 SPILL_BYTES_MAX = 4 * 1024 * 1024
@@ -54,10 +54,10 @@ class Spilled:
 
 
 class Spill:
-    """Spill files of one account; the folders `places` are tried in order and may be shared."""
+    """Spill files of one account; the folders `folders` are tried in order and may be shared."""
 
-    def __init__(self, places: Sequence[Path], *, account: str = "") -> None:
-        self.places = tuple(places)
+    def __init__(self, folders: Sequence[Path], *, account: str = "") -> None:
+        self.folders = tuple(folders)
         self._room = f"{RESERVE}.{hashlib.sha256(account.encode()).hexdigest()[:16]}"
 
     def reserve(self) -> None:
@@ -66,7 +66,7 @@ class Spill:
         Raises:
             OutputError: There is no space, or the folder cannot be written.
         """
-        folder = self.places[0]
+        folder = self.folders[0]
         try:
             make_folder(folder, mode=0o700)
             descriptor = os.open(folder / self._room, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -85,7 +85,7 @@ class Spill:
 
     def free(self) -> None:
         """Release the reserved space; saved answers remain."""
-        (self.places[0] / self._room).unlink(missing_ok=True)
+        (self.folders[0] / self._room).unlink(missing_ok=True)
 
     def save(self, spilled: Spilled) -> Path:
         """Write one answer durably and return its path.
@@ -95,7 +95,7 @@ class Spill:
         """
         document = _document(spilled)
         problems = []
-        for folder in self.places:
+        for folder in self.folders:
             try:
                 _write(folder / self._room, document=document)
                 # The final name is set only when the file is complete.
@@ -118,7 +118,7 @@ class Spill:
         Raises:
             SpillError: A file is incomplete, or cannot be read.
         """
-        for folder in self.places:
+        for folder in self.folders:
             for path in sorted(folder.glob(f"*{SUFFIX}"))[:FILES_MAX]:
                 yield path, read(path)
 
@@ -148,9 +148,9 @@ def remove(path: Path) -> None:
     flush_folder(path.parent)
 
 
-def set_aside(path: Path) -> Path:
+def exclude(path: Path) -> Path:
     """Rename a file so that no night reads it, and return its new path."""
-    saved = path.with_name(f"{path.name}{ASIDE}")
+    saved = path.with_name(f"{path.name}{EXCLUDED}")
     path.replace(saved)
     flush_folder(path.parent)
     return saved

@@ -179,7 +179,7 @@ def take_over(connection: Connection, run_id: str, *, at: datetime) -> None:
 
     A run that ends before this step records none; the next comparison looks again.
     """
-    run, found = runs.get(connection, run_id), runs.result_told(connection, run_id)
+    run, found = runs.get(connection, run_id), runs.result_data(connection, run_id)
     if WRITE_OFFS in found and taken_over(connection, run) is None:
         details = {"run": run_id, "entries": found[WRITE_OFFS]}
         event = Event(WRITE_OFFS, id_of(*run.account), TAKEN_OVER, details)

@@ -184,4 +184,4 @@ def counts(connection: Connection) -> dict[str, int]:
         .group_by(notification_case.c.problem)
         .order_by(notification_case.c.problem)
     )
-    return {"kept": saved, **{row[0]: int(row[1]) for row in refused}}
+    return {"stored": saved, **{row[0]: int(row[1]) for row in refused}}

@@ -145,7 +145,7 @@ def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: da
     """Store a person's decision that a rejected row no longer concerns any order."""
     values = {"reject_id": reject_id, "ended": DISMISSED, "file_id": None, "ended_at": at}
     connection.execute(
-        insert(reject_end), {**values, "said_by": by, "why": why[:REASON_CHARACTERS]}
+        insert(reject_end), {**values, "decided_by": by, "why": why[:REASON_CHARACTERS]}
     )
 
 
@@ -375,7 +375,7 @@ def files_of_night(
     ]
 
 
-def contents_taken(connection: Connection) -> set[str]:
+def contents_ingested(connection: Connection) -> set[str]:
     """Return the SHA-256 of all files, of any kind, of which rows were accepted."""
     query = select(order_file.c.sha256).where(order_file.c.rows_accepted > 0)
     return {*connection.execute(query).scalars()}

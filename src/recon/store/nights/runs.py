@@ -85,13 +85,13 @@ def digest_of_text(text: str) -> str:
 
 
 ENTITY = "retention"
-LET_GO = "lets a night go"
-GONE = "let a night go"
+LET_GO = "purges a night"
+PURGED = "purged a night"
 """Event recorded once all expiring files of a night's folder are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class PurgedNight:
     """A deletion of files from the folder of one run under retention."""
 
     run_id: str
@@ -113,23 +113,23 @@ class LetGo:
         )
 
 
-def let_go_of(connection: Connection, run_id: str) -> LetGo | None:
+def purged_night_of(connection: Connection, run_id: str) -> PurgedNight | None:
     """Return how the folder of a run was purged; None while it is complete."""
-    return next(iter(all_let_go(connection, [run_id])), None)
+    return next(iter(all_purged(connection, [run_id])), None)
 
 
-def all_let_go(connection: Connection, run_ids: Collection[str] | None = None) -> list[LetGo]:
+def all_purged(connection: Connection, run_ids: Collection[str] | None = None) -> list[PurgedNight]:
     """Return all purges of folders, or those of some runs, oldest first."""
     links = links_of(connection, run_ids, entity=ENTITY, event=LET_GO)
-    return [link.value(LetGo, run_id=link.entity_id) for link in links]
+    return [link.value(PurgedNight, run_id=link.entity_id) for link in links]
 
 
-def all_gone(connection: Connection) -> set[str]:
+def purged_run_ids(connection: Connection) -> set[str]:
     """Return runs whose purge was completed; others with a purge were interrupted during it."""
-    return {link.entity_id for link in links_of(connection, entity=ENTITY, event=GONE)}
+    return {link.entity_id for link in links_of(connection, entity=ENTITY, event=PURGED)}
 
 
-def note_let_go(connection: Connection, going: LetGo, *, days: int) -> None:
+def note_purged(connection: Connection, going: PurgedNight, *, days: int) -> None:
     """Record that a folder will be purged, before its first file is; `days` is the retention."""
     listed = {**document_of(going, "run_id", "at"), "days": days}
     append(connection, [Event(ENTITY, going.run_id, LET_GO, listed)], at=going.at)
@@ -137,7 +137,7 @@ def note_let_go(connection: Connection, going: LetGo, *, days: int) -> None:
 
 def note_gone(connection: Connection, run_id: str, *, at: datetime) -> None:
     """Record that all files of the folder that expire are deleted."""
-    append(connection, [Event(ENTITY, run_id, GONE, {})], at=at)
+    append(connection, [Event(ENTITY, run_id, PURGED, {})], at=at)
 
 
 BY_HAND = "by-hand-"
@@ -358,7 +358,7 @@ def run_links(connection: Connection, run_id: str, *, event: str) -> list[ChainL
     return links_of(connection, [run_id], entity="run", event=event)
 
 
-def result_told(connection: Connection, run_id: str) -> Mapping[str, Any]:
+def result_data(connection: Connection, run_id: str) -> Mapping[str, Any]:
     """Return the data of the newest event of a run's result; empty if there is none."""
     results = run_links(connection, run_id, event=RECONCILED)
     return results[-1].data if results else {}

@@ -60,7 +60,7 @@ NO_ROWS = pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table(
 """Number of the file, and of the row in it."""
 _WORDS = ("merchant_id", "account_id", "entry_type", "currency", "source")
 """Columns with few distinct texts, which are dictionary-encoded."""
-_VOLUMES = "$since, $priced, $tonight, $told_to"
+_VOLUMES = "$since, $priced, $tonight, $covered_to"
 _AS_REPORTED = "ORDER BY file_id, row"
 _STATEMENTS = Path(__file__).with_suffix(".sql")
 
@@ -167,7 +167,7 @@ class Settlements:
         if not files or not texts.num_rows:
             return []
         with self._asking(files, repeats=self.counted().repeats) as sql:
-            _fill(sql, "wanted", rows=texts)
+            _fill(sql, "searched", rows=texts)
             named = _plain(sql.table(f"FROM naming() {_AS_REPORTED}"))
         names = [*SettledLine.__dataclass_fields__]
         return [SettledLine(**row) for row in named.select(names).to_pylist()]
@@ -209,7 +209,7 @@ class Settlements:
             "since": since,
             "priced": [*PRICED],
             "tonight": [row.file_id for row in nights if row.business_date == night],
-            "told_to": max((to for each, (_, to) in days.items() if each in before), default=""),
+            "covered_to": max((to for each, (_, to) in days.items() if each in before), default=""),
         }
         with self._asking(files, repeats=self.counted().repeats) as sql:
             volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
@@ -393,7 +393,7 @@ def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
     named = pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table()
     texts = _texts(wanted)
     if texts.num_rows:
-        _fill(sql, "wanted", rows=texts)
+        _fill(sql, "searched", rows=texts)
         # Older payouts are not needed: their ledger entries are outside the window too.
         one_by_one = "WHERE settled_on < $since AND entry_type <> $paid"
         named = sql.table(
@@ -427,7 +427,7 @@ NAME_PREFIX = "settlement/"
 """Prefix of the names of settlement files; names of files in an inbox contain no slash."""
 
 
-def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
+def repeat_counts(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
     """Return counts of the files of which some lines are repeats of another file, by name."""
     twice = Counter(repeats["file_id"].to_pylist())
     return {

@@ -4,17 +4,17 @@
 -- Rows that do not count, rows that are returned one by one, and the texts by which those are searched.
 CREATE TEMP TABLE repeated (file_id BIGINT, row BIGINT);
 CREATE TEMP TABLE named (file_id BIGINT, row BIGINT);
-CREATE TEMP TABLE wanted (key VARCHAR, text VARCHAR);
+CREATE TEMP TABLE searched (key VARCHAR, text VARCHAR);
 
 -- All lines of the files, each with its file and row number; content that arrived under two names appears for each.
-CREATE TEMP MACRO told() AS TABLE
+CREATE TEMP MACRO arrived_lines() AS TABLE
 SELECT lines.*, arrivals.file_id, file_row_number AS row, arrivals.name AS source
 FROM read_parquet(getvariable('paths'), filename = true, file_row_number = true) AS lines
 JOIN arrivals ON path = filename;
 
 -- Lines of the account.
 CREATE TEMP MACRO own() AS TABLE
-FROM told() WHERE merchant_id = getvariable('merchant') AND account_id = getvariable('account');
+FROM arrived_lines() WHERE merchant_id = getvariable('merchant') AND account_id = getvariable('account');
 
 -- Lines of the account that count.
 CREATE TEMP MACRO counted() AS TABLE
@@ -25,13 +25,13 @@ FROM own() ANTI JOIN repeated USING (file_id, row);
 -- Over a year hardly any batch is in two files, so only those are compared line by line.
 CREATE TEMP MACRO repeats() AS TABLE
 WITH several AS (
-    SELECT batch_id, settled_on FROM told() GROUP BY ALL HAVING min(file_id) < max(file_id)
+    SELECT batch_id, settled_on FROM arrived_lines() GROUP BY ALL HAVING min(file_id) < max(file_id)
 ), alike AS (
     SELECT file_id, row, (
         batch_id, merchant_id, account_id, settled_on, entry_type, order_no, transaction_id, reference_no, currency,
         gross, fee, net, own_reference
     ) AS movement
-    FROM told() SEMI JOIN several USING (batch_id, settled_on)
+    FROM arrived_lines() SEMI JOIN several USING (batch_id, settled_on)
 ), numbered AS (
     SELECT *, row_number() OVER (PARTITION BY movement, file_id ORDER BY row) AS nth FROM alike
 )
@@ -48,12 +48,12 @@ GROUP BY ALL;
 CREATE TEMP MACRO paid_out() AS TABLE
 FROM counted() WHERE entry_type = 'payout' AND own_reference = '';
 
--- Lines that contain one of the texts in `wanted`.
+-- Lines that contain one of the texts in `searched`.
 CREATE TEMP MACRO naming() AS TABLE
 FROM counted()
-WHERE order_no IN (SELECT text FROM wanted WHERE key = 'order_no')
-    OR transaction_id IN (SELECT text FROM wanted WHERE key = 'transaction_id')
-    OR own_reference IN (SELECT text FROM wanted WHERE key = 'own_reference');
+WHERE order_no IN (SELECT text FROM searched WHERE key = 'order_no')
+    OR transaction_id IN (SELECT text FROM searched WHERE key = 'transaction_id')
+    OR own_reference IN (SELECT text FROM searched WHERE key = 'own_reference');
 
 -- Sums of all other lines settled before a day, few per batch, since the payable balance includes all days. Payouts and
 -- reserves keep their types. Fees are summed by payment where contracts are checked payment by payment.
@@ -71,11 +71,11 @@ SELECT merchant_id, account_id, batch_id, settled_on, currency, kind AS entry_ty
     sum(gross)::BIGINT AS gross, sum(fee)::BIGINT AS fee, sum(net)::BIGINT AS net
 FROM kinds GROUP BY ALL;
 
--- Volumes by day that a fee contract prices. Late: in tonight's files, for days up to `told_to`, the last covered
+-- Volumes by day that a fee contract prices. Late: in tonight's files, for days up to `covered_to`, the last covered
 -- before.
-CREATE TEMP MACRO volumes(since, priced, tonight, told_to) AS TABLE
+CREATE TEMP MACRO volumes(since, priced, tonight, covered_to) AS TABLE
 SELECT merchant_id, account_id, entry_type, currency, settled_on, method, brand, region,
-    (list_contains(tonight, file_id) AND settled_on <= told_to)::BIGINT AS late,
+    (list_contains(tonight, file_id) AND settled_on <= covered_to)::BIGINT AS late,
     count(*) AS lines, sum(abs(gross))::BIGINT AS base
 FROM counted() WHERE settled_on >= since AND list_contains(priced, entry_type)
 GROUP BY ALL;

@@ -35,7 +35,7 @@ from recon.store.nights.runs import Run
 from recon.store.schema import order_file
 
 _RULE = Path(__file__).with_suffix(".sql")
-_BECAME = ("stands", "repeats", "replaces")
+_BECAME = ("is_current", "repeats", "replaces")
 _ROW = pa.schema(
     [
         *SCHEMAS["orders"].columns,
@@ -144,7 +144,7 @@ class StoredOrders:
             if row["file_id"] not in names:
                 continue
             name, account = names[row["file_id"]], tuple(row[each] for each in _OWNER)
-            count, current = row["count_all"], row["stands_sum"]
+            count, current = row["count_all"], row["is_current_sum"]
             repeats, replaces = row["repeats_sum"], row["replaces_sum"]
             before = taken[name]
             taken[name] = LoadCounts(
@@ -199,7 +199,7 @@ class StoredOrders:
         places = [(self.run.merchant_id, name) for name in accounts or [self.run.account_id]]
         files = self._files(places, spans=[*spans, *orders_of], behind=behind)
         rows = self._rows(places, of=files, numbers=numbers, columns=columns)
-        is_current = pc.and_(rows["stands"], pc.greater(rows["file_id"], behind))
+        is_current = pc.and_(rows["is_current"], pc.greater(rows["file_id"], behind))
         is_current = pc.and_(is_current, _ordered(rows, spans or EVER))
         for name, words in zip(_OWNER, zip(*places, strict=True), strict=True):
             named = pc.is_in(rows[name].cast(pa.string()), value_set=pa.array([*words]))

@@ -14,22 +14,22 @@ CREATE TEMP TABLE crowded AS
 SELECT order_no FROM named GROUP BY order_no HAVING count(*) > 1;
 
 -- All rows of the orders, once for each arrival of their file.
-CREATE TEMP MACRO told() AS TABLE
+CREATE TEMP MACRO arrived_rows() AS TABLE
 SELECT f.* EXCLUDE (filename, file_row_number), f.file_row_number AS row, a.file_id, a.sender, a.name AS source
 FROM read_parquet(getvariable('paths'), filename = true, file_row_number = true) AS f
 JOIN arrivals AS a ON a.path = f.filename
 WHERE f.order_no IN (FROM asked);
 
 -- Rows of an order with the same content (including ordered_at) are repeats of each other.
-CREATE TEMP TABLE spoken AS
+CREATE TEMP TABLE crowded_rows AS
 SELECT *,
     struct_pack(currency, amount, status, ordered_at, transaction_id, expected_captured_amount, refund_amount) AS content
-FROM told() WHERE order_no IN (FROM crowded);
+FROM arrived_rows() WHERE order_no IN (FROM crowded);
 
 -- A newer file of a sender replaces its older files' rows of each order that it contains, unless the new row has an
 -- older updated_at. Rows that all newer files repeat are not replaced: a row belongs to the file that had it first.
-CREATE TEMP TABLE last_words AS
-SELECT * FROM spoken
+CREATE TEMP TABLE latest_rows AS
+SELECT * FROM crowded_rows
 WINDOW
     again AS (
         PARTITION BY merchant_id, account_id, order_no, sender ORDER BY file_id
@@ -45,25 +45,25 @@ QUALIFY NOT coalesce(
 -- the same content the first. If several are left, all are current: DUPLICATE_ORDER_ROW.
 CREATE TEMP TABLE decided AS
 SELECT file_id, row FROM (
-    SELECT * FROM last_words
+    SELECT * FROM latest_rows
     QUALIFY updated_at IS NOT DISTINCT FROM max(updated_at) OVER (PARTITION BY merchant_id, account_id, order_no))
 QUALIFY row_number() OVER (
     PARTITION BY merchant_id, account_id, order_no, content ORDER BY file_id, line, row) = 1;
 
--- Classification of each row: current (stands), a repeat of a current row, or current and replacing an earlier row.
+-- Classification of each row: current (is_current), a repeat of a current row, or current and replacing an earlier row.
 CREATE TEMP TABLE became AS
 WITH rows AS (
-    SELECT s.*, d.row IS NOT NULL AS stands,
+    SELECT s.*, d.row IS NOT NULL AS is_current,
         bool_or(d.row IS NOT NULL) OVER (
-            PARTITION BY s.merchant_id, s.account_id, s.order_no, content, updated_at) AS is_said
-    FROM spoken AS s LEFT JOIN decided AS d ON d.file_id = s.file_id AND d.row = s.row)
-SELECT file_id, row, stands, NOT stands AND is_said AS repeats,
-    stands AND coalesce(bool_or(NOT is_said) OVER (
+            PARTITION BY s.merchant_id, s.account_id, s.order_no, content, updated_at) AS is_repeated_content
+    FROM crowded_rows AS s LEFT JOIN decided AS d ON d.file_id = s.file_id AND d.row = s.row)
+SELECT file_id, row, is_current, NOT is_current AND is_repeated_content AS repeats,
+    is_current AND coalesce(bool_or(NOT is_repeated_content) OVER (
         PARTITION BY merchant_id, account_id, order_no ORDER BY file_id, line, row
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS replaces
 FROM rows;
 
 -- All rows of the orders with their classification.
 CREATE TEMP VIEW order_rows AS
-SELECT t.*, coalesce(stands, true) AS stands, coalesce(repeats, false) AS repeats, coalesce(replaces, false) AS replaces
-FROM told() AS t LEFT JOIN became USING (file_id, row);
+SELECT t.*, coalesce(is_current, true) AS is_current, coalesce(repeats, false) AS repeats, coalesce(replaces, false) AS replaces
+FROM arrived_rows() AS t LEFT JOIN became USING (file_id, row);

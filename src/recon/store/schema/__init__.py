@@ -160,7 +160,7 @@ reject_end = Table(
     Column("reject_id", Integer, ForeignKey("reject.reject_id"), nullable=False),
     text_column("ended", 20),  # delivered, dismissed
     Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=True),  # its delivery
-    text_column("said_by", ID_CHARACTERS),
+    text_column("decided_by", ID_CHARACTERS),
     text_column("why", REASON_CHARACTERS),
     at_column("ended_at", nullable=False),
     Index("ix_reject_end_reject", "reject_id"),
@@ -407,7 +407,7 @@ contradiction = Table(
     *account_columns(),
     text_column("transaction_id", ID_CHARACTERS),
     text_column("believed", 24),  # the journal's state, which does not change
-    text_column("told", REASON_CHARACTERS),
+    text_column("reason", REASON_CHARACTERS),
     at_column("noted_at", nullable=False),
     text_column("verdict", 12),  # applied, not_applied; "" while the case is open
     at_column("closed_at"),

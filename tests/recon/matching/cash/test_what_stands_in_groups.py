@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
+from recon.model.gateway_holds import FeesCharged, GatewayHolds, HeldPart, Holding
 from recon.model.terms import SourceKind
 from tests.proving import failed
 
@@ -218,7 +218,7 @@ def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case: Any) 
     case.entry("fee_reversal", amount=150, **ALONE)
     case.entry("fee", amount=7, currency="USD", **ALONE)
     fees = case.run().gateway_holds.fees
-    assert fees == (FeesTaken("M", "1", "EUR", 300, 350), FeesTaken("M", "1", "USD", 0, 7))
+    assert fees == (FeesCharged("M", "1", "EUR", 300, 350), FeesCharged("M", "1", "USD", 0, 7))
     assert [row.difference for row in fees] == [-50, -7]
 
 
@@ -228,7 +228,7 @@ def test_sums_over_accounts_keep_the_oldest_day() -> None:
         Holding("M", account, "EUR", payable=HeldPart(amount, since))
         for account, amount, since in (("1", 5, "2026-11-02"), ("2", 7, "2026-11-01"))
     ]
-    fees = [FeesTaken("M", "1", "EUR", 3, None), FeesTaken("M", "2", "EUR", 4, None)]
+    fees = [FeesCharged("M", "1", "EUR", 3, None), FeesCharged("M", "2", "EUR", 4, None)]
     ((held, taken),) = GatewayHolds(tuple(rows), tuple(fees)).by_currency().values()
     assert held.payable == HeldPart(12, "2026-11-01")
     assert (taken.charged, taken.booked, taken.difference) == (7, None, None)

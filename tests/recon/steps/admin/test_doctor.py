@@ -18,7 +18,7 @@ from recon.desk.held_keys import SANDBOX_KEYS, make_keys
 from recon.model.errors import ConfigurationError
 from recon.model.terms import Verdict
 from recon.steps.admin import doctor
-from recon.steps.admin.doctor import Check, LookedAt, checks, desk, refuse_plain_key, sign_key
+from recon.steps.admin.doctor import Check, Examined, checks, desk, refuse_plain_key, sign_key
 from recon.steps.money.approve import Narrowing, approve, waiting
 from recon.steps.money.gate import stop_sending
 from recon.steps.runtime import environment
@@ -48,9 +48,9 @@ def found(merchant: Any, **variables: str) -> dict[str, Check]:
     return {check.name.split()[0]: check for check in told}
 
 
-def place_of(variables: dict[str, str]) -> LookedAt:
+def place_of(variables: dict[str, str]) -> Examined:
     """What lines without a database look at."""
-    return LookedAt(load_settings(variables), variables, system_clock, random.Random(1))
+    return Examined(load_settings(variables), variables, system_clock, random.Random(1))
 
 
 def with_file(name: str, text: str) -> Harm:

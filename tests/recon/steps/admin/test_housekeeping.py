@@ -23,7 +23,7 @@ AGES = """
 archive_days = 90
 metrics_days = 7
 logs_days = 7
-set_aside_days = 90
+excluded_days = 90
 replies_days = 90
 replaced_workbooks_days = 7
 
@@ -78,7 +78,7 @@ def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
     old, young = now.replace(year=2025), now
     gone = {
         *("archive/ab/old.csv", "reports/metrics/r1.json", "log/night.log.1"),
-        *("reports/spill/b.answer.json.set-aside", "backups/recon-1.dump"),
+        *("reports/spill/b.answer.json.excluded", "backups/recon-1.dump"),
     }
     stays = {
         *("archive/ab/.old.csv.part", "reports/spill/b.answer.json", "log/night.log"),

@@ -15,7 +15,7 @@ from sqlalchemy import delete, insert, select, update
 from recon.archive.step_folder import MANIFEST, SeenFile, look_through
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
-from recon.model.errors import ArchiveError, NightLetGoError
+from recon.model.errors import ArchiveError, NightPurgedError
 from recon.model.terms import InstructionState, Verdict
 from recon.steps.admin import housekeeping as keeping
 from recon.steps.admin import verify
@@ -31,7 +31,7 @@ from recon.steps.runtime.shown_answers import still_stored
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import answer_parts, runs
-from recon.store.nights.runs import all_gone, all_let_go
+from recon.store.nights.runs import all_purged, purged_run_ids
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.schema import (
     answer_part,
@@ -174,7 +174,7 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
         first, last = history.links_of(connection, [folder.name], entity=runs.ENTITY)[-2:]
         breaks = StoredResult(connection, folder.name, environment).open_breaks()
     said = first.data
-    assert (first.event, last.event) == ("lets a night go", "let a night go")
+    assert (first.event, last.event) == ("purges a night", "purged a night")
     assert (said["by"], said["files"], said["size_bytes"]) == (
         "Otto Ops",
         len(went),
@@ -184,7 +184,7 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     assert breaks is not None
     for found in (checked(aged), checked(aged, folder.name)):
         assert found.problems == ()
-        assert "was let go on 2028-" in "".join(found.let_go)
+        assert "was let go on 2028-" in "".join(found.purged)
     assert dates(aged) == []
 
 
@@ -222,7 +222,7 @@ def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
     monkeypatch.setattr(verify, "look_through", read_and_signed)
 
     assert "somebody signed it meanwhile" in said(aged)
-    assert checked(aged, folder.name).let_go == ()
+    assert checked(aged, folder.name).purged == ()
 
 
 def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
@@ -269,11 +269,11 @@ def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Mer
     )
     with aged.environment() as environment:
         for question in asked(environment, run_id):
-            with pytest.raises(NightLetGoError, match=sentence):
+            with pytest.raises(NightPurgedError, match=sentence):
                 question()
         answered = answer("SELECT DISTINCT run_id FROM totals", environment=environment)
         assert run_id in answered.rows["run_id"].to_pylist()
-        assert [run_id in each for each in answered.let_go] == [True]
+        assert [run_id in each for each in answered.purged] == [True]
         orders = answer("SELECT DISTINCT run_id FROM orders", environment=environment)
         assert run_id not in orders.rows["run_id"].to_pylist()
         with environment.store.reading() as connection:
@@ -305,7 +305,7 @@ def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
     assert dates(aged) == []
 
     assert f"({BUSINESS_DATE} to {LAST}): 2026-11 of {MERCHANT}/{ACCOUNT} is not clos" in said(aged)
-    assert checked(aged, BUSINESS_DATE).let_go == ()
+    assert checked(aged, BUSINESS_DATE).purged == ()
 
 
 class EndedError(Exception):
@@ -325,7 +325,7 @@ def ending(point: str, *, count: int) -> Callable[[str], None]:
 
 @pytest.mark.parametrize(
     ("point", "count"),
-    [("let a night go", 1), ("removed a file of a night", 1), ("removed a file of a night", 9)],
+    [("purged a night", 1), ("removed a file of a night", 1), ("removed a file of a night", 9)],
 )
 def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
     point: str, count: int, aged: Merchant
@@ -341,7 +341,7 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
 
     assert is_what_is_stored(files_of(night_folder(aged)))
     with aged.environment() as environment, environment.store.reading() as connection:
-        assert [each.run_id for each in all_let_go(connection)] == [*all_gone(connection)]
+        assert [each.run_id for each in all_purged(connection)] == [*purged_run_ids(connection)]
 
 
 def test_a_night_that_was_let_go_in_part_goes_on_under_a_longer_retention(aged: Merchant) -> None:
@@ -398,7 +398,7 @@ def notes(merchant: Merchant) -> str:
 def went(merchant: Merchant) -> int:
     """How many nights the history lets go."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        return len(all_let_go(connection))
+        return len(all_purged(connection))
 
 
 def add_byte(merchant: Merchant, file: str = "inputs/orders.parquet") -> None:
@@ -509,7 +509,7 @@ def test_what_was_not_let_go_does_not_go_with_what_an_ended_call_left(
 ) -> None:
     """The word was given for what was sealed; another file, or other bytes, stay and are named."""
     with pytest.raises(EndedError):
-        deleted(aged, crash_point=ending("let a night go", count=1))
+        deleted(aged, crash_point=ending("purged a night", count=1))
     change, reason = CHANGES[what]
     change(aged)
     before = files_of(night_folder(aged))
@@ -522,7 +522,7 @@ def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
     """Nobody puts a name under what nobody can look at."""
     run_id = night_folder(aged).name
     deleted(aged)
-    with pytest.raises(NightLetGoError, match="was let go on"):
+    with pytest.raises(NightPurgedError, match="was let go on"):
         signed_as(aged, run_id, role="reviewer", name="dan")
     assert checked(aged, run_id).problems == ()
 

@@ -106,7 +106,7 @@ def test_each_signature_has_its_names_its_answers_and_its_copy(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("point", ["archived a manifest:1", "bound a signature:1"])
+@pytest.mark.parametrize("point", ["archived a manifest:1", "signed off:1"])
 def test_a_process_that_is_killed_signs_nothing(proven: Merchant, point: str) -> None:
     """The command itself, ended by the system between its folder and the end of its transaction."""
     run_id = newest(proven)

@@ -223,7 +223,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("at", [("judged a part", 2), ("archived a part", 12)])
+@pytest.mark.parametrize("at", [("compared a bucket", 2), ("archived a part", 12)])
 def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch, at: tuple[str, int]
 ) -> None:

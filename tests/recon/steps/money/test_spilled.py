@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from recon.model.errors import SpillError, StoreError, UsageError
-from recon.steps.approvals.verdicts import set_file_aside
+from recon.steps.approvals.verdicts import exclude_file
 from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
@@ -171,7 +171,7 @@ def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locke
     assert (len(merchant.effects()), len(_files(merchant))) == (before, 1)
     _set_aside_by_two(merchant)
     merchant.move_money()
-    assert [path.suffix for path in _files(merchant)] == [".set-aside"]
+    assert [path.suffix for path in _files(merchant)] == [".excluded"]
 
 
 def _set_aside_by_two(merchant: Any) -> None:
@@ -184,7 +184,7 @@ def _set_aside_by_two(merchant: Any) -> None:
         for name in ("anna", "ben"):
             person = identify(name, code=None, environment=environment)
             why = "that database is lost"
-            kept.append(set_file_aside(path, person=person, reason=why))
+            kept.append(exclude_file(path, person=person, reason=why))
         with environment.store.reading() as connection:
             ids = [hashlib.sha256(kept[1].read_bytes()).hexdigest()]
             told = [
@@ -193,7 +193,7 @@ def _set_aside_by_two(merchant: Any) -> None:
                 for link in history.links_of(connection, ids, entity=entity)
             ]
 
-    assert kept == [None, path.with_name(f"{path.name}.set-aside")]
+    assert kept == [None, path.with_name(f"{path.name}.excluded")]
     assert [one.event for one in told] == ["first", "complete", "set aside"]
 
 
@@ -210,7 +210,7 @@ def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> Non
         person = identify("anna", code=None, environment=environment)
         for wrong, why in ((path, "fits this database"), (elsewhere, "no spill file")):
             with pytest.raises(UsageError, match=why):
-                set_file_aside(wrong, person=person, reason="in the way here")
+                exclude_file(wrong, person=person, reason="in the way here")
     merchant.move_money()
 
     assert merchant.instruction_states() == {"confirmed": count}

@@ -195,7 +195,7 @@ def test_what_is_told_after_a_close_counts_on_the_first_day_after_it(
         ClosedPeriod(BusinessMonth.named("2026-09"), "2026-11-01"),
     ]
     with tables_of([{}] * 4, closed=closed) as month:
-        rows = month.rows("SELECT own_on, told, counts_on FROM prior")
+        rows = month.rows("SELECT own_on, reported, counts_on FROM prior")
 
     assert [row[-1] for row in rows if row[:-1] == (own, told)] == ([counts] if counts else [])
 

@@ -42,7 +42,7 @@ def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant
         close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
 
     named = {each.what: each for each in close.open_items if each.sheet == "Prior periods"}
-    assert "Of a closed month, told after its close" in named
+    assert "Of a closed month, reported after its close" in named
     assert not [what for what in named if what.startswith("Gateway: opens otherwise")]
     book = openpyxl.load_workbook(BytesIO(close_workbook(close, seen_close(close))), data_only=True)
     rows = [[cell.value for cell in row] for row in book["Prior periods"].iter_rows(min_row=5)]

@@ -426,7 +426,7 @@ def test_what_each_night_told_comes_to_the_month(played: tuple[MonthTruth, Month
     outside = facts[facts["is_outside"].astype(bool)]
     for currency, (count, amount) in moved.items():
         told, after, none = (
-            rows[rows["currency"].eq(currency)] for rows in (statement.told, late, outside)
+            rows[rows["currency"].eq(currency)] for rows in (statement.reported, late, outside)
         )
         assert int(told["count"].sum()) + len(after) - len(none) == count
         sums = [int(rows["amount"].sum()) for rows in (told, after, none)]
@@ -852,7 +852,7 @@ def bend(monkeypatch: pytest.MonkeyPatch, name: str, before: str, after: str) ->
             "P7",
         ),
         ("lists.sql", "own_facts WHERE is_late", "own_facts WHERE NOT is_late", "P2"),
-        ("lists.sql", "WHERE NOT is_late GROUP BY told_on", "GROUP BY told_on", "P2"),
+        ("lists.sql", "WHERE NOT is_late GROUP BY reported_on", "GROUP BY reported_on", "P2"),
     ],
 )
 def test_tables_that_say_something_else_fail(

@@ -200,7 +200,7 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
 
 COMMAND = "from recon.cli import main; raise SystemExit(main())"
 KILLED_AT = [
-    ("archived the books:1", "nightly"),
+    ("archived the entries:1", "nightly"),
     ("archived a manifest:2", "nightly"),
     ("archived a manifest:4", "nightly --only finish"),
 ]

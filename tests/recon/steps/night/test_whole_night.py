@@ -309,7 +309,7 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
         with environment.store.reading() as connection:
             events = [event.event for event in history.links_of(connection, [run_id], entity="run")]
             assert history.verify(connection)[1] == ""
-    assert events[-3:] == ["not told", "not told", "told"]
+    assert events[-3:] == ["not notified", "not notified", "notified"]
 
 
 @pytest.mark.parametrize("error", [ReconError("the disk is full"), KeyboardInterrupt()])

@@ -452,7 +452,7 @@ def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant: Merchant
     assert source == SOURCE
     pd.testing.assert_frame_equal(frame_of_table(entries), frame)
     assert [each.folder.rpartition("/")[2] for each in folders if each] == [
-        "books.aside-1",
+        "books.superseded-1",
         "books",
     ]
 

@@ -168,7 +168,7 @@ def test_cases_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
         for number in (1, 2, 3, 1):
             case = {"problem": "forged", "reason": "r", "body_sha256": str(number), "fields": {}}
             save_case(connection, PLACE, case=case, at=NOW)
-        assert counts(connection) == {"kept": 0, "forged": 3}
+        assert counts(connection) == {"stored": 0, "forged": 3}
 
 
 def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:

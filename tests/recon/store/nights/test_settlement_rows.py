@@ -86,7 +86,7 @@ def test_a_line_counts_as_often_as_one_file_tells_it(settled: Settled) -> None:
     settled.save("settlement/1", {"order_no": "A"})
     settled.save("settlement/2", *({"order_no": "A"},) * 2)
     with settled.asked(until=2) as asked:
-        counts = settlement_rows.taken(asked.connection, asked.counted().repeats)
+        counts = settlement_rows.repeat_counts(asked.connection, asked.counted().repeats)
     assert counts == {"settlement/2": LoadCounts(2, 1, 1, 0)}
 
 

@@ -13,14 +13,14 @@ CREATE VIEW manifests AS SELECT content, sha256(content) AS sha256, regexp_repla
     FROM read_text(['nights/*/*/*/*/*/manifest.json', 'periods/*/*/*/*/manifest.json', 'README.txt'])
     WHERE filename <> 'README.txt';
 -- A step that was done again, and a signature that was broken off, lie there and count for nothing.
-CREATE MACRO is_attempt(folder) AS regexp_matches(folder, '^nights/([^/]*/){4}([^/]*\.aside-|signed-)');
+CREATE MACRO is_attempt(folder) AS regexp_matches(folder, '^nights/([^/]*/){4}([^/]*\.superseded-|signed-)');
 CREATE VIEW named AS SELECT folder || '/' || (file ->> '$.name') AS name, file ->> '$.sha256' AS sha256
     FROM (SELECT folder, unnest(from_json(content -> '$.files', '["JSON"]')) AS file FROM manifests);
 -- The newest manifest of each step of a night, and that of each close.
 CREATE VIEW bound AS SELECT data ->> '$.folder' AS folder, max(sequence) AS sequence,
         arg_max(data ->> '$.manifest', sequence) AS sha256
     FROM links WHERE (entity, event) IN (('run', 'sealed'), ('period', 'closed')) GROUP BY ALL;
-CREATE VIEW let_go AS SELECT entity_id AS run_id FROM links WHERE (entity, event) = ('retention', 'lets a night go');
+CREATE VIEW purged AS SELECT entity_id AS run_id FROM links WHERE (entity, event) = ('retention', 'purges a night');
 CREATE VIEW of_span AS SELECT b.* FROM bound b, span s
     WHERE list_contains(s.accounts, split_part(folder, '/', 2) || '/' || split_part(folder, '/', 3))
     AND (starts_with(folder, 'nights/') AND split_part(folder, '/', 4) BETWEEN s.first AND s.last
@@ -49,7 +49,7 @@ SELECT NULL, name || ': it is not the file that its manifest names' FROM named n
 WHERE n.sha256 <> s.sha256
 UNION ALL
 SELECT NULL, name || ': its manifest names it, and it is not in this folder' FROM named n
-WHERE NOT EXISTS (FROM sums s WHERE s.name = n.name) AND split_part(name, '/', 5) NOT IN (FROM let_go)
+WHERE NOT EXISTS (FROM sums s WHERE s.name = n.name) AND split_part(name, '/', 5) NOT IN (FROM purged)
 UNION ALL
 SELECT NULL, name || ': nobody sealed it' FROM sums s
 WHERE regexp_matches(name, '^(nights|periods)/') AND NOT ends_with(name, '/manifest.json') AND NOT is_attempt(name)
