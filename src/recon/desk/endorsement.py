@@ -261,7 +261,7 @@ def state_of_decision(
     problem = NOBODY
     for each in sorted(statements, key=lambda statement: statement.sequence):
         if kind is Kind.APPROVAL and each.kind is Kind.REJECTION:
-            if any(not each.items.keys().isdisjoint(first.items) for first in made):
+            if any(not each.items.keys().isdisjoint(first.items.keys()) for first in made):
                 made, waiting, pairs, problem = [], [], [], NOBODY
             continue
         is_withdrawal = each.kind is Kind.TAKEN_BACK and each.says.get("of") == kind

@@ -150,4 +150,4 @@ def test_a_release_whose_words_are_gone_holds_what_gives_money(merchant: Merchan
     assert held_because(run_id, merchant) == ""
     merchant.as_owner(delete(endorsement))
 
-    assert "the night of 2026-11-20 (" in held_because(run_id, merchant)
+    assert "the night of 2026-11-20 is NOT PROVEN" in held_because(run_id, merchant)

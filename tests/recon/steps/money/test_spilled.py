@@ -189,12 +189,12 @@ def _set_aside_by_two(merchant: Any) -> None:
             ids = [hashlib.sha256(kept[1].read_bytes()).hexdigest()]
             told = [
                 link
-                for entity in ("agreement", "spill file")
+                for entity in ("endorsement", "spill file")
                 for link in history.links_of(connection, ids, entity=entity)
             ]
 
     assert kept == [None, path.with_name(f"{path.name}.excluded")]
-    assert [one.event for one in told] == ["first", "complete", "set aside"]
+    assert [one.event for one in told] == ["set file aside"] * 2 + ["set aside"]
 
 
 def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> None:

@@ -182,19 +182,37 @@ def not_released(connection: Connection, desk: HeldKeys) -> str:
     return decision_rows.not_agreed(connection, Kind.RELEASE, subject="r1", desk=desk)
 
 
+def forge_signatures(connection: Connection) -> None:
+    """Each statement under the signature of a key that is not the desk's."""
+    forger = Ed25519PrivateKey.generate()
+    for row in connection.execute(select(endorsement)).all():
+        signature = forger.sign(TAG + row.document.encode()).hex()
+        own = update(endorsement).where(endorsement.c.sequence == row.sequence)
+        connection.execute(own.values(signature=signature))
+
+
 def test_a_forged_release_holds_on(merchant: Any) -> None:
     """Refunds wait until two people released the night, not until a table says so."""
-    forger = Ed25519PrivateKey.generate()
     with merchant.environment() as environment, environment.store.writing() as connection:
         decided.said(connection, Kind.RELEASE, "r1", "Jo Ahn", "Kim Bell", at=environment.clock())
         assert not_released(connection, environment.desk) == ""
-        for row in connection.execute(select(endorsement)).all():
-            signature = forger.sign(TAG + row.document.encode()).hex()
-            own = update(endorsement).where(endorsement.c.sequence == row.sequence)
-            connection.execute(own.values(signature=signature))
+        forge_signatures(connection)
         assert "for nobody" in not_released(connection, environment.desk)
         assert decision_rows.who_released(connection, "r1", desk=environment.desk) is None
     assert "its signature is not the desk's" in problems_of(merchant)
+
+
+def test_a_forged_first_word_is_no_half(begun: Callable[[Any], Any]) -> None:
+    """Whoever speaks after it is the first of the two, and nothing is sent."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "kim")
+        with environment.store.writing() as connection:
+            forge_signatures(connection)
+        assert waiting(environment).first_by == ""
+        yes(environment, "jo")
+        assert waiting(environment).first_by == "Jo Ahn"
+    assert merchant.instruction_states() == {"planned": 1}
 
 
 def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
