@@ -77,15 +77,13 @@ _NOTHING = (0, 0)
 
 
 def not_run(
-    why: str, *, account: tuple[str, str], name: str = NAME, what_is_stored: str = STORED
+    why: str, *, account: tuple[str, str], name: str = NAME, stored: str = STORED
 ) -> ControlTotal:
     """Return the failed T14 of a run whose SQL did not finish: it proves nothing.
 
     `why` begins with the statement that failed.
     """
-    return ControlTotal(
-        SECOND_ENGINE, f"{name}: {why}; {what_is_stored}", *account, "", "count", 1, 0
-    )
+    return ControlTotal(SECOND_ENGINE, f"{name}: {why}; {stored}", *account, "", "count", 1, 0)
 
 
 def in_file(section: str, *, sha256: str) -> str:
@@ -218,9 +216,7 @@ def totals_before_money(folder: Path, *, account: tuple[str, str]) -> tuple[Cont
         with reading(folder, memory_mb=FACTS_MB) as sql:
             return (*_reported(sql, texts, located=located),)
     except SqlError as error:
-        return (
-            not_run(error.reason, account=account, name=NAME_BEFORE_MONEY, what_is_stored=UNSENT),
-        )
+        return (not_run(error.reason, account=account, name=NAME_BEFORE_MONEY, stored=UNSENT),)
 
 
 def sql_totals(
