@@ -20,7 +20,7 @@ Bad data is never an exception: readers return `(good, bad)` pairs. The tree:
     ├── ArchiveError               the archive of nights cannot be used    exit 1
     │   ├── ArchiveBrokenError     its content is not what was sealed
     │   │   └── FactsLostError     rows of a file that may still be there
-    │   └── NightLetGoError        the folder of a run was purged under retention
+    │   └── NightPurgedError       the folder of a run was purged under retention
     ├── ClusterError               work in parts cannot be done on a cluster exit 1
     ├── InputsGoneError            inputs of a run are not stored          exit 1
     ├── OutputError                a report cannot be written             exit 1

@@ -108,7 +108,7 @@ def test_a_workbook_is_named_before_the_code_is_typed(
         raise UsageError(refused)
 
     monkeypatch.setattr(people_commands, "code_of", typed)
-    monkeypatch.setattr(acts, "say", desk)
+    monkeypatch.setattr(acts, "submit", desk)
     monkeypatch.setattr(acts, "run_named", lambda _connection, name: SimpleNamespace(run_id=name))
     words = ["sign-off", "r1", "--role", "reviewer", "--as", "dan", "--workbook", str(workbook)]
 

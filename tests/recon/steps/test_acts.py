@@ -28,7 +28,7 @@ from recon.acts import (
     act_of,
     hear,
     perform,
-    say,
+    submit,
 )
 from recon.desk.held_keys import make_keys
 from recon.model.errors import UsageError
@@ -96,9 +96,9 @@ def test_two_people_speak_through_the_desk(
         place = Place(environment, drawings)
         yes = Approve(list_digest=waiting(environment).wanted.digest)
         with pytest.raises(UsageError, match="is not right"):
-            say(yes, who=("jo", SecretStr("0")), place=place)
+            submit(yes, who=("jo", SecretStr("0")), place=place)
 
-        done = [say(yes, who=(short, code(short)), place=place) for short in SECRETS]
+        done = [submit(yes, who=(short, code(short)), place=place) for short in SECRETS]
     merchant.move_money()
 
     assert [one.ending for one in done] == ["Noted", "Approved"]
@@ -117,7 +117,7 @@ def test_the_list_must_be_the_one_that_was_seen(
         merchant.environment() as environment,
         pytest.raises(UsageError, match="something changed since you looked"),
     ):
-        say(yes, who=("jo", code("jo")), place=Place(environment, drawings))
+        submit(yes, who=("jo", code("jo")), place=Place(environment, drawings))
 
 
 def test_only_words_about_files_are_anybodys_at_a_sandbox_without_people() -> None:

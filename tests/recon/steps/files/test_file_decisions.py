@@ -8,7 +8,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from recon.acts import DismissFile, Place, say
+from recon.acts import DismissFile, Place, submit
 from recon.model.errors import UsageError
 from recon.model.terms import Verdict
 from recon.steps.admin.verify import verify
@@ -37,8 +37,8 @@ def _echo(
 ) -> KnownFile:
     with merchant.environment() as environment:
         ann = speaker("Ann", code=None, environment=environment)
-        say = getattr(file_decisions, what)
-        return say(name, account=PLACE, person=ann, reason=reason)  # type: ignore[no-any-return] - one of two functions
+        decide = getattr(file_decisions, what)
+        return decide(name, account=PLACE, person=ann, reason=reason)  # type: ignore[no-any-return] - one of two functions
 
 
 def _files(merchant: Any) -> dict[str, KnownFile]:
@@ -171,10 +171,10 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
             ("anna", SecretStr("000000"), "the code of anna is not right"),
         ):
             with pytest.raises(UsageError, match=why):
-                say(word, who=(name, code), place=here)
+                submit(word, who=(name, code), place=here)
         assert all(one.decision is None for one in _files(paying_merchant).values())
         right = SecretStr(pyotp.TOTP(SECRETS["anna"]).at(int(paying_merchant.now.timestamp())))
-        say(word, who=("Anna", right), place=here)
+        submit(word, who=("Anna", right), place=here)
     noted = _files(paying_merchant)["notes.csv"].decision
     assert noted is not None
     assert noted.data["by"] == "anna"

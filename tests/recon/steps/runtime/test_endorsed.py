@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
 from sqlalchemy import Connection, delete, select, update
 
-from recon.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
+from recon.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, submit
 from recon.config.approvers import Approver
 from recon.desk.endorsement import TAG, Kind, Signed, opened, row_problem
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys, make_keys
@@ -413,7 +413,7 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(
     path.chmod(mode)
     word = ReleaseHold(hold="r1", reason="x")
     with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
-        say(word, who=("anna", None), place=Place(live_desk, drawings))
+        submit(word, who=("anna", None), place=Place(live_desk, drawings))
     merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url
     with merchant.environment() as sandbox:
         refuse_open_files(sandbox)
@@ -450,7 +450,7 @@ def test_the_nights_database_does_not_forget_guesses_for_anybody(
 def speak(environment: Environment, name: str) -> None:
     """The yes of one person to all that waits."""
     yes = Approve(list_digest=waiting(environment).wanted.digest)
-    say(yes, who=(name, None), place=Place(environment, drawings))
+    submit(yes, who=(name, None), place=Place(environment, drawings))
 
 
 def test_a_database_without_any_word_is_missed(
@@ -479,7 +479,7 @@ def reported_no(merchant: Any, keyed: dict[str, str]) -> None:
         speak(environment, "kim")
         merchant.as_owner("UPDATE instruction SET state = 'planned'")
         no = RejectInstructions(instructions=ids, reason="not meant")
-        say(no, who=("kim", None), place=Place(environment, drawings))
+        submit(no, who=("kim", None), place=Place(environment, drawings))
     merchant.variables |= {"RECON_DESK_KEY_FILE": ""}
 
 
