@@ -65,7 +65,7 @@ def what_if(
                 environment=environment,
                 progress=echo,
             )
-            note_answer(answer, rules=candidate, account=account, environment=environment)
+            note_answer(answer, account=account, environment=environment)
             reports = settings.account(merchant_id, account_id=account_id).reports
             at = environment.clock().astimezone(UTC)
         name = f"what-if-{merchant_id}-{account_id}-{first}-{last}.xlsx"

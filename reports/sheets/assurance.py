@@ -162,6 +162,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     yield Listing(other_effects, rows.other_effects, title=title)
     classified_by = [
         {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},
+        {"name": "Words", "digest": f"Digest of the words: {figures.words_digest or 'not given'}"},
         {"name": "History", "digest": f"Head: {figures.history_head or 'not given'}"},
     ]
     named = (Column("Judged by", WIDTH, "name"), Column("Which", WIDTH, "digest", span=5))

@@ -16,7 +16,7 @@ def answer() -> WhatIf:
         "run", "2026-11-20", *verdicts, 1, 0, 0, 0, (change,), "d" * 64, is_same=False
     )
     rule = ChangedRule("tolerance.EUR.absolute_minor_units", "not set", "7")
-    return WhatIf((rule,), (), (night,), (), "e" * 64)
+    return WhatIf("c" * 64, (rule,), (), (night,), (), "e" * 64)
 
 
 def test_the_page_says_rules_changes_money_and_digest() -> None:

@@ -246,7 +246,7 @@ def under_other_rules(
             environment=environment,
             progress=echo,
         )
-        note_answer(answer, rules=candidate, account=named, environment=environment)
+        note_answer(answer, account=named, environment=environment)
     _notify(answer)
     if out is not None:
         from reports.reading.what_if_workbook import write_what_if

@@ -352,6 +352,10 @@ class Rules(DeclaredTable):
     bank: dict[BankName, BankRules] = Field(default_factory=dict)
     fee_contract: FeeContract | None = Field(default=None, exclude_if=not_)
     """What fees.toml declares; rules without one have the digest that they always had."""
+    codes: str = Field(default="", exclude_if=not_)
+    """Digest of what the table of codes decides (`CodeTable.decides`), so that the rules of a
+    comparison are others where a condition, an order of precedence, a grace or a floor is; "" in
+    rules that are only declared."""
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], *, source: str) -> "Rules":

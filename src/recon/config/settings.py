@@ -353,9 +353,10 @@ def load_rules(
     if rules_file is not None:
         own = _named_file(rules_file, what="rules file")
         tables, source = overlay(tables, over=own), str(rules_file)
-    if CONTRACT in tables:
-        msg = f"{source}: {CONTRACT}: the fee contract stands in fees.toml"
-        raise ConfigurationError(msg)
+    for key, where in ELSEWHERE.items():
+        if key in tables:
+            msg = f"{source}: {key}: {where}"
+            raise ConfigurationError(msg)
     rules = Rules.of(tables, source=source)
     contract = _contract(config_dir=config_dir, fees_file=fees_file)
     if contract is None:
@@ -368,6 +369,11 @@ def load_rules(
 
 CONTRACT = "fee_contract"
 """Field of the rules with the contents of fees.toml."""
+ELSEWHERE = {
+    CONTRACT: "the fee contract stands in fees.toml",
+    "codes": "the table of codes is part of the program",
+}
+"""Fields of the rules that no rules.toml declares, and where each comes from."""
 
 
 def _contract(*, config_dir: Path | None, fees_file: Path | None) -> FeeContract | None:

@@ -20,6 +20,7 @@ from pydantic import (
     ValidationError,
 )
 
+from recon.config.rules import Rules, digest_of
 from recon.model.errors import Defect
 from recon.model.terms import BreakCode, Flag, Severity
 
@@ -270,6 +271,44 @@ class CodeTable:
     each: Mapping[str, Each]
     """Sentences about single rows, or sums over them."""
     causes: tuple[Cause, ...]
+    decides: str
+    """Digest of everything that decides: conditions, order, grace, floors, what is at risk."""
+    words: str
+    """Digest of everything that people read: titles, meanings, sentences."""
+
+
+DIGEST_DIGITS = 16
+"""Hex digits of SHA-256 that name a table of codes, which nobody but a version changes."""
+
+
+_READ = {
+    "code": ("title", "area", "meaning", "to_do", "say"),
+    "cause": ("text",),
+    "words": (),
+    "listed": (),
+    "each": (),
+}
+"""Table of codes.toml -> what of its rows people only read; () for the whole table."""
+
+
+def _digests(tables: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the digests of what a table of codes decides and of what people read in it."""
+    decides, words = dict[str, Any](), dict[str, Any]()
+    for name, rows in tables.items():
+        read = _READ.get(name)
+        if read is None:
+            decides[name] = [*rows.items()] if isinstance(rows, dict) else rows
+        elif not read:
+            words[name] = rows
+        else:
+            decides[name] = [{k: v for k, v in row.items() if k not in read} for row in rows]
+            words[name] = [{k: v for k, v in row.items() if k in read} for row in rows]
+    return digest_of(decides)[:DIGEST_DIGITS], digest_of(words)[:DIGEST_DIGITS]
+
+
+def with_table(rules: Rules) -> Rules:
+    """Return rules bound to the table of codes that this program evaluates."""
+    return rules.model_copy(update={"codes": TABLE.decides})
 
 
 def table_of(text: str, *, source: str) -> CodeTable:
@@ -294,7 +333,16 @@ def table_of(text: str, *, source: str) -> CodeTable:
     each = _EACH.validate_python(tables.get("each", {}))
     causes = tuple(Cause.model_validate(row) for row in tables.get("cause", []))
     return CodeTable(
-        codes, tables.get("facts", {}), cells, flags, matched, labels, listed, each, causes
+        codes,
+        tables.get("facts", {}),
+        cells,
+        flags,
+        matched,
+        labels,
+        listed,
+        each,
+        causes,
+        *_digests(tables),
     )
 
 

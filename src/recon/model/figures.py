@@ -180,6 +180,7 @@ PLAIN_FILES = "plain files"
 OF_RESULT = (
     *("as_of", "verdict", "effects", "pending", "unverified", "sides", "movements", "journals"),
     *("bank", "control_totals", "unmapped_codes", "scope_of_assurance", "rules_digest"),
+    "words_digest",
 )
 """Names that a result and its figures have in common."""
 
@@ -233,6 +234,7 @@ class NightFigures:
     unmapped_codes: tuple[Mapping[str, str | int], ...] = ()
     scope_of_assurance: tuple[Mapping[str, str | int], ...] = ()
     rules_digest: str = ""
+    words_digest: str = ""
     history_head: str = ""
     ledger_covered: bool = True
     notes: tuple[str, ...] = field(default_factory=tuple)

@@ -27,6 +27,7 @@ from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
+from recon.matching.codes import TABLE
 from recon.matching.engine import Classified, classify, prepared
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sorting import columns_in_order
@@ -145,6 +146,7 @@ def _result_of(
             *bank_scope(sources.bank, result=bank),
         ),
         rules_digest=rules.digest,
+        words_digest=TABLE.words,
         digest_of_all=Deferred(
             lambda: digest_of(getattr(frames, each.name) for each in fields(frames))
         ),

@@ -24,6 +24,50 @@ def test_the_order_of_the_table_is_the_order_of_precedence() -> None:
     assert [*CODES][:2] == [BreakCode.WRONG_ACCOUNT, BreakCode.DUPLICATE_ORDER_ROW]
 
 
+SAID = (
+    WHOLE
+    + """when = [{ if = "several_payments", grace = "hard_limit" }]
+say.sets = [{ text = "One." }]
+[states]
+paid = "= amounts"
+[words]
+said = [{ text = "of it" }]
+[[cause]]
+codes = ["FEE_VARIANCE"]
+by = ["currency"]
+text = "Theirs."
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "decides"),
+    [
+        ("several_payments", "order_duplicate", True),
+        ("hard_limit", "settlement", True),
+        ("= amounts", "amounts =", True),
+        ('by = ["currency"]', 'by = ["account_id"]', True),
+        ('title = "T"\n', 'title = "T"\nfloor = "HIGH"\n', True),
+        (ROW.format(name="WRONG_ACCOUNT"), "", True),
+        ('title = "T"', 'title = "U"', False),
+        ('"M."', '"N."', False),
+        ('"One."', '"Two."', False),
+        ('"of it"', '"of both"', False),
+        ('"Theirs."', '"Ours."', False),
+    ],
+)
+def test_what_decides_has_a_digest_and_what_is_read_another(
+    was: str, becomes: str, *, decides: bool
+) -> None:
+    """A change of one leaves the digest of the other as it is; moving a code changes both."""
+    moved = SAID.replace(was, becomes, 1) + (was if not becomes else "")
+    before, after = table_of(SAID, source="t"), table_of(moved, source="t")
+
+    assert (before.decides != after.decides) == decides
+    assert decides or before.words != after.words
+    assert not decides or not becomes or before.words == after.words
+
+
 BROKEN = {
     "unknown code": (WHOLE + ROW.format(name="NEW_CODE"), r"\(NEW_CODE\): there is no such code"),
     "twice": (WHOLE + ROW.format(name="OVER_REFUND"), r"\(OVER_REFUND\): it stands 2 times"),

@@ -217,7 +217,7 @@ def found(*changes: Change) -> WhatIf:
         unverified=4,
     )
     never = NeverRaised("b1", "AMOUNT_OVER", "=SO1", "JPY", 7, NIGHT.date(), "Jo Hill")
-    return WhatIf(RULES, (WINDOW,), (night,), (never,), "e" * 64)
+    return WhatIf("c" * 64, RULES, (WINDOW,), (night,), (never,), "e" * 64)
 
 
 def change(number: int) -> Change:

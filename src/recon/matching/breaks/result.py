@@ -109,6 +109,8 @@ class Reconciliation:
     scope_of_assurance: tuple[Mapping[str, str | int], ...]
     """statement, currency, count, amount: what was proven, what was not, what cannot be seen."""
     rules_digest: str
+    words_digest: str
+    """Of the sentences of the table of codes: a change is shown and decides nothing."""
     digest_of_all: Deferred[str]
     """See `digest`."""
     movements: pd.DataFrame = field(default_factory=lambda: _empty(MOVEMENT_COLUMNS))

@@ -42,6 +42,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.batches import BatchOf, unsure_batches
 from recon.matching.cash.book_groups import BASES, begins_of, grouped
 from recon.matching.cash.fees_charged import charged_fees
+from recon.matching.codes import with_table
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource, chosen, together
 from recon.matching.frames.coding import equals
@@ -199,8 +200,12 @@ def reconcile_files(
     # The columns of a run are large and live as long as it: Arrow's own pool releases their pages
     # and takes them again (a million orders: 3 to 4 s of system time, here under 1 s).
     pa.set_memory_pool(pa.system_memory_pool())
-    rules = load_rules(
-        config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
+    rules = with_table(
+        load_rules(
+            config_dir=request.config_dir,
+            rules_file=request.rules_file,
+            fees_file=request.fees_file,
+        )
     )
     # Imported late like the comparison, so that `--help` does not load it.
     from recon.proof.proven import proven_by_files

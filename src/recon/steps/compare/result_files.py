@@ -199,6 +199,7 @@ def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
             for file in inputs
         ],
         "rules_digest": result.rules_digest,
+        "words_digest": result.words_digest,
         "digest": result.digest,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"

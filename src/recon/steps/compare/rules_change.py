@@ -32,10 +32,10 @@ TRIED, EVENT = "rules", "tried"
 
 
 def tried(
-    connection: Connection, rules: Rules, *, account: tuple[str, str]
+    connection: Connection, rules_digest: str, *, account: tuple[str, str]
 ) -> list[Mapping[str, Any]]:
     """Results of `recon nights --rules` under exactly these rules for an account, oldest first."""
-    links = history.links_of(connection, [rules.digest], entity=TRIED, event=EVENT)
+    links = history.links_of(connection, [rules_digest], entity=TRIED, event=EVENT)
     return [link.data for link in links if link.data["account"] == "/".join(account)]
 
 
@@ -175,6 +175,10 @@ RULES_SHOWN = 4
 """Number of rules named on page one; `recon breaks --against NIGHT` names all of them."""
 KINDS_SHOWN = 3
 NOTHING = "not set"
+OTHER_TABLE = (
+    "Its table of codes is the one of another version of this program: what that moved is not "
+    "among these items."
+)
 NOT_KNOWN = "What changed in the rules since the last signed night is not known: {}."
 
 
@@ -234,7 +238,7 @@ def moved_since_signed(
         signed, digest = known
         try:
             then = runs.load(connection, digest)
-            answers = tried(connection, rules, account=run.account)
+            answers = tried(connection, rules.digest, account=run.account)
         except (ConfigurationError, StoreError) as error:
             return (NOT_KNOWN.format(error),)
     if then is None:
@@ -251,6 +255,7 @@ def moved_since_signed(
             f"{reported_of(moved)} Until an approver signs a night under these rules, none is "
             "RECONCILED."
         ),
+        *((OTHER_TABLE,) if then.codes != rules.codes else ()),
         *((quoted(answers[-1]),) if answers else ()),
     )
 

@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from recon.config.rules import Rules
 from recon.matching.breaks.movements import left_open
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.codes import with_table
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
 from recon.model.money import format_minor_units
@@ -162,6 +163,8 @@ class NeverRaised:
 class WhatIf:
     """What candidate rules would have made of past nights."""
 
+    tried: str
+    """Digest of the candidate rules."""
     rules: tuple[ChangedRule, ...]
     """The keys that differ from the rules of the last of these nights."""
     not_played: tuple[ChangedRule, ...]
@@ -218,6 +221,7 @@ def what_if(
         InputsGoneError: a night did not seal what it compared.
         ArchiveError: a night's folder cannot be reached, or differs from what was sealed.
     """
+    rules = with_table(rules)
     asked = _runs(account, first=first, last=last, environment=environment)
     nights: list[ComparedAgain] = []
     raised: dict[str, NeverRaised] = {}
@@ -247,6 +251,7 @@ def what_if(
     )
     parts = [rules.digest, *(f"{night.run_id} {night.digest}" for night in nights)]
     return WhatIf(
+        rules.digest,
         changed,
         tuple(rule for rule in changed if rule.key.startswith(READ_BY)),
         tuple(nights),
@@ -255,9 +260,7 @@ def what_if(
     )
 
 
-def note_answer(
-    answer: WhatIf, *, rules: Rules, account: tuple[str, str], environment: Environment
-) -> None:
+def note_answer(answer: WhatIf, *, account: tuple[str, str], environment: Environment) -> None:
     """Record the digest of an answer in the history, once, under the rules that were tried.
 
     It is quoted when these become the rules of a night; nothing else of the answer is stored.
@@ -270,8 +273,8 @@ def note_answer(
         "nights": len(answer.nights),
     }
     with environment.store.writing() as connection:
-        if details not in tried(connection, rules, account=account):
-            event = history.Event(TRIED, rules.digest, EVENT, details)
+        if details not in tried(connection, answer.tried, account=account):
+            event = history.Event(TRIED, answer.tried, EVENT, details)
             history.append(connection, [event], at=environment.clock())
 
 

@@ -23,6 +23,7 @@ from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import ADDRESS, FileSettings, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts, refuse_wrong_mapping
+from recon.matching.codes import with_table
 from recon.model.errors import ConfigurationError, UsageError
 from recon.model.terms import Clock
 from recon.model.uptime import UNKNOWN_BOOT, Uptime, uptime_of
@@ -97,6 +98,7 @@ def environment_of(
         StoreError: the database cannot be used, or has tables of another version.
     """
     settings = load_settings(variables, signs=signs)
+    settings = settings.model_copy(update={"rules": with_table(settings.rules)})
     refuse_wrong_files(settings)
     wall_clock, uptime = clock, machine_uptime
     clock = nights_clock(clock, variables=variables)

@@ -758,6 +758,7 @@ class StoredResult:
             not_covered=summary.not_covered,
             scope_of_assurance=summary.scope_of_assurance,
             rules_digest=summary.rules_digest,
+            words_digest=summary.words_digest,
             digest_of_all=Deferred(lambda: summary.digest),
             movements=night.frame("movements"),
             journals=_in_pairs(night.frame("journals")),

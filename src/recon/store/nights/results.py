@@ -31,6 +31,7 @@ class Summary:
     not_covered: tuple[str, ...]
     scope_of_assurance: tuple[Mapping[str, str | int], ...]
     rules_digest: str
+    words_digest: str
     digest: str
     rows: Mapping[str, int]
     """Section -> number of rows."""
@@ -48,6 +49,7 @@ def save(connection: Connection, run_id: str, *, result: Reconciliation) -> Mapp
         not_covered=result.not_covered,
         scope_of_assurance=result.scope_of_assurance,
         rules_digest=result.rules_digest,
+        words_digest=result.words_digest,
         digest=result.digest,
         rows={name: result.rows_of(section) for name, section in SECTIONS.items()},
         exposure={str(currency): int(amount) for currency, amount in at_risk.items()},

@@ -8,12 +8,13 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
+from recon.matching import codes
 from recon.matching.breaks.result import Reconciliation
 from recon.model.terms import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.admin.verify import verify
 from recon.steps.compare.reconcile import at_best
-from recon.steps.compare.rules_change import changed_rules, compared
+from recon.steps.compare.rules_change import OTHER_TABLE, changed_rules, compared
 from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
@@ -101,6 +102,21 @@ def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tie
     assert reported_on_page_one(tied) == ()
 
 
+def test_another_table_of_codes_is_another_rule(tied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that decides otherwise waits for an approver; one that words otherwise does not."""
+    before = codes.TABLE
+    signed_by(tied, approver="anna")
+    monkeypatch.setattr(codes, "TABLE", replace(codes.TABLE, words="0" * 16))
+    next_night(tied)
+    worded_otherwise = reported_on_page_one(tied)
+    monkeypatch.setattr(codes, "TABLE", replace(before, decides="0" * 16))
+    next_night(tied, "2026-11-22")
+
+    assert worded_otherwise == ()
+    assert f": codes {before.decides} -> {'0' * 16}." in reported_on_page_one(tied)[0]
+    assert OTHER_TABLE in notes(tied)
+
+
 def test_a_night_of_any_size_is_held_against_the_signed_one(
     tied: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +138,7 @@ def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> Non
         with tied.environment() as environment:
             days = {"first": day, "last": day}
             answer = what_if(rules, account=account, **days, environment=environment)
-            note_answer(answer, rules=rules, account=account, environment=environment)
+            note_answer(answer, account=account, environment=environment)
         digests.append(answer.digest[:16])
     path.write_text(path.read_text() + TOLERANT)
     next_night(tied)
