@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
@@ -124,6 +124,12 @@ def table_row(*cells: str) -> str:
     return f"| {' | '.join(map(on_a_page, cells))} |"
 
 
+def table_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Format a table: its head, and a row for each; nothing where there is none."""
+    lines = [table_row(*row) for row in rows]
+    return [table_row(*columns), "|---" * len(columns) + "|", *lines] if lines else []
+
+
 CURRENCIES_A_ROW = 3
 """Prefect's page does not wrap cells: a longer one is cut at the edge of the table."""
 ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
@@ -141,13 +147,13 @@ def status_lines(run_id: str, *, environment: "Environment") -> list[str]:
         key = (GROUPS.get(row["state"], ORDER[0]), row["kind"].replace("_", " "))
         counts[key] += 1
         sums[key][row["currency"]] += int(row["amount"])
-    lines = ["## Money", ""]
-    lines += ["| outcome | what | how many | how much |", "|---|---|---|---|"] if counts else []
-    for outcome, kind in sorted(counts, key=lambda key: (ORDER.index(key[0]), key[1])):
-        key = (outcome, kind)
-        lines += money_rows(outcome, kind, count=counts[key], sums=sums[key])
-    if not counts:
-        lines.append("No instruction: no money was to move.")
+    rows = [
+        row
+        for key in sorted(counts, key=lambda key: (ORDER.index(key[0]), key[1]))
+        for row in money_rows(*key, count=counts[key], sums=sums[key])
+    ]
+    lines = table_lines(("outcome", "what", "how many", "how much"), rows)
+    lines = ["## Money", "", *(lines or ["No instruction: no money was to move."])]
     waiting = attention(run, environment=environment)
     needs = [
         f"{'    ' * is_below}- {on_a_page(line)}"
@@ -157,15 +163,14 @@ def status_lines(run_id: str, *, environment: "Environment") -> list[str]:
     return [*lines, "", "## What needs a person", "", *needs, ""]
 
 
-def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) -> list[str]:
+def money_rows(
+    outcome: str, kind: str, *, count: int, sums: Mapping[str, int]
+) -> list[tuple[str, ...]]:
     """Return the rows of one kind of movement; further currencies continue in rows below."""
     ordered = sorted(sums.items())
     pieces = range(0, len(ordered), CURRENCIES_A_ROW)
     first, *more = [sums_text(dict(ordered[at : at + CURRENCIES_A_ROW])) for at in pieces]
-    return [
-        f"| {outcome} | {kind} | {count} | {first} |",
-        *(f"|  |  |  | {money} |" for money in more),
-    ]
+    return [(outcome, kind, str(count), first), *(("", "", "", money) for money in more)]
 
 
 BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "reason", "break")
@@ -282,9 +287,9 @@ class Artifacts:
             *status,
             "## Steps",
             "",
-            "| step | what it did |",
-            "|---|---|",
-            *(table_row(summary.step, summary.sentence) for summary in summaries),
+            *table_lines(
+                ("step", "what it did"), ((each.step, each.sentence) for each in summaries)
+            ),
         ]
         self._made(
             create_markdown_artifact,

@@ -26,7 +26,7 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 
-from flows.artifacts import on_a_page, table_row
+from flows.artifacts import on_a_page, table_lines
 from flows.outcome import as_text
 from recon import acts
 from recon.acts import Act, Place, act_of, perform
@@ -280,14 +280,15 @@ def _money(item: "Instruction") -> str:
 
 def lines_of_list(wanted: "ApprovalList") -> list[str]:
     """Return table lines of all that waits: what deserves a second look first, then the rest."""
-    if not wanted.items:
-        return []
-    lines = ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
     looked_at = (*wanted.repeats, *wanted.first_payees, *wanted.largest)
     shown = {item.instruction_id: item for item in (*looked_at, *wanted.items)}
-    for item in islice(shown.values(), ROWS_SHOWN_MAX):
-        cells = (item.instruction_id, item.kind, item.order_no, _money(item), item.hold)
-        lines.append(table_row(*cells))
+    lines = table_lines(
+        ("instruction", "kind", "order", "amount", "why it waits"),
+        (
+            (item.instruction_id, item.kind, item.order_no, _money(item), item.hold)
+            for item in islice(shown.values(), ROWS_SHOWN_MAX)
+        ),
+    )
     if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
         rest = "tick a kind and show again, or see the workbooks' sheets Instructions"
         lines += ["", f"{more:,} more wait and are part of this list: {rest}."]
@@ -332,16 +333,17 @@ def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]
 
 def lines_of_nights(shown: Sequence[Night]) -> list[str]:
     """Return table lines of nights with their verdicts and signatures."""
-    columns = ("account", "night", "verdict", "run", "workbook", "signed", "void")
-    lines = [table_row(*columns), "|---" * len(columns) + "|"] if shown else []
-    for night in shown:
-        account = f"{night.merchant_id}/{night.account_id}"
-        cells = (
-            *(account, str(night.business_date), night.status, night.run_id),
-            *(night.workbook_sha256[:DIGITS_READ], night.signed_text, night.void_because),
-        )
-        lines.append(table_row(*cells))
-    return lines
+    return table_lines(
+        ("account", "night", "verdict", "run", "workbook", "signed", "void"),
+        (
+            (
+                *(f"{night.merchant_id}/{night.account_id}", str(night.business_date)),
+                *(night.status, night.run_id, night.workbook_sha256[:DIGITS_READ]),
+                *(night.signed_text, night.void_because),
+            )
+            for night in shown
+        ),
+    )
 
 
 def sending_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
@@ -373,9 +375,7 @@ def answers_shown(environment: Environment, given: Given) -> tuple[str, Sequence
     """Show the answers of a returned workbook, each with its break."""
     path = returned_path(Path(given["workbook"]), settings=environment.settings)
     done, rows = returned_answers.listed(path, form=drawings().form, environment=environment)
-    titles = returned_answers.LISTED
-    lines = ["", table_row(*titles), f"{'|---' * len(titles)}|"]
-    lines += [table_row(*row) for row in rows[:ROWS_SHOWN_MAX]]
+    lines = ["", *table_lines(returned_answers.LISTED, rows[:ROWS_SHOWN_MAX])]
     lines += ["", *(f"- {on_a_page(each)}" for each in acts.refused(done))]
     return returned_answers.sentence_of(done, listed_only=True), lines
 

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import psutil
@@ -58,28 +59,22 @@ USER = "recon"
 """Prefect has no users: name and password together are one string of credentials."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A program that was started in the background."""
+def wait_until_up(
+    name: str, is_up: Callable[[], bool], *, process: subprocess.Popen[bytes], log: Path
+) -> None:
+    """Wait until a program that was started is up.
 
-    name: str
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def wait_until(self, is_up: Callable[[], bool]) -> None:
-        """Wait until the program is up.
-
-        Raises:
-            ReconError: it ended, or did not come up within STARTUP_TIMEOUT_SECONDS.
-        """
-        give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
-        while not is_up():
-            ended = self.process.poll()
-            if ended is not None or time.monotonic() > give_up_at:
-                why = f"ended with code {ended}" if ended is not None else "did not answer in time"
-                msg = f"the {self.name} {why}; nothing was started, its own words are in {self.log}"
-                raise ReconError(msg)
-            time.sleep(HEALTH_CHECK_PAUSE_SECONDS)
+    Raises:
+        ReconError: it ended, or did not come up within STARTUP_TIMEOUT_SECONDS.
+    """
+    give_up_at = time.monotonic() + STARTUP_TIMEOUT_SECONDS
+    while not is_up():
+        ended = process.poll()
+        if ended is not None or time.monotonic() > give_up_at:
+            why = f"ended with code {ended}" if ended is not None else "did not answer in time"
+            msg = f"the {name} {why}; nothing was started, its own words are in {log}"
+            raise ReconError(msg)
+        time.sleep(HEALTH_CHECK_PAUSE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +101,8 @@ class PrefectServer:
         Raises:
             ReconError: it ended, or did not answer within STARTUP_TIMEOUT_SECONDS.
         """
-        server = Program("Prefect server", self.process, self.home / SERVER_LOG)
-        server.wait_until(lambda: answers(f"{self.api_url}/health"))
+        is_up, log = partial(answers, f"{self.api_url}/health"), self.home / SERVER_LOG
+        wait_until_up("Prefect server", is_up, process=self.process, log=log)
 
 
 def start_server(
@@ -363,10 +358,15 @@ def _start_all(folder: Path, *, port: int) -> None:
     _run([*RECON, "demo", "--dir", str(folder / "demo"), "--prepare-only"], {}, folder)
     env = folder / "demo" / "env"
     recon = key_set_apart(folder / "signer", env=env, variables=read_env(env))
-    _start_sandbox(folder, recon=recon)
-    shop = [*RECON, "demo", "--dir", str(folder / "demo"), "--deliver"]
-    _start(folder, name="shop", command=shop, variables={})
-    _start_signer(folder, recon=recon)
+    # The gateway is not ours, and only the signer reads the sign key: none gets our variables.
+    sandbox, demo = recon["RECON_GATEWAY_BASE_URL"], folder / "demo"
+    state = ["--state", str(demo / "sandbox.sqlite"), "--port", str(urlsplit(sandbox).port)]
+    is_up = partial(answers, f"{sandbox}/_sandbox/health")
+    _start(folder, name="sandbox", command=[*RECON, "sandbox", *state], is_up=is_up)
+    shop = [*RECON, "demo", "--dir", str(demo), "--deliver"]
+    _start(folder, name="shop", command=shop)
+    signer = [*RECON, "serve", "signer", "--rules", str(folder / "signer" / "signer.toml")]
+    _start(folder, name="signer", command=signer, is_up=Path(recon[SIGNER_VARIABLE]).is_socket)
     of_prefect = prefect_variables(home, api_url=server.api_url)
     variables = {**recon, **of_prefect}
     _echo("waiting for Prefect's server, which takes its time the first time ...")
@@ -382,25 +382,9 @@ def _start_all(folder: Path, *, port: int) -> None:
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
     _echo(f"Prefect:  {server.url}  (asks for {server.auth})")
-    _echo(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
-    _echo(f"reports:  {folder / 'demo' / 'reports'}")
+    _echo(f"sandbox:  {sandbox}/_sandbox/")
+    _echo(f"reports:  {demo / 'reports'}")
     _echo("`make stop` ends them all; their logs are in " + str(folder))
-
-
-def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:
-    """Start the gateway, which is not ours and therefore gets none of our variables."""
-    url = recon["RECON_GATEWAY_BASE_URL"]
-    state = folder / "demo" / "sandbox.sqlite"
-    command = [*RECON, "sandbox", "--state", str(state), "--port", str(urlsplit(url).port)]
-    sandbox = _start(folder, name="sandbox", command=command, variables={})
-    sandbox.wait_until(lambda: answers(f"{url}/_sandbox/health"))
-
-
-def _start_signer(folder: Path, *, recon: Mapping[str, str]) -> None:
-    """Start the only process that reads the sign key; it gets none of our variables."""
-    command = [*RECON, "serve", "signer", "--rules", str(folder / "signer" / "signer.toml")]
-    signer = _start(folder, name="signer", command=command, variables={})
-    signer.wait_until(Path(recon[SIGNER_VARIABLE]).is_socket)
 
 
 def read_env(path: Path) -> dict[str, str]:
@@ -410,14 +394,19 @@ def read_env(path: Path) -> dict[str, str]:
 
 
 def _start(
-    folder: Path, *, name: str, command: Sequence[str], variables: Mapping[str, str]
-) -> Program:
-    """Start a program of ours in the background and record its process."""
+    folder: Path,
+    *,
+    name: str,
+    command: Sequence[str],
+    variables: Mapping[str, str] = MappingProxyType({}),
+    is_up: Callable[[], bool] = lambda: True,
+) -> None:
+    """Start a program of ours in the background, record its process and wait until it is up."""
     log = folder / f"{name}.log"
     _echo(f"starting the {name} ...")
     process = _begin(command, variables=variables, log=log, folder=ROOT)
     _write_down(folder, name=name, pid=process.pid)
-    return Program(name, process, log)
+    wait_until_up(name, is_up, process=process, log=log)
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:

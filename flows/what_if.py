@@ -12,7 +12,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.artifacts import on_a_page, table_row
+from flows.artifacts import on_a_page, table_lines
 from flows.nightly import GatewayId
 from flows.outcome import as_text
 from tasks.night_tasks import echo, opened_environment, sentences_only
@@ -86,10 +86,11 @@ def page_of(answer: "WhatIf", *, workbook: Path) -> str:
     lines = ["# What if", "", on_a_page(answer.sentence()), "", f"Workbook: {workbook}", ""]
     lines += [f"- {on_a_page(str(rule))}" for rule in answer.rules]
     lines += [f"- {rule.key} decides what a night reads: not played" for rule in answer.not_played]
-    lines += ["", "| night | was | would be | sets | money |", "|---|---|---|---|---|"]
-    for kind in kinds[:KINDS_SHOWN_MAX]:
-        cells = (str(kind.business_date), kind.before, kind.after, str(kind.count), kind.money)
-        lines.append(table_row(*cells))
+    rows = (
+        (str(kind.business_date), kind.before, kind.after, str(kind.count), kind.money)
+        for kind in kinds[:KINDS_SHOWN_MAX]
+    )
+    lines += ["", *table_lines(("night", "was", "would be", "sets", "money"), rows)]
     if len(kinds) > KINDS_SHOWN_MAX:
         lines += ["", f"and {len(kinds) - KINDS_SHOWN_MAX} more lines in the workbook"]
     return "\n".join(lines)

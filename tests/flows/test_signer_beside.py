@@ -89,7 +89,9 @@ def started(folder: Path) -> dict[str, str]:
     assert "environment" in looked(folder, before)
     assert str(env) in looked(folder, before)
     variables = key_set_apart(folder / "signer", env=env, variables=before)
-    serve._start_signer(folder, recon=variables)
+    signer = [*serve.RECON, "serve", "signer", "--rules", str(folder / "signer" / "signer.toml")]
+    is_up = Path(variables["RECON_SIGNER"]).is_socket
+    serve._start(folder, name="signer", command=signer, is_up=is_up)
     return variables
 
 

@@ -225,10 +225,7 @@ def main(terms: Sequence[str] | None = None) -> int:
 def _take_variables() -> None:
     """Those of the nearest `.env`, from this folder upward; what is set already stays.
 
-    One without a variable of ours is another program's.
-
-    Raises:
-        ConfigurationError: it may hold a key, and others can read it; or it is somebody else's.
+    One without a variable of ours is another program's; one that others can read is refused.
     """
     from dotenv import dotenv_values, find_dotenv
 

@@ -9,6 +9,7 @@ kept nor shown; such files may be read by their owner alone.
 """
 
 import asyncio
+import inspect
 import json
 import os
 import stat
@@ -209,45 +210,9 @@ RequestId = Annotated[
 ]
 
 
-@calls.command("capture")
-def capture(
-    order: Order,
-    merchant: Merchant,
-    account: Account,
-    *,
-    name: By,
-    amount: Annotated[
-        str, typer.Option(help="Not the whole authorisation, but so much, such as 12.50.")
-    ] = "",
-    transaction: Transaction = "",
-    request_id: RequestId = "",
-    as_json: AsJson = False,
-) -> None:
-    """Capture an authorised payment, by the journal of the nights."""
-    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
-    _move("capture", order, (merchant, account), as_json=as_json, amount=amount, **given)
+def _mover(kind: str, help_: str, **own: tuple[Any, Any]) -> None:
+    """Add a command that moves a payment; `own`: options of this kind alone, with defaults."""
 
-
-@calls.command("refund")
-def refund(
-    order: Order,
-    merchant: Merchant,
-    account: Account,
-    *,
-    name: By,
-    amount: Annotated[str, typer.Option(help="How much, such as 12.50.")],
-    reason: Annotated[str, typer.Option(help="Shown at the gateway, at most 50 characters.")] = "",
-    transaction: Transaction = "",
-    request_id: RequestId = "",
-    as_json: AsJson = False,
-) -> None:
-    """Refund a captured payment, whole or in part, by the journal of the nights."""
-    given = {"by": name, "transaction_id": transaction, "request_id": request_id}
-    money = {"amount": amount, "reason": reason}
-    _move("refund", order, (merchant, account), as_json=as_json, **money, **given)
-
-
-def _of_a_whole_payment(kind: str, *, help_: str) -> None:
     def command(
         order: Order,
         merchant: Merchant,
@@ -257,19 +222,37 @@ def _of_a_whole_payment(kind: str, *, help_: str) -> None:
         transaction: Transaction = "",
         request_id: RequestId = "",
         as_json: AsJson = False,
+        **money: str,
     ) -> None:
-        given = {"by": name, "transaction_id": transaction, "request_id": request_id}
+        given = {"by": name, "transaction_id": transaction, "request_id": request_id, **money}
         _move(kind, order, (merchant, account), as_json=as_json, **given)
 
+    signature = inspect.signature(command)
+    *parameters, _ = signature.parameters.values()
+    parameters += [
+        inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, annotation=kind_, default=default)
+        for each, (kind_, default) in own.items()
+    ]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # what Typer looks at
     calls.command(kind, help=help_)(command)
 
 
-_of_a_whole_payment(
-    "cancel", help_="Cancel (release) an authorised payment, by the journal of the nights."
+PART = "Not the whole authorisation, but so much, such as 12.50."
+REASON = "Shown at the gateway, at most 50 characters."
+JOURNALLED = "by the journal of the nights."
+_mover(
+    "capture",
+    f"Capture an authorised payment, {JOURNALLED}",
+    amount=(Annotated[str, typer.Option(help=PART)], ""),
 )
-_of_a_whole_payment(
-    "review", help_="Set the review flag of a payment, by the journal of the nights."
+_mover(
+    "refund",
+    f"Refund a captured payment, whole or in part, {JOURNALLED}",
+    amount=(Annotated[str, typer.Option(help="How much, such as 12.50.")], inspect.Parameter.empty),
+    reason=(Annotated[str, typer.Option(help=REASON)], ""),
 )
+_mover("cancel", f"Cancel (release) an authorised payment, {JOURNALLED}")
+_mover("review", f"Set the review flag of a payment, {JOURNALLED}")
 
 
 def _move(kind: str, order: str, owner: tuple[str, str], *, as_json: bool, **given: str) -> None:
@@ -442,11 +425,7 @@ def _place(merchant: str, account: str) -> tuple[Any, bool]:
 
 
 def _called(call: Coroutine[Any, Any, Any]) -> Any:
-    """What one call came to; it is made once, whatever happens.
-
-    Raises:
-        UsageError: it must not be made; names fields, never values.
-    """
+    """What one call came to; it is made once, whatever happens. Errors name fields, not values."""
     from recon.gateway_client import GatewayClientError
 
     try:
@@ -460,11 +439,7 @@ def _new_id() -> str:
 
 
 def _fields(path: Path | None, **given: str) -> dict[str, Any]:
-    """Fields of the file under those of the command; a card has its own way in.
-
-    Raises:
-        UsageError: the file holds a card.
-    """
+    """Fields of the file under those of the command; a card has its own way in."""
     fields = {} if path is None else read_private(path)
     cards = [name for name in CARD_FIELDS if name in fields]
     if cards:

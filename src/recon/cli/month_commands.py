@@ -105,11 +105,7 @@ def _show(
     as_json: bool,
     environment: "Environment",
 ) -> NoReturn:
-    """Say and write what a month came to, and what keeps it from being closed.
-
-    Raises:
-        typer.Exit: always.
-    """
+    """Say and write what a month came to, and what keeps it from being closed."""
     from reports.shown_close import index_of_months, shown_close
 
     shown = [
@@ -135,11 +131,7 @@ def _show(
 
 
 def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "Environment") -> str:
-    """The digest of what is signed, said before the code is asked.
-
-    Raises:
-        UsageError: something blocks the month.
-    """
+    """The digest of what is signed, said before the code is asked."""
     from recon.model.errors import UsageError
     from recon.month.close import prepared_close, seen_close
     from reports.shown_close import blocked

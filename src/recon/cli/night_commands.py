@@ -198,11 +198,7 @@ def notify_missed(command: str, *, report: Callable[[str], None] = echo_error) -
 
 
 def _check() -> None:
-    """One line and an exit code, as monitoring plugins give them.
-
-    Raises:
-        typer.Exit: always.
-    """
+    """One line and an exit code, as monitoring plugins give them."""
     from recon.config.cluster import IN_PROCESS
     from recon.model.errors import ReconError
     from recon.steps.night.monitor import counted, watched
@@ -464,11 +460,7 @@ CHANGES_SHOWN_MAX = 100
 
 
 def _end_part(run: "Run", figures: Mapping[str, int | str], *, part: Part) -> None:
-    """Say what a part did, and what it left for a person.
-
-    Raises:
-        typer.Exit: files were refused, money is in doubt, or sending stopped.
-    """
+    """Say what a part did, and what it left for a person; ends with its exit code."""
     from recon.steps.night.whole_night import moved_since
     from recon.steps.runtime.night_end import undone_by
 

@@ -1,8 +1,8 @@
 """What people read: results and short tables on stdout, progress and complaints on stderr.
 
-On a terminal long work shows a bar of the rows or parts that are done; elsewhere each step is one
-plain sentence, so that a log of a scheduler reads like a diary, and a step that takes minutes says
-how far it is. A program reads the same tables as JSON.
+On a terminal the last line is the step at work and the rows or parts that are done; elsewhere each
+step is one plain sentence, so that a log of a scheduler reads like a diary, and a step that takes
+minutes says how far it is. A program reads the same tables as JSON.
 """
 
 import json
@@ -21,13 +21,11 @@ from recon.notify.night_log import PacedLines, since_start
 from recon.privacy.shown_text import for_people, printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from recon.steps.admin.doctor import Check
 
 Echo = Callable[[str], None]
 NO_TERMINALS = frozenset({"", "dumb"})
-"""Kinds of terminal (TERM) that cannot draw a bar."""
+"""Kinds of terminal (TERM) that cannot draw a line anew."""
 
 
 def print_any_name() -> None:
@@ -51,13 +49,12 @@ def echo_error(sentence: str) -> None:
 def progress_of(
     steps: Sequence[str], *, elapsed: Callable[[], timedelta] = since_start
 ) -> Iterator[Echo]:
-    """Tell the progress of work in these steps: a bar on a terminal, otherwise plain lines.
+    """Tell the progress of work in steps: a line that changes on a terminal, else plain lines.
 
     What is yielded takes the sentence of each step that is done. Lines that cannot be written (a
     full disk, a closed stderr) never end the work: how many were lost is a result at its end.
     """
-    drawing = _drawn if _is_terminal() else _written
-    with drawing(steps, elapsed=elapsed) as report:
+    with _drawn(steps) if _is_terminal() else _written(steps, elapsed=elapsed) as report:
         yield report
 
 
@@ -88,56 +85,26 @@ def _written(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Itera
 
 
 @contextmanager
-def _drawn(steps: Sequence[str], *, elapsed: Callable[[], timedelta]) -> Iterator[Echo]:
+def _drawn(steps: Sequence[str]) -> Iterator[Echo]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
     console = Console(stderr=True, highlight=False, markup=False)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[step_progress]}", markup=False),
-        TimeElapsedColumn(),
-    )
-    seconds = timedelta(seconds=1)
-    bars = Progress(*columns, console=console, transient=True, get_time=lambda: elapsed() / seconds)
-    with bars:
-        bar = _Bar(bars, steps)
+    waiting = iter([f"{step} ({n}/{len(steps)})" for n, step in enumerate(steps, 1)])
+    step = next(waiting, "")
+    with console.status(Text(step)) as status:
 
         def report(sentence: str) -> None:
+            nonlocal step
             console.print(for_people(sentence))
-            bar.next_step()
+            step = next(waiting, "done")
+            status.update(Text(step))
 
-        with heard_by(bar.show):
+        def follow(step_progress: StepProgress) -> None:
+            status.update(Text(for_people(f"{step}: {step_progress}")))
+
+        with heard_by(follow):
             yield report
-
-
-class _Bar:
-    """The bar of the step at work: its rows or parts, and it only moves while none are told."""
-
-    def __init__(self, bars: "Progress", steps: Sequence[str]) -> None:
-        self._bars = bars
-        self._waiting = iter([f"{step} ({n}/{len(steps)})" for n, step in enumerate(steps, 1)])
-        self._bar: TaskID | None = None
-        self.next_step()
-
-    def next_step(self) -> None:
-        """Begin the bar of the next step, or take the last one away."""
-        if self._bar is not None:
-            self._bars.remove_task(self._bar)
-        step = next(self._waiting, "done")
-        self._bar = self._bars.add_task(step, total=None, step_progress="")
-
-    def show(self, step_progress: StepProgress) -> None:
-        """Draw how far the step is."""
-        if self._bar is not None:
-            self._bars.update(
-                self._bar,
-                completed=step_progress.done,
-                total=step_progress.total,
-                step_progress=for_people(str(step_progress)),
-            )
 
 
 def _echo_or_lose(sentence: str, *, lost: list[str]) -> None:

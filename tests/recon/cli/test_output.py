@@ -96,7 +96,7 @@ def at_a_terminal(command: list[str], *, term: str = "xterm", cwd: Path | None =
 
 
 def test_a_terminal_shows_rows_done_of_all() -> None:
-    """The bar has the step, its place among the steps, and the rows; sentences stay above it."""
+    """The line has the step, its place among the steps, and the rows; sentences stay above it."""
     shown = at_a_terminal([sys.executable, "-c", PROGRAM, "slowly"])
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
@@ -104,9 +104,9 @@ def test_a_terminal_shows_rows_done_of_all() -> None:
     assert re.search(r"2,000 of 4,000 orders asked of café \[x\]", text)
     assert "3 order files [new]" in text
     assert "Asked for 4,000 orders." in text
-    # The bar is gone at the end, and what is left is sentences and the result.
+    # The line is gone at the end, and what is left is sentences and the result.
     last = shown.rsplit("\x1b[2K", 1)[-1]
-    assert "━" not in last
+    assert "query" not in last
     assert "Workbook: x" in last
 
 
@@ -130,7 +130,7 @@ def test_a_pipe_gets_plain_lines_at_intervals() -> None:
 
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_that_draws_nothing_gets_plain_lines(term: str) -> None:
-    """As a pipe does: a bar would be a heap of codes there."""
+    """As a pipe does: a line drawn anew would be a heap of codes there."""
     shown = at_a_terminal([sys.executable, "-c", PROGRAM], term=term)
 
     assert "\x1b" not in shown
