@@ -38,7 +38,7 @@ SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a c
 
 
 order_files = typer.Typer(
-    help="What a night would take of a file before it reads it.", no_args_is_help=True
+    help="What a night would take of a file, and what nights took.", no_args_is_help=True
 )
 order_files.callback()(lambda: None)
 

@@ -18,8 +18,6 @@ AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLOSED = "2026-11-20"
 """The last business date that has closed then."""
 OF_A_DAY = re.compile(r"business date|\bruns?\b|\bday\b", re.IGNORECASE)
-NAMED: Mapping[tuple[str, str], str] = {}
-"""What must be named although its help speaks of a night or a date, with its reason."""
 WITHOUT_NIGHT: Mapping[str, str] = {"verify": "everything that is stored"}
 """Commands that take a run and mean something else without one."""
 
@@ -88,7 +86,7 @@ def test_a_date_is_written_one_way(text: str) -> None:
 
 
 def test_no_command_demands_a_business_date() -> None:
-    """Of all commands, none needs a night or a date, but those with a reason."""
+    """None needs a night or a date."""
     demanded = {
         (words, parameter.name)
         for words, command in commands()
@@ -96,7 +94,7 @@ def test_no_command_demands_a_business_date() -> None:
         if parameter.required and OF_A_DAY.search(getattr(parameter, "help", None) or "")
     }
 
-    assert demanded == set(NAMED)
+    assert demanded == set()
 
 
 @pytest.mark.parametrize("words", TAKING_RUNS)
