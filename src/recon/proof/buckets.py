@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -176,15 +176,21 @@ class BucketFigures:
     """See ledger_side.unrated_entries."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedBucket:
-    """The result of one bucket."""
+class BucketRows(NamedTuple):
+    """The rows of the result of one bucket."""
 
-    figures: BucketFigures
     frames: dict[str, pd.DataFrame]
     """SECTIONS, in the order of a result."""
     items: pa.Table
     """Table `items` of the rows that no match describes."""
+
+
+class ComparedBucket(NamedTuple):
+    """The result of one bucket."""
+
+    figures: BucketFigures
+    read: Callable[[], BucketRows]
+    """Returns its rows, once."""
 
 
 def compare_bucket(
@@ -196,7 +202,7 @@ def compare_bucket(
     as_of: datetime,
     previous: Previous | None,
     strict: Collection[AccountKey] = (),
-) -> ComparedBucket:
+) -> tuple[BucketFigures, BucketRows]:
     """Compare the rows of one range.
 
     Args:
@@ -231,11 +237,11 @@ def compare_bucket(
         unrated=unrated_entries(ledger, rules=rules),
     )
     frames = {name: getattr(classified.frames, name) for name in SECTIONS}
-    return ComparedBucket(figures, frames, every_item(classified, sources=sources).get())
+    return figures, BucketRows(frames, every_item(classified, sources=sources).get())
 
 
 def compared_last(
-    small: Sources, *, left: Sequence[Sources], figures: Sequence[BucketFigures]
+    small: Sources, *, left: Iterable[Sources], figures: Sequence[BucketFigures]
 ) -> Sources:
     """Return what is compared last: the rows that no bucket compared, and sums of their lines.
 
@@ -244,8 +250,9 @@ def compared_last(
         left: see `Cut.split`.
         figures: of the buckets.
     """
+    parts = [*left]
     rows: dict[str, Any] = {
-        name: pd.concat([getattr(each, name) for each in left], ignore_index=True)
+        name: pd.concat([getattr(each, name) for each in parts], ignore_index=True)
         for name in ROWS
         if getattr(small, name) is not None
     }

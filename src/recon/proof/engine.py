@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from recon.proof.buckets import (
     ROWS,
     ROWS_PER_ORDER,
     BucketFigures,
+    BucketRows,
     ComparedBucket,
     Cut,
     Range,
@@ -86,24 +87,14 @@ def in_memory(
     def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[ComparedBucket]:
         done = []
         for within in ranges:
-            rows = _within(sources, within)
-            done.append(compare_bucket(rows, cut, small=sources, strict=strict, **terms))
+            inside = _within(sources, within)
+            figures, rows = compare_bucket(inside, cut, small=sources, strict=strict, **terms)
+            done.append(ComparedBucket(figures, partial(BucketRows, *rows)))
             give_back(generation=YOUNG)
         return done
 
-    rows = partial(_within, sources)
-    return in_buckets(cut, small=sources, rows=rows, each=each, read=list, **terms).result
-
-
-class HasFigures(Protocol):
-    """What was done of a bucket."""
-
-    @property
-    def figures(self) -> BucketFigures:
-        """What it adds to the result."""
-
-
-Done = TypeVar("Done", bound=HasFigures)
+    inside = partial(_within, sources)
+    return in_buckets(cut, small=sources, rows=inside, each=each, **terms).result
 
 
 class InBuckets(NamedTuple):
@@ -120,8 +111,7 @@ def in_buckets(
     *,
     small: Sources,
     rows: Callable[[Range], Sources],
-    each: Callable[[Sequence[Range], Collection[AccountKey]], list[Done]],
-    read: Callable[[Sequence[Done]], Sequence[ComparedBucket]],
+    each: Callable[[Sequence[Range], Collection[AccountKey]], list[ComparedBucket]],
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
@@ -133,7 +123,6 @@ def in_buckets(
         small: the sources; of their rows only whether they were given.
         rows: returns all rows of a range.
         each: compares the buckets of ranges under spent budgets.
-        read: returns the results of buckets with their rows.
         rules: the rules of the comparison.
         as_of: the instant of the comparison.
         previous: what an earlier run left open.
@@ -141,10 +130,7 @@ def in_buckets(
     terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     done = each(cut.ranges, ())
     spent = [bucket.figures.spent for bucket in done]
-    left = []
-    for within in cut.ranges:
-        left.append(cut.split(rows(within))[1])
-        give_back(generation=YOUNG)
+    left = (cut.split(rows(within))[1] for within in cut.ranges)
     last = compared_last(small, left=left, figures=[bucket.figures for bucket in done])
     strict: frozenset[AccountKey] = frozenset()
     if budgets_of(rules):
@@ -154,7 +140,7 @@ def in_buckets(
     for at, bucket in zip(again, each([cut.ranges[at] for at in again], strict), strict=True):
         done[at] = bucket
     give_back()
-    result = compared(last, buckets=read(done), strict=strict, **terms)
+    result = compared(last, buckets=done, strict=strict, **terms)
     return InBuckets(result, [bucket.figures for bucket in done], last)
 
 

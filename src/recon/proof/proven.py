@@ -39,7 +39,7 @@ from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
-from recon.proof.buckets import SECTIONS, ComparedBucket, counted
+from recon.proof.buckets import SECTIONS, BucketRows, ComparedBucket, counted
 from recon.proof.items import every_item, sides_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
@@ -76,7 +76,7 @@ def compared(
         rules: tolerance, grace, calendar, status map.
         as_of: the instant that closes the business date; no other time is used.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
-        buckets: the results of all buckets that were compared before; their frames are released.
+        buckets: the results of all buckets that were compared before.
         strict: see outcomes.classify_sets.
     """
     refuse_beyond_sums(sources, parts=counted(each.figures.sums for each in buckets))
@@ -105,7 +105,8 @@ def _result_of(
     """Return the result with its verdict, without control totals."""
     bank, cash, broken = classified.bank, classified.cash, classified.broken
     figures = [each.figures for each in buckets]
-    frames = _with_rows(classified.frames, buckets=buckets)
+    rows = [each.read() for each in buckets]
+    frames = _with_rows(classified.frames, buckets=rows)
     sides = sides_of(
         classified.joined, outcomes=classified.outcomes, ledger=sources.ledger, cash=cash
     )
@@ -170,7 +171,7 @@ def _result_of(
             **banked_frame(classified.bookings),
         },
         every_item=Deferred(
-            lambda: pa.concat_tables([items.get(), *(each.items for each in buckets)])
+            lambda: pa.concat_tables([items.get(), *(each.items for each in rows)])
         ),
         held=held,
         gateway_holds=gateway_holds(held, sources=sources, cash=cash),
@@ -178,7 +179,7 @@ def _result_of(
     )
 
 
-def _with_rows(frames: Frames, *, buckets: Sequence[ComparedBucket]) -> Frames:
+def _with_rows(frames: Frames, *, buckets: Sequence[BucketRows]) -> Frames:
     """Merge and sort the rows of all buckets; each column is released once it is taken."""
     if not buckets:
         return frames

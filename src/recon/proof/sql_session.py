@@ -88,7 +88,7 @@ class SqlSession:
     def register_parts(self, name: str, tables: Iterator[pa.Table]) -> None:
         """Like `register`, for at least one table; each is released once it is written."""
         file, first = self._next_file(), next(tables)
-        with pq.ParquetWriter(file, first.schema, compression="none") as writer:
+        with pq.ParquetWriter(file, first.schema, compression="lz4") as writer:
             writer.write_table(first)
             for table in tables:
                 writer.write_table(table)

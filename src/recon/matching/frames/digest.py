@@ -1,7 +1,7 @@
 """SHA-256 digests of frames, text hashes to find repeats, and the ids of sets."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,6 @@ def are_repeated(column: "pd.Series[str]") -> Bools:
 def numbers_of(column: "pd.Series[str]") -> Labels:
     """Hash each text of a column without nulls to 64 bits."""
     return pd.util.hash_array(texts(column), categorize=False)
-
-
-def shared_numbers(parts: Sequence[Labels]) -> Labels:
-    """Return the hashes that occur more than once over all parts, sorted."""
-    ordered = np.sort(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]))
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def are_among(numbers: Labels, several: Labels, /) -> Bools:

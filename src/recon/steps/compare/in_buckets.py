@@ -13,8 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import pyarrow as pa
-
 from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Rows, Sealed, rows_of, whole_file, write_step
 from recon.archive.storage import reachable
@@ -28,6 +26,7 @@ from recon.proof.buckets import (
     ROWS_PER_ORDER,
     SECTIONS,
     BucketFigures,
+    BucketRows,
     ComparedBucket,
     Cut,
     Range,
@@ -137,16 +136,16 @@ def compared_in_buckets(
     """
     job = night_job(run, written=[night.steps[COMPARED]], environment=environment)
 
-    def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[BucketDone]:
+    def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[ComparedBucket]:
         asked = [BucketOfNight(job, within, cut, strict) for within in ranges]
-        return _done(asked, environment=environment)
+        done = _done(asked, environment=environment)
+        return [ComparedBucket(one.figures, partial(rows_of_bucket, night, one)) for one in done]
 
     return in_buckets(
         cut,
         small=small,
         rows=partial(rows_of_range, night, small=small),
         each=each,
-        read=partial(buckets_of, night),
         rules=environment.settings.rules,
         as_of=run.as_of,
         previous=previous,
@@ -178,7 +177,7 @@ def do_bucket(asked: BucketOfNight, *, variables: Mapping[str, str] | None = Non
     variables = os.environ if variables is None else variables
     night = opened_night(asked.night, variables=variables)
     small, previous = small_of_night(night)
-    bucket = compare_bucket(
+    figures, compared = compare_bucket(
         rows_of_range(night, asked.within, small=small),
         asked.cut,
         small=small,
@@ -187,33 +186,25 @@ def do_bucket(asked: BucketOfNight, *, variables: Mapping[str, str] | None = Non
         previous=previous,
         strict=asked.strict,
     )
-    tables = [(name, table_of(bucket.frames[name], name=name)) for name in SECTIONS]
-    rows = rows_of([*tables, (ITEMS, bucket.items)])
+    tables = [(name, table_of(compared.frames[name], name=name)) for name in SECTIONS]
+    rows = rows_of([*tables, (ITEMS, compared.items)])
     # Compared again under a spent budget, a bucket has other rows.
     name = f"{asked.within.number:05}{'s' * bool(asked.strict)}"
-    return BucketDone(bucket.figures, write_files(night, name=name, rows=rows))
+    return BucketDone(figures, write_files(night, name=name, rows=rows))
 
 
-def buckets_of(night: SealedNight, done: Iterable[BucketDone]) -> list[ComparedBucket]:
-    """Buckets as read from their files.
+def rows_of_bucket(night: SealedNight, done: BucketDone) -> BucketRows:
+    """The rows of a bucket, read from its files.
 
     Raises:
         ArchiveError: the archive cannot be reached, or a file differs from what was written.
     """
-
-    def table(files: Sealed, name: str) -> pa.Table:
-        content = whole_file(night.storage, files, name=f"{name}.parquet")
-        return read_rows(content, name=f"{files.folder}/{name}.parquet")
-
+    tables = {}
     with reachable(night.storage, doing=UNREAD):
-        return [
-            ComparedBucket(
-                each.figures,
-                {name: frame_of_table(table(each.files, name)) for name in SECTIONS},
-                table(each.files, ITEMS),
-            )
-            for each in done
-        ]
+        for name in (*SECTIONS, ITEMS):
+            content = whole_file(night.storage, done.files, name=f"{name}.parquet")
+            tables[name] = read_rows(content, name=f"{done.files.folder}/{name}.parquet")
+    return BucketRows({name: frame_of_table(tables[name]) for name in SECTIONS}, tables[ITEMS])
 
 
 def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Sealed:
