@@ -39,7 +39,7 @@ from recon.model.terms import SetState
 from recon.model.uptime import give_back
 from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
-from recon.proof.buckets import SECTIONS, BucketRows, ComparedBucket, counted
+from recon.proof.buckets import SECTIONS, BucketFigures, BucketRows, ComparedBucket, counted
 from recon.proof.items import every_item, sides_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.totals_in_sql import control_totals
@@ -107,10 +107,7 @@ def _result_of(
     figures = [each.figures for each in buckets]
     rows = [each.read() for each in buckets]
     frames = _with_rows(classified.frames, buckets=rows)
-    sides = sides_of(
-        classified.joined, outcomes=classified.outcomes, ledger=sources.ledger, cash=cash
-    )
-    sides = _added_sides([sides, *(each.sides for each in figures)])
+    sides = _every_side(classified, sources=sources, figures=figures)
     lacks = bank_lacks(bank)
     unverified = sides.loc[sides["state"].eq(SetState.UNVERIFIED.value), "count"]
     counts = OpenCounts(len(frames.breaks), len(frames.unverified), int(unverified.sum()))
@@ -194,13 +191,17 @@ def _with_rows(frames: Frames, *, buckets: Sequence[BucketRows]) -> Frames:
     return replace(frames, **merged)
 
 
-def _added_sides(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Sum count and amount by source, account, currency and state over all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    every = pd.concat(parts, ignore_index=True)
-    by = [*every.columns.drop(["count", "amount"])]
-    return every.groupby(by)[["count", "amount"]].sum().reset_index()[[*every.columns]]
+def _every_side(
+    classified: Classified, *, sources: Sources, figures: Sequence[BucketFigures]
+) -> pd.DataFrame:
+    """Sum count and amount by source, account, currency and state, of all buckets."""
+    joined, outcomes = classified.joined, classified.outcomes
+    own = sides_of(joined, outcomes=outcomes, ledger=sources.ledger, cash=classified.cash)
+    if not figures:
+        return own
+    every = pd.concat([own, *(each.sides for each in figures)], ignore_index=True)
+    by = [*own.columns.drop(["count", "amount"])]
+    return every.groupby(by)[["count", "amount"]].sum().reset_index()[[*own.columns]]
 
 
 def _every_disposition(classified: Classified) -> dict[str, Disposition]:
