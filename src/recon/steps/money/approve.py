@@ -81,17 +81,9 @@ def approve(
         UsageError: the list has changed, nothing waits, or the person may not approve it.
     """
     with environment.store.writing() as connection:
-        first = _first(connection, digest, environment=environment)
-        if first is None:
-            wanted = _meant(connection, digest, only=only or Narrowing())
-        else:
-            wanted = _of_ids(connection, [*first.items])
-            if wanted.digest != digest:
-                msg = (
-                    f"the list {digest} changed since {first.name} approved it, so that word "
-                    "counts no more; look at the new list with `recon approve`"
-                )
-                raise UsageError(msg)
+        if first := _first(connection, digest, environment=environment):
+            only = Narrowing(instruction_ids=tuple(first.items))
+        wanted = _meant(connection, digest, only=only or Narrowing())
         refuse_changed(connection, wanted.items)
         both = decide(
             connection,
@@ -235,12 +227,13 @@ def _ended(
 
 
 def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
+    ids = frozenset(only.instruction_ids)
     return [
         item
         for item in instruction_rows.find(connection, state=(InstructionState.PLANNED,))
         if only.merchant_id in {"", item.merchant_id}
         and only.account_id in {"", item.account_id}
-        and (not only.instruction_ids or item.instruction_id in only.instruction_ids)
+        and (not ids or item.instruction_id in ids)
     ]
 
 
@@ -256,10 +249,3 @@ def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalL
         )
         raise UsageError(msg)
     return wanted
-
-
-def _of_ids(connection: Connection, instruction_ids: Sequence[str]) -> ApprovalList:
-    found = instruction_rows.find_by(
-        connection, None, column="instruction_id", values=instruction_ids
-    )
-    return list_of(item for (item,) in found.values())

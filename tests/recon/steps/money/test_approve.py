@@ -9,6 +9,7 @@ from sqlalchemy import delete
 
 from recon.model.errors import UsageError
 from recon.steps.admin import verify
+from recon.steps.approvals.people import withdraw
 from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
 from recon.steps.runtime.environment import Environment
@@ -123,6 +124,20 @@ def test_a_changed_list_voids_the_first_word(environment: Environment, asked: An
         say(environment, asked, "ben", digest=found.digest)
     asked.move_money()
     assert asked.effects() == []
+
+
+def test_a_first_word_about_what_was_withdrawn_since_completes_nothing(
+    environment: Environment, asked: Any
+) -> None:
+    found = waiting(environment).wanted
+    say(environment, asked, "anna")
+    gone = found.items[0].instruction_id
+    withdraw(gone, by="dan", reason="not meant", environment=environment)
+
+    with pytest.raises(UsageError, match="something changed since you looked"):
+        say(environment, asked, "ben", digest=found.digest)
+    assert waiting(environment).first_by == ""
+    assert asked.instruction_states() == {"planned": 2, "withdrawn": 1}
 
 
 def test_a_sum_beyond_the_limit_is_refused(environment: Environment, asked: Any) -> None:
