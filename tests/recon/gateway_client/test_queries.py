@@ -1,7 +1,7 @@
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -56,13 +56,12 @@ ROW = {
     "transaction_id": "T1",
     "currency": "EUR",
     "amount": "10.00",
-    "payment_status": 3000,
+    "payment_status": "3000",
     "query_result": "1",
     "reference_no": "R1",
     "transaction_date": "20261119010203",
-    "website": "shop 4111111111111111",
-    "card": "4111111111111111",
 }
+CARD = "4111111111111111"
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +82,8 @@ def records_of(answer: GroupAnswer) -> list[Any]:
 
 
 def test_a_record_keeps_what_the_gateway_said(context: PreparedCall) -> None:
-    (record,) = records_of(read(context, ROW, is3ds="Y"))
+    row = ROW | {"payment_status": 3000, "website": f"shop {CARD}", "card": CARD}
+    (record,) = records_of(read(context, row, is3ds="Y"))
 
     assert (record.amount, record.payment_status) == (Decimal("10.00"), "3000")
     assert record.transaction_at == datetime(2026, 11, 19, 1, 2, 3, tzinfo=UTC)
@@ -188,7 +188,7 @@ def test_facts_of_risk_are_typed_at_both_levels(context: PreparedCall) -> None:
         "antifraud_provider": "watcher",
         "is3ds": "Y",
         "risk_action": "ACCEPT",
-        "fraud_check_result": [{"check_items": f"cvv {ROW['card']}", "status": "pass"}, "x"],
+        "fraud_check_result": [{"check_items": f"cvv {CARD}", "status": "pass"}, "x"],
     }
     (record,) = records_of(read(context, row, **head))
 
@@ -212,6 +212,11 @@ def test_a_key_that_a_reply_quotes_is_kept_nowhere(account: OurAccount) -> None:
 
 
 SIGNATURE = "ab" * 32
+HEAD: dict[str, object] = {
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "return_status": "1",
+}
 REFUND_ROW: dict[str, Any] = {
     "transaction_id": "1379868618653958144",
     "order_no": "SO1",
@@ -237,17 +242,9 @@ def searched(tables: dict[str, Any], account: OurAccount) -> PreparedCall:
 
 def read_refunds(searched: PreparedCall, *rows: object, **head: object) -> GroupAnswer:
     """The answer about the refunds ours-1 and ours-2."""
-    reply = {
-        "merchant_id": "100042",
-        "account_id": "100042001",
-        "return_status": "1",
-        "refunds_list": list(rows),
-        "encryption_data": SIGNATURE,
-        **head,
-    }
-    return read_group(
-        ["ours-1", "ours-2"], raw=raw_of(reply), sent=searched, kind="refund_reference"
-    )
+    reply = HEAD | {"refunds_list": list(rows), "encryption_data": SIGNATURE} | head
+    keys = ["ours-1", "ours-2"]
+    return read_group(keys, raw=raw_of(reply), sent=searched, kind="refund_reference")
 
 
 def test_a_refund_is_read_with_its_dates_and_its_number(searched: PreparedCall) -> None:
@@ -343,34 +340,19 @@ def test_no_field_that_a_query_needs_is_private() -> None:
     assert is_private(" IBAN ")
 
 
-def row_of(key: str, **changes: object) -> dict[str, object]:
-    """One row of the gateway about an order."""
-    return {
-        "order_no": key,
-        "transaction_id": f"T{key}",
-        "currency": "EUR",
-        "amount": "10.00",
-        "payment_status": "3000",
-        "query_result": "1",
-        "reference_no": "R1",
-        "transaction_date": "20261119010203",
-    } | changes
+def rows_of(keys: Iterable[str]) -> list[dict[str, object]]:
+    """Good rows about some orders."""
+    return [ROW | {"order_no": key, "transaction_id": f"T{key}"} for key in keys]
 
 
-def reply_of(rows: list[dict[str, object]], **changes: object) -> dict[str, object]:
-    """A reply with these rows."""
-    return {
-        "merchant_id": "100042",
-        "account_id": "100042001",
-        "return_status": "1",
-        "return_message": "OK",
-        "orders_list": rows,
-    } | changes
+def known(keys: Iterable[str]) -> dict[str, object]:
+    """The good reply about them."""
+    return HEAD | {"orders_list": rows_of(keys)}
 
 
-def known(keys: list[str]) -> dict[str, object]:
-    """The good reply about some orders."""
-    return reply_of([row_of(key) for key in keys])
+def refusing(status: str, message: str = "OK") -> dict[str, object]:
+    """A reply without a row."""
+    return HEAD | {"return_status": status, "return_message": message, "orders_list": []}
 
 
 class Gateway:
@@ -459,7 +441,7 @@ def keys_of(count: int) -> list[str]:
 def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
     ask: Asker,
 ) -> None:
-    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in reversed(keys)]))
+    gateway = Gateway(lambda keys: known(reversed(keys)))
     keys = keys_of(250)
 
     got = ask(gateway, [*keys, keys[0]])
@@ -475,7 +457,7 @@ def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
 
     def answering(keys: list[str]) -> dict[str, object]:
         unknown = [{"order_no": key, "query_result": "2"} for key in keys if key == "SO0001"]
-        return reply_of([*unknown, *[row_of(key) for key in keys if key > "SO0002"]])
+        return HEAD | {"orders_list": [*unknown, *rows_of(k for k in keys if k > "SO0002")]}
 
     gateway = Gateway(answering)
     got = ask(gateway, keys_of(6))
@@ -486,7 +468,7 @@ def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
 
 
 def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> None:
-    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys[:50]]))
+    gateway = Gateway(lambda keys: known(keys[:50]))
 
     got = ask(gateway, keys_of(100), in_flight=1)
 
@@ -496,12 +478,7 @@ def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> No
 
 @pytest.mark.parametrize(
     "refusal",
-    [
-        reply_of([], return_status="4", return_message="too many"),
-        reply_of([], return_status="3", return_message="parameters"),
-        answer(413, b""),
-        answer(400, b"{}"),
-    ],
+    [refusing("4"), refusing("3"), answer(413, b""), answer(400, b"{}")],
     ids=["4", "3", "413", "400"],
 )
 def test_a_group_refused_for_its_size_is_halved(
@@ -515,8 +492,7 @@ def test_a_group_refused_for_its_size_is_halved(
 
 
 def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
-    refusal = reply_of([], return_status="3", return_message="parameters")
-    gateway = Gateway(lambda keys: refusal if "SO0042" in keys else known(keys))
+    gateway = Gateway(lambda keys: refusing("3") if "SO0042" in keys else known(keys))
 
     got = ask(gateway, keys_of(100))
 
@@ -525,7 +501,7 @@ def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
 
 
 def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> None:
-    gateway = Gateway(lambda _: reply_of([], return_status="3", return_message="parameters"))
+    gateway = Gateway(lambda _: refusing("3"))
 
     got = ask(gateway, keys_of(1000))
 
@@ -536,15 +512,11 @@ def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> 
 @pytest.mark.parametrize(
     ("play", "cause", "says"),
     [
-        (reply_of([], return_status="7"), "address", "register"),
+        (refusing("7"), "address", "register"),
         (answer(403, b""), "address", "register"),
-        (reply_of([], return_status="6"), "signature", "sign key"),
-        (
-            reply_of([], return_status="0", return_message="I0013:no"),
-            "signature",
-            "sign key",
-        ),
-        (reply_of([], return_status="5"), "merchant", "ids"),
+        (refusing("6"), "signature", "sign key"),
+        (refusing("0", "I0013:no"), "signature", "sign key"),
+        (refusing("5"), "merchant", "ids"),
     ],
     ids=["7", "403", "6", "I0013", "5"],
 )
@@ -566,8 +538,8 @@ def test_a_refusal_that_a_person_must_cure_stops_at_once(
         answer(200, b"<html>"),
         reset(),
         pieces(),
-        reply_of([], return_status="999"),
-        reply_of([], return_status="77"),
+        refusing("999"),
+        refusing("77"),
     ],
     ids=["500", "429", "html", "reset", "fin", "999", "unmapped"],
 )
@@ -687,7 +659,7 @@ def test_refunds_are_searched_in_groups_within_both_bounds(
         group = form["refund_references"][0].split(",")
         asked.append(group)
         rows = [REFUND_ROW | {"refund_reference": key} for key in group if key not in keys[::20]]
-        said = reply_of([]) | {"refunds_list": rows, "encryption_data": form["encryption_data"][0]}
+        said = HEAD | {"refunds_list": rows, "encryption_data": form["encryption_data"][0]}
         await answer(200, json.dumps(said).encode())(body, writer)
 
     async def search() -> RefundAnswers:

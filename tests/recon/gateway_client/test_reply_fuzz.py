@@ -50,7 +50,7 @@ from tests.recon.gateway_client.sample_payments import (
     result_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with, record_of
-from tests.recon.gateway_client.test_queries import REFUND_ROW, reply_of, row_of
+from tests.recon.gateway_client.test_queries import HEAD, REFUND_ROW, rows_of
 
 CASES_DEFAULT = 600
 CASES = int(os.environ.get("REPLY_FUZZ_CASES", CASES_DEFAULT))
@@ -188,8 +188,8 @@ class Subjects:
     def query(self, *, refunds: bool) -> Subject:
         """A query: every key is found, not found, failed or missing, or all are refused."""
         operation = REFUND_QUERY if refunds else QUERY
-        row = REFUND_ROW | {"order_no": "SO1"} if refunds else row_of("SO1")
-        good = reply_of([row], encryption_data="ab" * 32)
+        rows = [REFUND_ROW | {"order_no": "SO1"}] if refunds else rows_of(["SO1"])
+        good = HEAD | {"orders_list": rows, "encryption_data": "ab" * 32}
         good["refunds_list"] = good["orders_list"]
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
