@@ -161,6 +161,14 @@ def test_a_changed_file_and_one_that_was_added_are_named(tmp_path: Path) -> None
     ]
 
 
+def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    with storage.writing(f"{FOLDER}/ledger.parquet") as file:
+        file.write(b"half of a night")
+
+    assert step_problems(storage, written(storage, 4200)) == []
+
+
 def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     sealed = written(storage, 4200)

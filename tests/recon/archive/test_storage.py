@@ -1,4 +1,5 @@
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import SEEK_END
@@ -58,6 +59,17 @@ def test_a_file_has_its_name_when_it_is_whole_and_not_before(tmp_path: Path) -> 
         file.write(b"half")
         raise KeyError
     assert storage.names("") == ["a/b/c.parquet"]
+
+
+def test_nights_are_of_the_owner_and_the_group_only(tmp_path: Path) -> None:
+    """Nobody else on the machine reads orders and amounts."""
+    storage = LocalStorage(tmp_path / "archive")
+    with storage.writing("a/b.parquet") as file:
+        file.write(b"x")
+
+    path = tmp_path / "archive" / "a" / "b.parquet"
+    assert stat.S_IMODE(path.stat().st_mode) & 0o137 == 0
+    assert stat.S_IMODE(path.parent.stat().st_mode) & 0o027 == 0
 
 
 def test_folders_are_moved_whole_and_nobody_is_moved_upon(tmp_path: Path) -> None:
@@ -240,6 +252,21 @@ def test_a_file_that_is_another_is_refused_by_name(
         ArchiveBrokenError, match=f"not read: {file.path} .* reads it again from the file"
     ):
         whole_facts(storage, file, doing="not read")
+    with (
+        pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
+        facts_at([(storage, file)], doing="not read"),
+    ):
+        pass
+
+
+def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_since(
+    tmp_path: Path,
+) -> None:
+    storage = LocalStorage(tmp_path)
+    file = kept(storage)
+    with facts_at([(storage, file)], doing="not read") as paths:
+        assert paths == [tmp_path / file.path]
+    _swapped(tmp_path / file.path)
     with (
         pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
         facts_at([(storage, file)], doing="not read"),

@@ -1,12 +1,13 @@
 """Business dates: cut-offs, clock changes, holidays and graces."""
 
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.model.business_date import BusinessCalendar, BusinessMonth, Grace
+from recon.model.business_date import BusinessCalendar, BusinessMonth, Grace, midnight
 from recon.model.errors import ConfigurationError, UsageError
 
 LONDON = BusinessCalendar.of(timezone="Europe/London")
@@ -90,6 +91,15 @@ def test_a_grace_ends_in_business_days_or_elapsed_hours(since: str, grace: str, 
     assert calendar.due_at(utc(since), grace=Grace.parse(grace)) == utc(due)
 
 
+@pytest.mark.parametrize("since", ["2026-03-28T12:00", "2026-10-24T12:00"])
+def test_hours_of_grace_are_elapsed_time_over_a_clock_change(since: str) -> None:
+    """24 hours are 24 hours even for an instant that carries a zone of its own."""
+    local = datetime.fromisoformat(since).replace(tzinfo=ZoneInfo("Europe/London"))
+    due = LONDON.due_at(local, grace=Grace.parse("24h"))
+
+    assert due - local.astimezone(UTC) == timedelta(hours=24)
+
+
 @given(start=DAYS, days=st.integers(min_value=0, max_value=400))
 def test_business_days_agree_with_counting_by_hand(start: date, days: int) -> None:
     """The count is that of a calendar on the wall."""
@@ -126,6 +136,16 @@ def test_a_grace_that_is_none_is_refused(text: str) -> None:
 def test_a_grace_is_written_as_it_is_read(count: int, unit: str) -> None:
     """Text to grace and back is the same text."""
     assert str(Grace.parse(f"{count}{unit}")) == f"{count}{unit}"
+
+
+def test_midnight_is_local() -> None:
+    """The first instant of a day is that of its zone."""
+    assert midnight(date(2026, 6, 20), zone=ZoneInfo("Europe/London")) == utc("2026-06-19T23:00")
+
+
+def test_the_local_date_is_that_of_the_zone() -> None:
+    """Half past eleven in London's summer evening is the same day there and the next in UTC."""
+    assert LONDON.local_date(utc("2026-06-20T23:30")) == date(2026, 6, 21)
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-1", "november", "2026-11-01", ""])

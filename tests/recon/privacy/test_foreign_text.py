@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recon.gateway_client import NotSentError
-from recon.privacy.foreign_text import MESSAGE_CHARACTERS_MAX, code_and_text, redacted
+from recon.privacy.foreign_text import MESSAGE_CHARACTERS_MAX, code_and_text, masked_cards, redacted
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,21 @@ def test_a_flood_of_digits_costs_no_time() -> None:
 
 
 CARDS = st.sampled_from(["4111111111111111", "378282246310005", "6304000000000000000"])
+
+
+@given(
+    st.text(alphabet="0123456789 -a", max_size=30),
+    CARDS,
+    st.sampled_from(["", " ", "-"]),
+    st.text(alphabet="0123456789 -a", max_size=30),
+)
+def test_no_company_hides_a_card_number(before: str, card: str, gap: str, behind: str) -> None:
+    """Whatever digits stand before and behind it, in groups of four or in one."""
+    shown = gap.join(card[at : at + 4] for at in range(0, len(card), 4))
+
+    masked = masked_cards(f"{before} {shown} {behind}")
+
+    assert shown not in masked
 
 
 @given(st.text())
