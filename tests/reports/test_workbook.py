@@ -50,6 +50,11 @@ def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes)
     assert all(workbook[title].sheet_state == "visible" for title in SHEETS[:-1])
 
 
+def test_same_figures_give_same_bytes(figures: NightFigures) -> None:
+    """A night can be rebuilt, to the byte."""
+    assert content_of(figures) == content_of(figures)
+
+
 def test_no_part_of_the_package_carries_the_time_of_writing(content: bytes) -> None:
     """Only the run's own instant stands in the file."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -139,6 +144,16 @@ def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
 
     assert labels[0].startswith("NOT PROVEN · ")
     assert not any("RECONCILED" in label for label in labels)
+
+
+def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
+    """One control total that does not tie is enough."""
+    night = build()
+    broken = replace(night.control_totals[0], left=61)
+    content = content_of(replace(night, control_totals=(broken,)))
+
+    assert words_on(content, "Summary")[0].startswith("NOT PROVEN · ")
+    assert "CHECK" in words_on(content, "Assurance")
 
 
 def test_only_the_answers_can_be_written(content: bytes) -> None:

@@ -29,6 +29,12 @@ def test_a_timeline_shows_truth_beside_what_was_told(gateway: Any) -> None:
     assert "In 1 call the client was told something else" in page
 
 
+def test_what_a_client_sent_is_text_on_the_page(gateway: Any) -> None:
+    """Markup in a search or a row never becomes markup of the page."""
+    page = gateway.http.get("/_sandbox/", params={"q": '"><script>x</script>'}).text
+    assert "<script>" not in page
+
+
 def test_what_the_book_holds_is_text_on_the_page() -> None:
     """Even an order number that no door would let in does not become markup."""
     sandbox = open_sandbox(SandboxOptions(orders=1))

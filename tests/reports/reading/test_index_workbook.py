@@ -114,6 +114,16 @@ WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, Pa
 OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, Path("x.xlsx"))
 
 
+def test_another_index_is_never_overwritten(tmp_path: Path) -> None:
+    """The same night gives the same file; a changed one is version 2."""
+    found = lines(tmp_path)
+    first, again = (write_index(found, day=DAY, folder=tmp_path) for _ in range(2))
+    changed = write_index(found[:1], day=DAY, folder=tmp_path)
+
+    assert first == again
+    assert changed.name == "nights-2026-11-20-v2.xlsx"
+
+
 def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
     """The page of some accounts, beside the folder of one of them."""
     at = [replace(each, workbook=tmp_path / each.workbook) for each in accounts]
