@@ -98,7 +98,6 @@ class Merchant:
         self.tellings[number] = (intention, name, f"wish-{number}")
 
     def notify_again(self, number: int, *, guise: Guise) -> None:
-        """The same wish once more; the merchant wants nothing new."""
         if self.tellings:
             self._write(number % len(self.tellings), guise)
 

@@ -48,19 +48,13 @@ class Wish(Protocol):
     """One movement of money that a merchant wants."""
 
     @property
-    def kind(self) -> str:
-        """Of the movement."""
-        ...
+    def kind(self) -> str: ...
 
     @property
-    def transaction_id(self) -> str:
-        """Of the payment."""
-        ...
+    def transaction_id(self) -> str: ...
 
     @property
-    def amount(self) -> int:
-        """Minor units."""
-        ...
+    def amount(self) -> int: ...
 
 
 @dataclass(frozen=True)

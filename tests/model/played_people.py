@@ -133,7 +133,6 @@ def _may_have_moved(world: "World", wish: Intention) -> int:
 
 
 def withdraw_any(world: "World", *, number: int) -> None:
-    """One person takes back an instruction, if it is not too late."""
     with world.environment() as environment:
         with environment.store.reading() as connection:
             items = instruction_rows.find(
@@ -146,14 +145,12 @@ def withdraw_any(world: "World", *, number: int) -> None:
 
 
 def stop_sending(world: "World") -> None:
-    """One person stops everything."""
     with world.environment() as environment, _unless("nothing was changed"):
         gate.stop_sending(by="ann", reason="something is wrong", environment=environment)
     world.stopped = True
 
 
 def allow_sending(world: "World") -> None:
-    """Two people let money move again."""
     if not world.stopped:
         return
     with world.environment() as environment:

@@ -159,8 +159,6 @@ def account_of(folder: Path) -> AccountSettings:
 
 @dataclass
 class World:
-    """Everything there is, and the means to disturb it."""
-
     store: FragileStore
     """Closed between processes; its compiled statements are kept, for speed."""
     settings: Settings
@@ -237,17 +235,14 @@ class World:
 
     @property
     def path(self) -> Path:
-        """The database."""
         assert self.store.path is not None
         return self.store.path
 
     def clock(self) -> datetime:
-        """The clock on the wall; each look takes a moment."""
         self.true_time += TICK
         return BEGAN + self.true_time + self.wall_error
 
     def uptime(self) -> Uptime:
-        """The clock that nobody can set."""
         running = self.true_time - self.booted_at
         return Uptime(f"boot {self.boots}", int(running.total_seconds() * 1000))
 
@@ -344,11 +339,9 @@ class World:
         self.settings = self.settings.model_copy(update=update)
 
     def limit(self, limits: Limits) -> None:
-        """How much may move from now on."""
         self.settings = self.settings.model_copy(update={"limits": limits})
 
     def backup(self) -> bytes:
-        """The database as it stands."""
         return self.store.looking.serialize()
 
     def put_back(self, backup: bytes, *, head: bool) -> None:
@@ -389,7 +382,6 @@ class World:
         self.lagged |= much > LATE
 
     def pass_time(self, much: timedelta) -> None:
-        """Wait; nothing runs."""
         self.true_time += much
 
     def decide(self, *, states: tuple[InstructionState, ...] = HANDED_OVER) -> int:
@@ -427,7 +419,6 @@ class World:
         return self.wrong | {wanted for wanted, place in self.carried() if place in late}
 
     def states(self) -> dict[str, str]:
-        """Every instruction's state."""
         found = self.store.looking.execute("SELECT instruction_id, state FROM instruction")
         return dict(found.fetchall())
 
@@ -461,7 +452,6 @@ class World:
         return [(wanted, (batch_id, place)) for wanted, batch_id, place in found]
 
     def moved(self) -> set[str]:
-        """Instructions that truly took effect by now."""
         happened = {(one.batch_id, one.position) for one in self.gateway.effects()}
         return {wanted for wanted, place in self.carried() if place in happened}
 
@@ -532,7 +522,6 @@ class _ReadHere:
     def read(
         self, _: Path, work: Callable[..., Any], /, **arguments: object
     ) -> Iterator[reader_process.Read]:
-        """What `work` makes of one file, through the same parcel."""
         with tempfile.TemporaryFile() as rows, tempfile.TemporaryFile() as facts:
             try:
                 reader_process.write_facts(work(rows, **arguments), of=work, into=facts)
@@ -549,5 +538,4 @@ class _Always:
     gateway: PlayedGateway
 
     def __call__(self, *_: Any, **__: Any) -> PlayedGateway:
-        """The played one."""
         return self.gateway

@@ -130,19 +130,15 @@ class PlayedGateway:
         return bool(self.unheard)
 
     def problem(self, eligible: Eligible) -> str:
-        """As the real one."""
         return self.real.problem(eligible)
 
     def prepare(self, rows: Sequence[Eligible]) -> PreparedRequest:
-        """As the real one."""
         return self.real.prepare(rows)
 
     def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
-        """As the real one."""
         return self.real.read(request, reply)
 
     async def send(self, prepared: PreparedRequest) -> RawReply:
-        """One request, done and answered as the next script says."""
         script = self.scripts.pop(0) if self.scripts else GOOD
         self.requests += 1
         self.deaf |= self.falls_silent
@@ -167,11 +163,9 @@ class PlayedGateway:
         return self._reply(document, prepared=prepared, script=script, told=told)
 
     def by_hand(self, transaction_id: str, *, amount: int) -> None:
-        """Somebody refunds in the portal."""
         self.happened.append(Effect("", 0, "refund", transaction_id, amount, self.elapsed()))
 
     def awaited(self) -> list[Effect]:
-        """What is still to come."""
         return [one for one in self.happened if one.at > self.elapsed()]
 
     def effects(self) -> list[Effect]:

@@ -55,9 +55,10 @@ def test_a_field_changed_after_approval_is_not_sent(
     assert _sent(world) <= {("refund", "C-0", 250)}
 
 
+@pytest.mark.parametrize("tightened", ["a limit", "no rule"])
 @pytest.mark.parametrize("first", ["dry", "deaf"])
 def test_limits_that_became_tighter_hold_at_the_claim(
-    world_of: Callable[[int], World], first: str
+    world_of: Callable[[int], World], first: str, tightened: str
 ) -> None:
     """What a dry run or an earlier night approved by rule is looked at again before it is sent."""
     world = world_of(2)
@@ -65,7 +66,10 @@ def test_limits_that_became_tighter_hold_at_the_claim(
     world.gateway.deaf = first == "deaf"
     world.night(mode=Mode.DRY_RUN if first == "dry" else Mode.LIVE)
     world.gateway.deaf = False
-    world.limit(Limits.model_validate({"limits": {"EUR": TIGHT}}))
+    if tightened == "a limit":
+        world.limit(Limits.model_validate({"limits": {"EUR": TIGHT}}))
+    else:
+        world.approve_by_rule(is_allowed=False)
     world.pass_time(timedelta(days=1))
     world.night()
 

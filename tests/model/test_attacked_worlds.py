@@ -11,5 +11,4 @@ World_of = Callable[[int], World]
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_moves_nothing(world_of: World_of, name: str) -> None:
-    """Nothing leaves but what two people let go, once."""
     assert attacked(world_of(1), name) == []

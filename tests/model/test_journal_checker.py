@@ -95,7 +95,6 @@ def test_a_true_journal_has_no_violation(states: Sequence[str], effects: Sequenc
 def test_each_bad_journal_breaks_its_own_invariant(
     states: Sequence[str], effects: Sequence[Moved], broken: str
 ) -> None:
-    """Exactly one violation, of exactly the invariant meant."""
     found = violations(journal_of(*states), effects)
 
     assert [one[:2] for one in found] == [broken]

@@ -46,7 +46,6 @@ SECOND = replace(WORD, person="kim", name="Kim Bell", sequence=2)
 
 
 def problem(*statements: Endorsement, terms: Mapping[str, str | int] = TERMS, days: int = 0) -> str:
-    """What is said of row i1."""
     at = NOW + timedelta(days=days)
     return row_problem("i1", terms=terms, endorsements=statements, must_be_proven=True, at=at)
 
@@ -74,7 +73,6 @@ def test_the_signature_is_plain_ed25519_over_tag_and_text() -> None:
 
 @pytest.mark.parametrize("name", sorted(json.loads(canonical(WORD))))
 def test_no_member_can_be_changed(name: str) -> None:
-    """Each member is under the signature."""
     signed = endorse(WORD, key=KEY)
     document = json.loads(signed.document)
     other = {"items": {}, "says": {"a": "b"}, "proven": False, "sequence": 7, "kind": "release"}

@@ -21,7 +21,6 @@ from recon.model.errors import ConfigurationError
 
 
 def made(folder: Path, name: str = "desk") -> dict[str, str]:
-    """A pair of keys by its variables."""
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
     make_keys(private, public=public)
     return {PRIVATE: str(private), PUBLIC: str(public)}
@@ -59,7 +58,6 @@ def test_no_key_shows_in_a_repr(tmp_path: Path) -> None:
 
 
 def pair(folder: Path) -> tuple[Path, Path]:
-    """A pair of keys."""
     private, public = folder / "desk.key", folder / "desk.pub"
     make_keys(private, public=public)
     return private, public
@@ -78,7 +76,6 @@ def test_only_its_owner_reads_the_private_key(tmp_path: Path, umask: int) -> Non
 
 
 def test_the_pair_is_one(tmp_path: Path) -> None:
-    """What one signs the other verifies."""
     private, public = pair(tmp_path)
     assert key_id(private_key(private).public_key()) == key_id(public_key(public))
 

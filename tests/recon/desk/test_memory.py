@@ -37,7 +37,6 @@ def test_a_file_that_was_changed_is_no_empty_memory(tmp_path: Path, text: str) -
 
 
 def test_a_folder_that_takes_nothing_is_told(tmp_path: Path) -> None:
-    """With the file's name."""
     with pytest.raises(ConfigurationError, match="cannot be written"):
         Memory(tmp_path / "gone" / "desk.key.spoken").save("a", LastSignature(1, "11"))
 

@@ -15,7 +15,6 @@ from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 
 
 def post(path: Path, act: str, content: bytes) -> httpx.Response:
-    """One request over the socket."""
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
         return client.post(f"http://desk/{act}", content=content)
 
@@ -97,7 +96,6 @@ def test_connections_that_say_nothing_keep_nobody_away(echo: Path) -> None:
 
 
 def test_the_desk_replies(echo: Path) -> None:
-    """What was said arrives as it was."""
     assert ask_desk(echo, "approve", body={"list": "ä"})["body"] == {"list": "ä"}
 
 

@@ -60,16 +60,13 @@ def request_of(rows: Sequence[Eligible], *, body: bytes = b"", sha: str = "") ->
 
 
 def reply_of(*outcomes: ReplyOutcome, stop: str = "") -> BatchReply:
-    """What was read of a reply that says this of each row."""
     rows = tuple(RowOutcome(at, "", "", one, "c", "m") for at, one in enumerate(outcomes))
     return BatchReply(rows, return_status="1", return_message="OK", stop_reason=stop)
 
 
 def not_sent(reason: str = "refused") -> NotSentError:
-    """The request surely did not leave."""
     return NotSentError(reason, kind="ConnectError")
 
 
 def silence() -> UnknownOutcomeError:
-    """Nothing usable came back."""
     return UnknownOutcomeError("silence", kind="Silence")

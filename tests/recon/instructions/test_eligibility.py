@@ -1,12 +1,9 @@
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from recon.instructions.eligibility import (
     Baseline,
@@ -168,16 +165,6 @@ def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> 
     assert f"repeat of instruction i0, which is {state}" in evaluated.reason
 
 
-def test_unique_ids_make_two_refunds() -> None:
-    done = _other(amount=4_000, request_id="R-1")
-    told = {
-        name: _reason(replace(REFUND, request_id=name), PAID, others=[done], ids_unique=True) == ""
-        for name in ("R-2", "r-1", "")
-    }
-
-    assert told == {"R-2": True, "r-1": False, "": False}
-
-
 @pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("instruction", [CAPTURE, CANCEL, replace(CAPTURE, amount=4_000)])
 def test_a_review_that_released_the_payment_moved_nothing(
@@ -222,7 +209,6 @@ BASE = replace(
     amount=100,
     payment_amount=100,
 )
-WHOLE = 1_000
 
 
 def _eligible(number: int, kind: InstructionKind, *, payment: str = "", days: int = 0) -> Eligible:
@@ -290,94 +276,3 @@ def test_a_planned_batch_tells_rows_and_sums_per_currency() -> None:
     plans = planned_batches([_eligible(1, InstructionKind.CAPTURE), yen])
 
     assert [str(plan) for plan in plans] == ["capture 1 of 1.00 EUR and 1 of 100 JPY"]
-
-
-_KINDS = st.sampled_from([InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND])
-_ENDS = st.sampled_from(
-    [
-        InstructionState.CONFIRMED,
-        InstructionState.REJECTED,
-        InstructionState.IN_DOUBT,
-        InstructionState.NEEDS_HUMAN,
-        InstructionState.RESOLVED_APPLIED,
-        InstructionState.RESOLVED_NOT_APPLIED,
-    ]
-)
-_SHOWN = st.sampled_from(
-    [GatewayState.AUTHORISED, GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED]
-)
-_NIGHTS = st.lists(
-    st.tuples(
-        st.lists(
-            st.tuples(_KINDS, st.integers(1, 2 * WHOLE), st.sampled_from(["A-1", "A-2"]), _ENDS),
-            min_size=1,
-            max_size=5,
-        ),
-        # What the query shows may be stale or moved by hand in the portal: any state at all.
-        st.lists(_SHOWN, min_size=2, max_size=2),
-    ),
-    min_size=1,
-    max_size=8,
-)
-
-
-@pytest.mark.parametrize("multiple_captures", [False, True])
-@given(nights=_NIGHTS)
-@settings(max_examples=300, deadline=None)
-def test_no_night_ever_lets_a_payment_move_more_than_it_holds(
-    nights: list[
-        tuple[list[tuple[InstructionKind, int, str, InstructionState]], list[GatewayState]]
-    ],
-    *,
-    multiple_captures: bool,
-) -> None:
-    journal: list[Instruction] = []
-    for number, (wanted, shown) in enumerate(nights):
-        baselines = {
-            order: Baseline(
-                KeyAnswer.FOUND, (ShownPayment(f"T-{order}", state, "x", "EUR", WHOLE),)
-            )
-            for order, state in zip(("A-1", "A-2"), shown, strict=True)
-        }
-        evaluated = [
-            clear(
-                replace(
-                    BASE,
-                    instruction_id=f"i{number}-{position}",
-                    kind=kind,
-                    amount=amount,
-                    order_no=order,
-                ),
-                baseline=baselines[order],
-                others=[one for one in journal if one.order_no == order],
-                multiple_captures=multiple_captures,
-            )
-            for position, (kind, amount, order, _) in enumerate(wanted)
-        ]
-        queued = queue(
-            (item for item in evaluated if not isinstance(item, Refused)), refusal=lambda _: ""
-        )
-        for item in queued.eligible:
-            position = int(item.instruction.instruction_id.split("-")[1])
-            journal.append(
-                replace(
-                    item.instruction,
-                    transaction_id=item.payment.transaction_id,
-                    state=wanted[position][3],
-                )
-            )
-        _refuse_broken_bounds(journal, multiple_captures=multiple_captures)
-
-
-def _refuse_broken_bounds(journal: list[Instruction], *, multiple_captures: bool) -> None:
-    of_payment: dict[str, list[Instruction]] = defaultdict(list)
-    for item in journal:
-        if item.may_have_moved:
-            of_payment[item.transaction_id].append(item)
-    for moved in of_payment.values():
-        captures = [one.amount for one in moved if one.kind is InstructionKind.CAPTURE]
-        refunds = [one.amount for one in moved if one.kind is InstructionKind.REFUND]
-        assert sum(captures) <= WHOLE
-        assert multiple_captures or len(captures) <= 1
-        assert sum(refunds) <= (sum(captures) or WHOLE)
-        assert sum(one.is_open for one in moved) <= 1

@@ -121,19 +121,6 @@ def test_amounts_leave_with_the_wires_decimals(
     assert {name: row[name] for name in expected} == expected
 
 
-def test_a_gateway_of_two_decimals_gets_two() -> None:
-    """As configured; an amount that needs more is a problem of its row, told and never rounded."""
-    two = {"user": {"amounts": {"own_decimals_if_more": False}}}
-    gateway = _gateway("http://127.0.0.1:9", profiles=two)
-    fits = _eligible(currency="KWD", amount=420)
-    (row,) = json.loads(gateway.prepare([fits]).body)["refund_orders"]
-
-    assert (row["amount"], row["refund_amount"]) == ("1.00", "0.42")
-    assert gateway.problem(fits) == ""
-    beyond = gateway.problem(_eligible(currency="KWD", amount=423))
-    assert "0.423 KWD cannot be written with 2 decimals" in beyond
-
-
 def test_a_refund_without_a_reason_carries_our_own_tag() -> None:
     gateway = _gateway("http://127.0.0.1:9")
     bodies = [
@@ -201,15 +188,6 @@ def test_a_payout_that_cannot_be_opened_waits_with_the_reason(
     key: SecretStr | None, changed: dict[str, str], word: str
 ) -> None:
     assert word in _paying(key).problem(_payout(**changed))
-
-
-def test_the_end_of_a_subscription_names_its_contract_and_no_payment() -> None:
-    kind = InstructionKind.CANCEL_SUBSCRIPTION
-    eligible = _payout(kind=kind, recurring_id="REC-7", contract_name="Gold", sealed="")
-    body = _paying().prepare([eligible]).body
-
-    assert b"REC-7" in body
-    assert b"Gold" in body
 
 
 def test_the_way_to_the_gateway_is_what_the_settings_say() -> None:

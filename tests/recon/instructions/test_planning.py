@@ -130,52 +130,6 @@ def test_what_is_told_twice_is_the_same_again_or_waits_beside_the_first(
     assert (named if comes_to == REPEAT else comes_to) in made.hold
 
 
-@pytest.mark.parametrize(("ids_unique", "second"), [(True, "approved"), (False, "planned")])
-def test_another_request_id_is_another_refund_only_where_ids_are_unique(
-    *, ids_unique: bool, second: str
-) -> None:
-    """Two equal refunds with ids of their own; the same id again is the same one in any file.
-
-    Ids count where both are given and differ in more than case or space.
-    """
-    first = replace(REFUND, request_id="R-1")
-    known = Known()
-    other = replace(first, action_id=2, request_id="R-2")
-    made = _planned(first, other, known=known, ids_unique=ids_unique)
-    again = _planned(replace(first, action_id=3, file_name="later.csv"), known=known)
-
-    assert [i.state for i in made.new] == ["approved", second]
-    assert made.new[1].repeats == ("" if ids_unique else "i1")
-    assert again == Plan(new=(), links=((3, "i1"),))
-    for request_id in ("", "r-1", "R-1 "):
-        told = replace(REFUND, action_id=2, request_id=request_id, file_name="later.csv")
-        alone = Known()
-        _planned(first, known=alone, ids_unique=True)
-        (made_again,) = _planned(told, known=alone, ids_unique=True).new
-        assert (made_again.state, made_again.repeats) == ("planned", "i1")
-
-
-def test_two_payments_of_one_order_are_two_intentions() -> None:
-    known = Known()
-    other = replace(REFUND, action_id=2, line=3, transaction_id="T2")
-    made = _planned(REFUND, other, known=known)
-    again = _planned(
-        replace(other, action_id=3, file_id=2), replace(REFUND, action_id=4, file_id=2), known=known
-    )
-
-    assert [i.state for i in made.new] == ["approved", "approved"]
-    assert again == Plan(new=(), links=((3, "i2"), (4, "i1")))
-
-
-def test_a_row_that_now_names_its_payment_is_a_question() -> None:
-    """It may be meant to send what could not be sent without it: people decide, none is lost."""
-    known = Known()
-    _planned(replace(REFUND, transaction_id=""), known=known)
-    named = _planned(replace(REFUND, action_id=2, file_id=2), known=known)
-
-    assert [(i.transaction_id, i.state) for i in named.new] == [("T1", "planned")]
-
-
 def test_a_payout_to_the_same_payee_names_the_first() -> None:
     """Two people approve every payout; they see that the payee had the same amount before."""
     payout = replace(
@@ -204,17 +158,6 @@ def test_a_payout_to_the_same_payee_names_the_first() -> None:
         ).new
         assert (made.state, "every payout does" in made.hold) == ("planned", True)
         assert bool(made.repeats) is (action.request_id == "P-2")
-
-
-def test_a_row_added_to_a_newer_version_is_new() -> None:
-    """When the first refund still stands in the newer version, a second one is meant."""
-    known = Known()
-    _planned(REFUND, known=known)
-    kept = replace(REFUND, action_id=2, file_id=2)
-    added = replace(REFUND, action_id=3, file_id=2, line=3, action_amount=1_000)
-    again = _planned(kept, added, known=known)
-
-    assert [(i.amount, i.state) for i in again.new] == [(1_000, InstructionState.APPROVED)]
 
 
 def _row_of(refund_amount: int, *, file: int = 1, name: str = "orders-1.csv") -> Action:
@@ -516,20 +459,6 @@ def test_every_payout_needs_two_people_and_a_new_payee_is_named() -> None:
     ]
 
 
-def test_a_review_moves_no_money() -> None:
-    allowance = _rule(approved_by_rule="0", approved_by_rule_night="0")
-
-    assert _hold(allowance, 100, kind=InstructionKind.REVIEW) == ""
-    assert _limited(item="0").refusal(_instruction(100, InstructionKind.REVIEW)) == ""
-
-
-def test_an_instruction_above_the_item_limit_is_never_sent() -> None:
-    told = _limited(item="100").refusal(_instruction(10_001))
-
-    assert "never sent; withdraw it, or raise `item` in limits.toml" in told
-    assert _limited().refusal(_instruction(10**15)) == ""
-
-
 @pytest.mark.parametrize("name", ["night", "day"])
 def test_what_was_sent_before_counts_against_night_and_day(name: str) -> None:
     before = {name: 9_000}
@@ -540,7 +469,6 @@ def test_what_was_sent_before_counts_against_night_and_day(name: str) -> None:
 
 
 INTENDED = replace(INSTRUCTION, kind=InstructionKind.REFUND, state=InstructionState.CONFIRMED)
-PAID_OUT = replace(INTENDED, kind=InstructionKind.PAYOUT, order_no="", payee_digest="d1")
 
 
 @pytest.mark.parametrize(
@@ -572,14 +500,6 @@ def test_a_payment_that_the_gateway_shows_counts_where_no_row_names_it() -> None
 
     assert Intention.of(unnamed, shown="T1").may_be(Intention.of(INTENDED), ids_unique=False)
     assert not Intention.of(unnamed, shown="T2").may_be(Intention.of(INTENDED), ids_unique=False)
-
-
-def test_a_payout_is_known_by_its_payee() -> None:
-    """The gateway's own id of a payout comes with its reply and says nothing of what was meant."""
-    sent = Intention.of(replace(PAID_OUT, transaction_id="P-1"))
-
-    assert sent.may_be(Intention.of(PAID_OUT), ids_unique=False)
-    assert not sent.may_be(Intention.of(replace(PAID_OUT, payee_digest="d2")), ids_unique=False)
 
 
 def test_a_review_has_no_amount() -> None:

@@ -17,12 +17,8 @@ from recon.gateway_client import (
     ReplyFinding,
     RiskFacts,
 )
-from recon.gateway_client.interface import WireAmounts
 from recon.instructions.queries import DETAIL_CHARACTERS_MAX, RefundAnswer, answers_of
 from recon.model.terms import KeyAnswer
-
-SHIPPED = WireAmounts(decimals=2, own_decimals_if_more=True)
-TWO_DECIMALS = WireAmounts(decimals=2, own_decimals_if_more=False)
 
 RECORD = OrderRecord(
     key="A-1",
@@ -81,45 +77,6 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
             "risk_score": "82",
         },
     }
-
-
-@pytest.mark.parametrize(
-    ("currency", "amount", "minor_units"),
-    [("JPY", "1200.00", 1_200), ("KWD", "1.234", 1_234), ("EUR", "0.01", 1)],
-)
-def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
-    """Two decimals on the wire are right for JPY as three are for KWD."""
-    record = RECORD._replace(currency=currency, amount=Decimal(amount))
-    found = answers_of(_reported(record), rules=Rules())
-
-    assert [row["amount"] for row in found.observations] == [minor_units]
-
-
-@pytest.mark.parametrize(
-    ("amount", "minor_units"),
-    [("1.23", [1_230]), ("1.230", [1_230]), ("1.234", [1_234]), ("1.2", []), ("1", [])],
-)
-def test_a_gateway_of_two_decimals_is_read_as_it_writes(
-    amount: str, minor_units: list[int]
-) -> None:
-    """KWD 1.23 is 1,230 fils where the gateway is configured so, and no amount elsewhere."""
-    read = TWO_DECIMALS.amount_of(amount, currency="KWD", operation="retrievalTrans")
-    shipped = SHIPPED.amount_of(amount, currency="KWD", operation="retrievalTrans")
-    told = [RECORD._replace(currency="KWD", amount=read)] if read is not None else []
-    found = answers_of(_reported(*told), rules=Rules())
-
-    assert [row["amount"] for row in found.observations] == minor_units
-    assert (shipped is not None) is (amount in {"1.230", "1.234"})
-
-
-@pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
-def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
-    record = RECORD._replace(currency=currency, amount=Decimal(amount))
-    found = answers_of(_reported(record, RECORD._replace(transaction_id="T2")), rules=Rules())
-
-    assert found.answers["A-1"][0] is KeyAnswer.FAILED
-    assert "cannot be read" in found.answers["A-1"][1]
-    assert found.observations == ()
 
 
 def test_a_code_that_is_not_mapped_is_told() -> None:

@@ -146,13 +146,6 @@ def test_quarantine_is_never_shorter_than_three_deadlines() -> None:
     assert quarantine(timedelta(minutes=10)) == timedelta(minutes=30)
 
 
-def test_a_part_says_that_a_state_does_not_tell_of_it() -> None:
-    ended = _by(PART, seen=_seen((16, S.PAID), (30, S.PAID)), minutes=30)
-
-    assert ended is not None
-    assert ended.evidence.endswith("does not say whether the part that we asked for moved")
-
-
 def _searches(*found: tuple[float, str], beside: str = "") -> list[SearchedRefund]:
     """Searches so many hours after the doubt; `beside`: another refund of ours that they showed."""
     return [
@@ -322,7 +315,6 @@ def line(kind: str, **changed: object) -> SettledLine:
 
 
 def end(kind: InstructionKind, *lines: SettledLine, part: bool = False) -> str:
-    """How the doubt ends; "" where it does not."""
     item = replace(A_PART if part else ITEM, kind=kind)
     if kind is InstructionKind.PAYOUT:
         item = replace(item, transaction_id="")
@@ -330,44 +322,73 @@ def end(kind: InstructionKind, *lines: SettledLine, part: bool = False) -> str:
     return "" if found is None else found.state.value
 
 
-@pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND])
-def test_the_one_movement_of_the_whole_payment_ends_the_doubt(kind: InstructionKind) -> None:
-    """A line of this transaction over its whole amount, settled since the doubt began."""
-    assert end(kind, line(kind.value)) == "resolved_applied"
+APPLIED, FOR_PEOPLE = "resolved_applied", "needs_human"
+MAY_BE_ANOTHERS: dict[str, tuple[dict[str, object], ...]] = {
+    "nothing": (),
+    "other amount": ({"gross": 1},),
+    "other currency": ({"currency": "USD"},),
+    "no transaction": ({"transaction_id": ""},),
+    "before the doubt": ({"settled_on": "2026-11-19"},),
+    "two of them": ({}, {"reference_no": "R-2"}),
+    "another movement": ({"entry_type": "chargeback"},),
+    "another refund of ours": ({"reference_no": "R-OURS"},),
+    "somebody else's reference": ({"own_reference": "another"},),
+}
+PAID_OUT = line("payout", transaction_id="")
+BY_REFERENCE = replace(PAID_OUT, own_reference="G-1")
+SETTLED: dict[str, tuple[InstructionKind, list[SettledLine], bool, str]] = {
+    **{
+        f"{kind}: {name}": (kind, [line(kind.value, **one) for one in lines], False, "")
+        for kind in (K.CAPTURE, K.REFUND)
+        for name, lines in MAY_BE_ANOTHERS.items()
+    },
+    **{
+        f"{kind}: the one movement of the whole": (kind, [line(kind.value)], False, APPLIED)
+        for kind in (K.CAPTURE, K.REFUND)
+    },
+    # The gateway may date by another time zone.
+    "capture: the day before": (
+        *(K.CAPTURE, [line("capture", settled_on="2026-11-20")]),
+        *(False, APPLIED),
+    ),
+    **{f"{kind}: a part": (kind, [line(kind.value)], True, "") for kind in (K.CAPTURE, K.REFUND)},
+    **{
+        f"{kind}: a part by our reference": (kind, [line(kind.value, **OURS)], True, APPLIED)
+        for kind in (K.CAPTURE, K.REFUND)
+    },
+    # They move no settled money: a capture beside a cancel in doubt is for the query and people.
+    **{
+        f"{kind}": (kind, [line("capture"), line("refund")], False, "")
+        for kind in (K.CANCEL, K.REVIEW, K.CANCEL_SUBSCRIPTION)
+    },
+    **{
+        f"refund: our reference with {name}": (
+            K.REFUND,
+            [line("refund", **{**changed, **OURS}) for changed in lines],
+            *(False, FOR_PEOPLE),
+        )
+        for name, lines in (
+            ("another amount", [{"gross": -1}]),
+            ("another currency", [{"currency": "USD"}]),
+            ("another payment", [{"transaction_id": "other"}]),
+            ("a second line", [{}, {}]),
+        )
+    },
+    "payout: alone": (K.PAYOUT, [PAID_OUT], False, ""),
+    "payout: by our reference": (K.PAYOUT, [BY_REFERENCE], False, APPLIED),
+    "payout: numbered by the gateway": (
+        *(K.PAYOUT, [replace(BY_REFERENCE, transaction_id="given by the gateway")]),
+        *(False, APPLIED),
+    ),
+}
+"""Kind, lines, whether a part was asked for; how the doubt ends, "" where it does not."""
 
 
-def test_the_gateways_day_may_have_begun_before_ours() -> None:
-    """A line of the day before the doubt counts: the gateway may date by another time zone."""
-    assert end(K.CAPTURE, line("capture", settled_on="2026-11-20")) == "resolved_applied"
+@pytest.mark.parametrize("name", SETTLED)
+def test_settled_lines_end_a_doubt_where_they_are_of_no_other_movement(name: str) -> None:
+    kind, lines, part, ended = SETTLED[name]
 
-
-@pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND])
-@pytest.mark.parametrize(
-    "lines",
-    [
-        pytest.param((), id="nothing"),
-        pytest.param(({"gross": 1},), id="other amount"),
-        pytest.param(({"currency": "USD"},), id="other currency"),
-        pytest.param(({"transaction_id": ""},), id="no transaction"),
-        pytest.param(({"settled_on": "2026-11-19"},), id="before the doubt"),
-        pytest.param(({}, {"reference_no": "R-2"}), id="two of them"),
-        pytest.param(({"entry_type": "chargeback"},), id="another movement"),
-        pytest.param(({"reference_no": "R-OURS"},), id="another refund of ours"),
-        pytest.param(({"own_reference": "another"},), id="somebody else's reference"),
-    ],
-)
-def test_what_may_be_of_another_movement_proves_nothing(
-    kind: InstructionKind, lines: tuple[dict[str, object], ...]
-) -> None:
-    """Absence, and lines that need not be of this instruction, leave the doubt as it is."""
-    shown = [line(kind.value, **changed) for changed in lines]
-    assert end(kind, *shown) == ""
-
-
-@pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND])
-def test_a_part_ends_only_by_our_own_reference(kind: InstructionKind) -> None:
-    assert end(kind, line(kind.value), part=True) == ""
-    assert end(kind, line(kind.value, **OURS), part=True) == "resolved_applied"
+    assert end(kind, *lines, part=part) == ended
 
 
 def test_a_line_without_a_reference_is_not_of_whatever_has_none() -> None:
@@ -376,32 +397,8 @@ def test_a_line_without_a_reference_is_not_of_whatever_has_none() -> None:
     assert by_settlement(unnamed, lines=[line("capture")], known=()) is None
 
 
-@pytest.mark.parametrize("kind", [K.CANCEL, K.REVIEW, K.CANCEL_SUBSCRIPTION])
-def test_kinds_that_move_no_settled_money_are_not_decided(kind: InstructionKind) -> None:
-    """A capture of a payment whose cancel is in doubt is for the query and for people."""
-    assert end(kind, line("capture"), line("refund")) == ""
-
-
-def test_a_payout_ends_only_by_our_own_reference() -> None:
-    alone = line("payout", transaction_id="")
-    assert end(K.PAYOUT, alone) == ""
-    assert end(K.PAYOUT, replace(alone, own_reference="G-1")) == "resolved_applied"
-    numbered = replace(alone, own_reference="G-1", transaction_id="given by the gateway")
-    assert end(K.PAYOUT, numbered) == "resolved_applied"
+def test_a_payout_of_a_number_is_not_settled_by_another() -> None:
+    numbered = replace(BY_REFERENCE, transaction_id="given by the gateway")
     known = replace(ITEM, kind=K.PAYOUT, transaction_id="another")
-    ended = by_settlement(known, lines=[numbered], known=())
-    assert ended is not None
-    assert ended.state.value == "needs_human"
-    paid = replace(ITEM, kind=K.PAYOUT)
-    assert by_settlement(paid, lines=[line("payout")], known=()) is None
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [({"gross": -1},), ({"currency": "USD"},), ({"transaction_id": "other"},), ({}, {})],
-)
-def test_our_reference_with_anything_else_is_for_people(
-    lines: tuple[dict[str, object], ...],
-) -> None:
-    shown = [line("refund", **{**changed, **OURS}) for changed in lines]
-    assert end(K.REFUND, *shown) == "needs_human"
+    assert _state(by_settlement(known, lines=[numbered], known=())) == FOR_PEOPLE
+    assert by_settlement(replace(ITEM, kind=K.PAYOUT), lines=[line("payout")], known=()) is None

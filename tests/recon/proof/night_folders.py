@@ -25,31 +25,25 @@ Change = Callable[[pa.Table], pa.Table]
 
 
 class Night(NamedTuple):
-    """A night that was compared, before its files are written."""
-
     sources: Sources
     rules: Rules
     result: Reconciliation
 
     def with_result(self, **changed: Any) -> "Night":
-        """The same with something else in its result."""
         return self._replace(result=replace(self.result, **changed))
 
     def with_sources(self, **changed: Any) -> "Night":
-        """The same with other sources than were compared."""
         return self._replace(sources=replace(self.sources, **changed))
 
 
 def compared_night(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
 ) -> Night:
-    """A night, compared."""
     result = compared(sources, rules=rules, as_of=as_of, previous=previous)
     return Night(sources, rules, result)
 
 
 def night_of(night: Night, *, previous: Previous | None = None) -> Tables:
-    """The tables of a night as it would be sealed."""
     sources, carried = night.sources, None
     if previous is not None:
         exposed = previous.breaks.groupby("currency")["exposure"].sum()
@@ -72,7 +66,6 @@ def proven_in(folder: Path, night: Night, *, previous: Previous | None = None) -
 
 
 def written(folder: Path, *, tables: Tables) -> Path:
-    """The folder, with every file of a night; one that is not among the tables has no row."""
     for name, schema in SCHEMAS.items():
         place = folder / schema.path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -111,28 +104,22 @@ def first_off(column: str) -> Change:
 
 
 def without(column: str, word: str) -> Change:
-    """The rows with this word are gone."""
     return lambda table: table.filter(pc.not_equal(table.column(column).cast(pa.string()), word))
 
 
 def without_first(table: pa.Table) -> pa.Table:
-    """The first row is gone."""
     return table.slice(1)
 
 
 def emptied(table: pa.Table) -> pa.Table:
-    """No row is left."""
     return table.slice(0, 0)
 
 
 def doubled(table: pa.Table) -> pa.Table:
-    """The first row stands twice."""
     return pa.concat_tables([table, table.slice(0, 1)])
 
 
 def all_says(column: str, word: str) -> Change:
-    """Every row says another word."""
-
     def change(table: pa.Table) -> pa.Table:
         at = table.column_names.index(column)
         words = pa.array([word] * table.num_rows).cast(table.field(at).type)

@@ -26,7 +26,6 @@ RULES_OF_NIGHTS = Rules.of(RULES, source="nights")
 
 
 def assert_same(one: Reconciliation, other: Reconciliation) -> None:
-    """Nothing in the two results differs."""
     for name in FRAMES:
         pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), obj=name)
     for name in VALUES:
@@ -34,7 +33,6 @@ def assert_same(one: Reconciliation, other: Reconciliation) -> None:
 
 
 def with_open_sets(night: Sources) -> Sources:
-    """The night, every third order only authorised on both sides, and not booked."""
     names = night.orders["order_no"].iloc[::3].tolist()
     frames = {}
     for name, column, word in (

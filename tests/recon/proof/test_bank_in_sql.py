@@ -63,13 +63,11 @@ def exchanged(case: Case) -> Case:
 
 @pytest.fixture(scope="module")
 def night(bank_night: Night) -> Tables:
-    """It, as it would be sealed."""
     return night_of(bank_night)
 
 
 @pytest.fixture(scope="module")
 def folder(night: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its folder."""
     return written(tmp_path_factory.mktemp("night"), tables=night)
 
 
@@ -85,7 +83,6 @@ def test_all_totals_of_a_bank_hold(folder: Path) -> None:
 @pytest.mark.parametrize("name", sorted(OF_BANKS))
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_each_statement_that_is_wrong_is_found(folder: Path, name: str, side: str) -> None:
-    """Where a statement gives one side more than there is, its totals fail."""
     own = statements_of(NUMBERS)
     more = f'* REPLACE ("{side}" + 1 AS "{side}")'
     own[name] = f"SELECT {more} FROM (\n{own[name][:-2]}\n)"  # noqa: S608  # our own
@@ -105,7 +102,6 @@ def by_another_rate(night: Night) -> Night:
 
 
 def with_bank(night: Night, name: str, rows: pd.DataFrame) -> Night:
-    """The night with other rows in a table of the bank."""
     return night.with_result(bank={**night.result.bank, name: rows})
 
 
@@ -136,7 +132,6 @@ def under(night: Night, *path: str, says: object) -> Night:
 def test_a_broken_result_fails_its_total(
     bank_night: Night, tmp_path: Path, spoil: Callable[[Night], Night]
 ) -> None:
-    """An entry less, another rate on either side, and a difference that no rate allows."""
     result = proven_in(tmp_path, spoil(bank_night))
     assert {one.id for one in result.control_totals if not one.passed} == {"T17"}
 
@@ -170,7 +165,6 @@ CHANGED: list[tuple[str, Change, set[str]]] = [
 def test_a_file_that_is_changed_fails_its_totals(
     night: Tables, folder: Path, tmp_path: Path, name: str, change: Change, expected: set[str]
 ) -> None:
-    """A balance, an entry, a payout, a part of the difference: the totals of it tie no more."""
     own = statements_of(NUMBERS)
     here = changed(folder, to=tmp_path, name=name, table=change(night[name]))
     kept, by_sql = (sql_totals(each, own=own) for each in (folder, here))
@@ -191,7 +185,6 @@ def test_without_a_bank_nothing_is_asked(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def booked() -> Tables:
-    """Books that have what arrived: one break, one that waits, one written off, one unknown."""
     accounts = {"clearing": "1360", "sales": "4400", "refunds": "4410", "chargebacks": "4420"}
     accounts |= {"payouts": "1370", "bank": "1200"}
     rules = {"ledger": {"bank": True}, "journal": {"accounts": accounts}}
@@ -206,12 +199,10 @@ def booked() -> Tables:
 
 @pytest.fixture(scope="module")
 def of_books(booked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Their folder."""
     return written(tmp_path_factory.mktemp("booked"), tables=booked)
 
 
 def test_the_totals_of_the_books_of_the_bank_hold(of_books: Path) -> None:
-    """T19 of the bank and T12 of its journals are stated."""
     totals = sql_totals(of_books)
     names = {(one.id, one.name) for one in totals}
     assert {
@@ -241,7 +232,6 @@ def test_books_of_the_bank_that_are_changed_fail_their_totals(
     change: Change,
     expected: set[str],
 ) -> None:
-    """An arrival, an entry nobody expects, an effect, what waits, a journal."""
     here = changed(of_books, to=tmp_path, name=name, table=change(booked[name]))
     by_sql = sql_totals(here)
     failed = {one.id for one in by_sql if not one.passed}

@@ -18,7 +18,6 @@ KEYS = [{**ACCOUNT, "order_no": f"A-{number}"} for number in range(3)]
 
 
 def moved(kind: str, amount: int, *, transaction_id: str = "T1") -> dict[str, Any]:
-    """A capture or refund of a payment of 1000."""
     named = {"transaction_id": transaction_id, "kind": kind}
     return {**named, "amount": amount, "payment_amount": 1_000}
 
@@ -54,7 +53,6 @@ def written(folder: Path, *, journal: list[dict[str, Any]], **changes: Change) -
 
 
 def failed(folder: Path) -> set[str]:
-    """The totals before money that do not hold; each of the four is asked."""
     totals = totals_before_money(folder, account=PLACE)
     assert {total.id for total in totals} == {"T0", "T1", "T2", "T3", "T9"}
     return {total.id for total in totals if not total.passed}
@@ -75,7 +73,6 @@ def failed(folder: Path) -> set[str]:
 def test_a_row_less_or_more_before_money_is_seen(
     file: str, change: Change, red: set[str], tmp_path: Path
 ) -> None:
-    """Of files, of what is refused and stored of them, of what was asked and answered."""
     assert failed(written(tmp_path, journal=[], **{file: change})) == red
 
 

@@ -23,7 +23,6 @@ def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any)
 
 
 def test_payouts_that_are_compared_are_told_in_money(case: Any) -> None:
-    """A payout that somebody told of is compared, so it is a step; another is not."""
     case.payout(request_id="P1", amount=700)
     case.entry("payout", entry_id="E", order_no="", reference_no="P1", amount=700)
     case.entry("payout", entry_id="F", order_no="", reference_no="theirs", amount=40)

@@ -33,7 +33,6 @@ SOON = {"valid_days": 365, "warn_days": 365}
 
 
 def open_set(case: Any) -> Any:
-    """An order that is authorised on both sides."""
     return case.order("authorised").payment("authorised")
 
 
@@ -100,7 +99,6 @@ INJECTED = [(True, 3), (True, 64), (False, 5)][: 1 if SEEDS <= 4 else 3]
 
 
 def items_of(result: Reconciliation) -> list[dict[str, Any]]:
-    """The items of a result in one order."""
     rows = result.items.to_pylist()
     return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
 
@@ -130,7 +128,6 @@ def assert_same_in_parts(
 
 @pytest.mark.parametrize(("ledger", "buckets"), INJECTED)
 def test_planted_nights_in_parts_come_to_the_same(buckets: int, *, ledger: bool) -> None:
-    """All codes among agreeing and open sets: nothing of the result differs."""
     night = with_open_sets(planted(size=120, broken=60).sources)
     aside = assert_same_in_parts(night if ledger else replace(night, ledger=None), buckets=buckets)
 
@@ -139,7 +136,6 @@ def test_planted_nights_in_parts_come_to_the_same(buckets: int, *, ledger: bool)
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
-    """Repeats, lost and changed rows, keyless rows, an earlier night: nothing differs."""
     night, previous = random_night(seed)
 
     assert_same_in_parts(night, buckets=(3, 11)[seed % 2], previous=previous)
@@ -285,7 +281,6 @@ def abroad(night: Sources, *, rate: str) -> tuple[Sources, Rules]:
 
 @pytest.mark.parametrize("day", ["2026-10-01", "2020-01-01"])
 def test_entries_abroad_come_to_the_same(day: str) -> None:
-    """With a rate and without one, which is said of all entries at once."""
     night = replace(planted(size=120, broken=30).sources, settlement=None)
     night, rules = abroad(night, rate=day)
 

@@ -36,7 +36,6 @@ def _night(case: Any, *, run_id: str, folder: Path) -> NightFolder:
 
 
 def asked(statement: str, nights: tuple[NightFolder, ...]) -> list[dict[str, Any]]:
-    """The rows of an answer."""
     return _asked(statement, nights).rows.to_pylist()
 
 

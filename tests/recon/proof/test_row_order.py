@@ -26,18 +26,15 @@ Engine = Callable[[Sources], Reconciliation]
 
 @pytest.fixture(scope="module")
 def files() -> Injected:
-    """Few orders, some of them broken."""
     return planted(size=60, broken=12, seed=5, settled=False)
 
 
 @pytest.fixture
 def engine(files: Injected) -> Engine:
-    """The engine under the rules of the files."""
     return partial(reconcile, rules=files.rules, as_of=files.as_of)
 
 
 def is_same_either_way(sources: Sources, *, engine: Engine) -> bool:
-    """Whether the rows the other way round come to the same digest."""
     return engine(sources).digest == engine(turned(sources)).digest
 
 

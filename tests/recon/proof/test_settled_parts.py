@@ -55,7 +55,6 @@ def test_prices_of_a_contract_come_to_the_same(name: str) -> None:
 
 
 def settled(case: Any) -> Any:
-    """Two orders with their payments, entries and lines, and a day before all of them."""
     for name in ("A1", "B"):
         own = {"order_no": name, "transaction_id": f"T-{name}"}
         case.order(order_no=name).payment(**own).entry(**own).line(**own)

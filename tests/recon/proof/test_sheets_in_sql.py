@@ -44,7 +44,6 @@ FIGURES = [
 
 
 def table_of(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    """A file of a night of which only these cells are filled."""
     columns = []
     for field in SCHEMAS[name].columns:
         blank: Any = "" if pa.types.is_string(_plain(field.type)) else None
@@ -58,7 +57,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def sealed(folder: Path, **changed: list[tuple[str, str, int | None]]) -> Path:
-    """The results of the night, on the disk."""
     results = folder / "results"
     results.mkdir(parents=True)
     for name, rows in {**RESULTS, **changed}.items():

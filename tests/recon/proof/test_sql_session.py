@@ -25,7 +25,6 @@ def process_of(sql: SqlSession) -> int:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process lives."""
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

@@ -66,7 +66,6 @@ def review_terms(number: int = 1, **changed: str | int) -> Terms:
 
 
 def wire(terms: Mapping[str, str | int], **changed: str) -> dict[str, str]:
-    """The row that goes on the wire for such an instruction."""
     row = {
         "transaction_id": str(terms["transaction_id"]),
         "order_no": str(terms["order_no"]),
@@ -101,7 +100,6 @@ class Desk:
         proven: bool = True,
         hours: int = 24,
     ) -> list[Signed]:
-        """The endorsements of one list."""
         endorsements = []
         for person, name, role in people:
             self.sequence += 1
@@ -145,7 +143,6 @@ def grounds(items: Mapping[str, Terms], endorsements: Sequence[Signed] = ()) -> 
 
 
 def message(template: str, *rows: Mapping[str, str], account: str = ACCOUNT) -> Wanted:
-    """A message of the merchant."""
     return Wanted(
         template=template, merchant_id=MERCHANT, account_id=account, fields={}, rows=tuple(rows)
     )
@@ -190,7 +187,6 @@ def write_rules(
 
 @contextmanager
 def signing(folder: Path, **changed: Any) -> Iterator[RunningSigner]:
-    """A signer of these files, until the block ends."""
     desk = changed.pop("desk", None) or Desk()
     rules = write_rules(folder, desk=desk, **changed)
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

@@ -42,7 +42,6 @@ class Bench:
     def asked(
         self, items: dict[str, Terms], *, kind: str = "capture", endorsements: object = ()
     ) -> Answer:
-        """What it says to rows of these instructions."""
         said = grounds(items, endorsements)  # type: ignore[arg-type] # endorsements
         rows = [wire(terms) for terms in items.values()]
         return self.signing.sign(asked_of(document(kind, rows=rows, said=said)))
@@ -51,7 +50,6 @@ class Bench:
 def document(
     template: str, *, rows: object = (), fields: object = None, said: object = None
 ) -> object:
-    """A request as it comes in."""
     return {
         "template": template,
         "merchant_id": MERCHANT,
@@ -64,7 +62,6 @@ def document(
 
 @pytest.fixture
 def desk() -> Desk:
-    """Two people and a key."""
     return Desk()
 
 

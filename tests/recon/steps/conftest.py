@@ -36,6 +36,7 @@ from recon.steps.runtime.environment import Environment, environment_of
 from recon.steps.runtime.night_folder import StoredResult
 from recon.store.database.roles import Roles, statements
 from recon.store.nights import runs
+from recon.store.nights.runs import Run
 from tests.chaos.plain_sheets import SECTIONS, listed
 from tests.recon.proof.killed_sql import killed_at
 from tests.recon.steps.in_parts import compared_twice
@@ -169,14 +170,14 @@ class Merchant:
         )
         self.told = []
         with self.environment() as environment:
-            ended = night.run(
-                request,
-                environment=environment,
-                workbooks=workbooks or plain_workbooks(),
-                progress=self.told.append,
-            )
+            ended = self.run(environment, request=request, workbooks=workbooks or plain_workbooks())
         assert_adds_up(self.told)
         return Verdict(ended.verdict)
+
+    def run(self, environment: Environment, **how: Any) -> Run:
+        """A night of an open environment, and with `progress`, `plan` or `workbooks` of its own."""
+        own = {"workbooks": plain_workbooks(), "progress": self.told.append, **how}
+        return night.run(own.pop("request", self.request), environment=environment, **own)
 
     def move_money(self, *, date: str = BUSINESS_DATE, mode: Mode = Mode.LIVE) -> None:
         """A night that ends before it compares, for tests that look at nothing which comes after.

@@ -15,7 +15,6 @@ import pytest
 from recon.model.errors import ConfigurationError, GateClosedError
 from recon.model.nights import Mode
 from recon.steps.admin.verify import verify
-from recon.steps.night import whole_night as night
 from recon.store.money.journal import StoredJournal
 from tests.recon.steps.conftest import UNREAD
 from tests.recon.steps.runtime.test_endorsed import settled, wait_for_two, yes
@@ -73,12 +72,7 @@ def test_a_change_between_the_gate_and_the_claim_ends_the_night(
         merchant.environment() as environment,
         pytest.raises(GateClosedError, match=r"its amount is 2\.00 EUR, bound was 1\.00 EUR"),
     ):
-        night.run(
-            merchant.request,
-            environment=replace(environment, crash_point=mark),
-            workbooks=merchant.workbooks(),
-            progress=merchant.told.append,
-        )
+        merchant.run(replace(environment, crash_point=mark))
 
     assert merchant.effects() == []
     assert merchant.instruction_states() == {"approved": 1}
@@ -133,12 +127,7 @@ def night_with(merchant: Any, statement: str) -> list[str]:
                 connection.commit()
 
     with merchant.environment() as environment:
-        night.run(
-            merchant.request,
-            environment=environment,
-            workbooks=merchant.workbooks(),
-            progress=progress,
-        )
+        merchant.run(environment, progress=progress)
         return [*verify(environment, reading=UNREAD).problems]
 
 

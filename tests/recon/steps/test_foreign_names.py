@@ -28,7 +28,6 @@ from recon.steps.files.file_decisions import dismiss, files_of
 from recon.steps.files.ingest import ingest
 from recon.steps.night import query
 from recon.steps.night import query as asking
-from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import speaker
 from recon.steps.runtime.night_folder import storages_of
@@ -381,12 +380,7 @@ def copied(merchant: Any) -> Any:
 
 def night_with(merchant: Any, environment: Environment) -> None:
     """A live night in an environment of the test's own."""
-    night.run(
-        merchant.request,
-        environment=environment,
-        workbooks=merchant.workbooks(),
-        progress=merchant.told.append,
-    )
+    merchant.run(environment)
 
 
 def refunded(merchant: Any) -> tuple[Any, list[Any]]:

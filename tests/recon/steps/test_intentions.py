@@ -11,7 +11,6 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode, StepSummary
 from recon.steps.approvals import people
 from recon.steps.money.approve import approve, waiting
-from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from tests.recon.steps.conftest import Payment
@@ -151,12 +150,7 @@ def _night(merchant: Any, *, at: str, do: Callable[[Environment], None]) -> str:
             do(environment)
 
     with merchant.environment() as environment:
-        night.run(
-            merchant.request,
-            environment=replace(environment, crash_point=mark),
-            workbooks=merchant.workbooks(),
-            progress=told.append,
-        )
+        merchant.run(replace(environment, crash_point=mark), progress=told.append)
     return next(one.sentence for one in told if one.step == "settle")
 
 

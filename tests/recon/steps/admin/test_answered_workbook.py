@@ -20,12 +20,10 @@ ASKED = WantedAnswer("Dan Orr", "asked the gateway")
 
 @pytest.fixture
 def answered(begun: Any) -> Any:
-    """A merchant with a night whose workbook nobody answered yet."""
     return begun(wrong_amounts)
 
 
 def filled(merchant: Any, wanted: WantedAnswer) -> Any:
-    """The workbook with these answers, and how many."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run_id = runs.finished(connection)[-1].run_id
@@ -36,13 +34,11 @@ def filled(merchant: Any, wanted: WantedAnswer) -> Any:
 
 
 def kept(merchant: Any) -> Any:
-    """What was answered so far."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         return resolution_rows.stored_answers(connection, (MERCHANT, ACCOUNT))
 
 
 def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: Any) -> None:
-    """The named break alone has owner and comment; an import takes them, the file changes none."""
     break_id = str(answered.result().breaks["break_id"].iloc[0])
 
     path, count = filled(answered, WantedAnswer("Dan Orr", "asked", [break_id]))
@@ -72,7 +68,6 @@ def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: A
     ],
 )
 def test_what_says_nothing_is_refused(answered: Any, wanted: WantedAnswer, sentence: str) -> None:
-    """A blank or long answer, or a break that is not there: refused, and no file is written."""
     with pytest.raises(UsageError, match=sentence):
         filled(answered, wanted)
 
@@ -107,9 +102,3 @@ def test_every_night_answers_with_its_files(merchant: Merchant) -> None:
         assert row["decisions"] > 0
         with pytest.raises(UsageError):
             answer("DROP VIEW breaks", environment=environment)
-
-
-def test_no_night_is_an_answer_without_rows(merchant: Merchant) -> None:
-    """Before the first night is sealed a question has no row."""
-    with merchant.environment() as environment:
-        assert answer("SELECT * FROM breaks", environment=environment).rows.num_rows == 0

@@ -43,19 +43,15 @@ Harm = Callable[[Any], None]
 
 
 def found(merchant: Any, **variables: str) -> dict[str, Check]:
-    """The doctor's lines by their first word."""
     told = checks(merchant.variables | variables, clock=merchant.clock, randomness=random.Random(1))
     return {check.name.split()[0]: check for check in told}
 
 
 def place_of(variables: dict[str, str]) -> Examined:
-    """What lines without a database look at."""
     return Examined(load_settings(variables), variables, system_clock, random.Random(1))
 
 
 def with_file(name: str, text: str) -> Harm:
-    """Lay a text behind what a file of the configuration says."""
-
     def configure(merchant: Any) -> None:
         merchant.configure(name, text)
 
@@ -67,31 +63,26 @@ def nothing(_: Any) -> None:
 
 
 def of_older_program(merchant: Any) -> None:
-    """Tables of another version."""
     merchant.sqlite_path  # noqa: B018 - a server's tables are not put back
     merchant.as_owner("UPDATE alembic_version SET version_num = '0000'")
 
 
 def reports_is_a_file(merchant: Any) -> None:
-    """No folder for reports."""
     shutil.rmtree(merchant.folder / "reports", ignore_errors=True)
     (merchant.folder / "reports").write_text("a file")
 
 
 def stopped(merchant: Any) -> None:
-    """The switch."""
     with merchant.environment() as environment:
         stop_sending(by="Otto Ops", reason="a wrong file", environment=environment)
 
 
 def without_its_settlement_folder(merchant: Any) -> None:
-    """A folder of settlement files that nobody made."""
     table = f'[accounts."{MERCHANT}/{ACCOUNT}".settlement]'
     merchant.configure("merchants.toml", f'\n{table}\ninbox = "/nowhere"\n')
 
 
 def without_a_code(merchant: Any) -> None:
-    """A code of a stored answer that rules.toml does not have any more."""
     merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
     merchant.night()
     rules = merchant.folder / "config" / "rules.toml"
@@ -100,8 +91,6 @@ def without_a_code(merchant: Any) -> None:
 
 
 def without_facts(*, cut: bool) -> Harm:
-    """The rows of a file that a night read are gone from the archive, or cut off."""
-
     def lose(merchant: Any) -> None:
         merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
         merchant.night()
@@ -227,7 +216,6 @@ def test_what_the_settings_promise_is_said(
 
 
 def test_a_clock_that_was_set_back_is_told(merchant: Any) -> None:
-    """A run that begins in our future means that our clock is wrong."""
     merchant.night()
     back = checks(
         merchant.variables,
@@ -248,7 +236,6 @@ def others_write_merchants(merchant: Any) -> str:
 
 
 def others_read_the_database(merchant: Any) -> str:
-    """In a folder that they reach."""
     database = merchant.sqlite_path
     database.chmod(0o644)
     database.parent.chmod(0o755)
@@ -272,7 +259,6 @@ def test_what_others_can_change_is_told_with_the_command(
 def test_a_full_disk_is_told_with_what_a_night_needs(
     merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the database and of the reports."""
     monkeypatch.setattr(doctor, "DISK_FREE_MIN_BYTES", 2**62)
     told = found(merchant)
 
@@ -281,7 +267,6 @@ def test_a_full_disk_is_told_with_what_a_night_needs(
 
 
 def test_a_file_that_a_night_took_is_not_read_again(merchant: Any) -> None:
-    """The night told what was wrong with its rows; another file is read."""
     good = merchant.order(merchant.payments("captured")[0])
     merchant.drop("good.csv", good, good | {"order_no": "X-1", "amount": "12,5"})
     new = found(merchant)["inbox"].sentence
@@ -298,7 +283,6 @@ def test_a_file_that_a_night_took_is_not_read_again(merchant: Any) -> None:
 
 
 def test_an_unregistered_address_is_named(merchant: Any) -> None:
-    """A gateway that does not know our address says what to register."""
     with merchant.unregistered():
         check = found(merchant)["gateway"]
 
@@ -359,7 +343,6 @@ count = 100
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A short path, for a socket."""
     with tempfile.TemporaryDirectory(prefix="sign-") as folder:
         yield Path(folder)
 
@@ -375,7 +358,6 @@ def keyless(merchant: Merchant, signer: RunningSigner) -> None:
 
 
 def instruct(merchant: Merchant, name: str = "orders.csv", first: int = 0) -> None:
-    """Two captures and a refund."""
     captured = merchant.payments("captured")[first]
     orders = [
         merchant.order(one, action="capture", status="authorised")
@@ -385,7 +367,6 @@ def instruct(merchant: Merchant, name: str = "orders.csv", first: int = 0) -> No
 
 
 def holds(merchant: Merchant) -> list[str]:
-    """Why instructions wait."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         from sqlalchemy import text
 

@@ -97,7 +97,6 @@ def is_summed(folder: Path) -> bool:
 
 
 def sheets(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of every sheet of the index."""
     book = openpyxl.load_workbook(folder / "index.xlsx")
     return {
         sheet.title: [
@@ -107,11 +106,19 @@ def sheets(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
+def state_of(merchant: Merchant) -> Mapping[str, object]:
+    root = Path(archive_of(merchant).shown)
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        head = history.head(connection)
+    return {name: (root / name).stat().st_mtime_ns for name in files_of(root)} | {"": head}
+
+
 def test_the_folder_proves_itself_without_anything_of_ours(aged: Merchant, tmp_path: Path) -> None:
     """Sums, the chain, each night's figures and the close; the manifest names every file."""
-    written = copied(aged, tmp_path / "out")
-    out = tmp_path / "out"
+    out, before = tmp_path / "out", state_of(aged)
+    written = copied(aged, out)
 
+    assert state_of(aged) == before
     assert written.index.faults == []
     document = json.loads((out / "manifest.json").read_text())
     named = {each["name"]: each for each in document["files"]}
@@ -187,7 +194,6 @@ def test_the_commands_of_the_readme_do_what_it_says(aged: Merchant, tmp_path: Pa
 def test_the_index_has_a_row_a_night_what_went_and_who_said_what(
     aged: Merchant, tmp_path: Path
 ) -> None:
-    """Verdict, totals, manifests and the workbook's link; let go; people; words."""
     written = copied(aged, tmp_path / "out", account=f"{MERCHANT}/{ACCOUNT}")
 
     shown = sheets(tmp_path / "out")
@@ -296,7 +302,6 @@ def test_what_was_changed_under_sums_made_anew_is_found_by_the_links(
 
 
 def test_a_file_that_the_sums_do_not_name_is_found(aged: Merchant, tmp_path: Path) -> None:
-    """`sha256sum -c` looks at what is listed only."""
     copied(aged, tmp_path / "out")
     _added(next((tmp_path / "out").glob(f"{NIGHT}/results/journals.parquet")))
 
@@ -309,7 +314,6 @@ def test_a_file_that_the_sums_do_not_name_is_found(aged: Merchant, tmp_path: Pat
 def test_a_night_that_does_not_verify_is_copied_with_its_fault_named(
     change: str, aged: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command ends with 1, and the index says what it is."""
     folder = night_folder(aged, BROKEN)
     path = folder / "results" / "breaks.parquet"
     match change:
@@ -381,7 +385,6 @@ def test_totals_and_rules_that_no_folder_has_as_sealed_are_refused_by_name(
 
 
 def test_a_close_that_does_not_verify_is_named(aged: Merchant, tmp_path: Path) -> None:
-    """Its folder is evidence as a night's is."""
     (path,) = Path(archive_of(aged).shown).glob("periods/*/*/2026-11/close-1/close.json")
     path.write_text(path.read_text() + " ")
 
@@ -416,7 +419,6 @@ def test_a_copy_that_was_ended_half_way_has_no_manifest_and_says_so(
 def test_a_folder_that_is_not_empty_and_days_without_a_night_write_nothing(
     aged: Merchant, tmp_path: Path
 ) -> None:
-    """What is there already may be other evidence."""
     copied(aged, tmp_path / "out")
     with pytest.raises(FolderError, match="is not empty; nothing was written"):
         copied(aged, tmp_path / "out")
@@ -425,21 +427,6 @@ def test_a_folder_that_is_not_empty_and_days_without_a_night_write_nothing(
     with pytest.raises(UsageError, match="no declared account is 1/2"):
         copied(aged, tmp_path / "other", account="1/2")
     assert not (tmp_path / "other").exists()
-
-
-def state_of(merchant: Merchant) -> Mapping[str, object]:
-    """The archive's files as they were last written, and the head of the history."""
-    root = Path(archive_of(merchant).shown)
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        head = history.head(connection)
-    return {name: (root / name).stat().st_mtime_ns for name in files_of(root)} | {"": head}
-
-
-def test_nothing_of_database_or_archive_is_changed(aged: Merchant, tmp_path: Path) -> None:
-    """Evidence is only looked at."""
-    before = state_of(aged)
-    copied(aged, tmp_path / "out")
-    assert state_of(aged) == before
 
 
 def test_no_secret_and_no_card_number_is_in_any_file(merchant: Merchant, tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ ACCOUNT = ("100042", "100042001")
 def found(
     merchant: Any, *orders: str, refunded: tuple[str, ...] = (), **variables: str
 ) -> dict[str, Check]:
-    """The doctor's lines by name, of some orders."""
     settings = load_settings(merchant.variables | variables)
     checks = gateway_checks(
         settings,
@@ -77,7 +76,6 @@ def test_another_signature_rule_is_found_and_written_out(merchant: Any) -> None:
 
 
 def test_a_wrong_key_is_no_wrong_rule(merchant: Any) -> None:
-    """All rules refused: the sentence says to check the key."""
     rule = found(merchant, RECON_SIGN_KEY="wrong")["signature rule"]
 
     assert not rule.ok
@@ -113,37 +111,33 @@ def test_a_code_that_nobody_mapped_is_named_with_the_line_to_paste(merchant: Any
     assert '2000 = "?"' in codes.sentence
 
 
-def test_after_enough_right_replies_enforce_is_proposed(merchant: Any) -> None:
-    """Under warn the doctor proposes what the replies have earned."""
-    path = merchant.folder / "config" / "gateway.toml"
-    with path.open("a") as file:
-        file.write('reply_signatures = "warn"\n')
+@pytest.mark.parametrize(
+    ("configured", "skew", "tamper", "name", "ok", "says"),
+    [
+        # Under warn the doctor proposes what the replies have earned.
+        (
+            *('reply_signatures = "warn"\n', 0, False, "replies", True),
+            rf'{MATCHES_FOR_ENFORCE} replies in a row.*reply_signatures = "enforce"',
+        ),
+        # Said before a night: such a reply would never be believed.
+        ("", 0, True, "replies", False, "wrong signature"),
+        # The gateway's Date header beside our clock; a minute is too much.
+        ("", 0, False, "clock", True, "^(?!.*NTP)"),
+        ("", 20, False, "clock", True, "^(?!.*NTP)"),
+        ("", -600, False, "clock", False, "NTP"),
+        ("", 600, False, "clock", False, "NTP"),
+    ],
+)
+def test_a_gateway_is_known_by_signatures_and_clock_of_its_replies(
+    merchant: Any, configured: str, skew: int, name: str, says: str, *, tamper: bool, ok: bool
+) -> None:
+    merchant.configure("gateway.toml", configured)
 
-    with played(merchant, skew=timedelta(), tamper=False) as base_url:
-        replies = found(merchant, RECON_GATEWAY_BASE_URL=base_url)["replies"]
+    with played(merchant, skew=timedelta(seconds=skew), tamper=tamper) as base_url:
+        check = found(merchant, RECON_GATEWAY_BASE_URL=base_url)[name]
 
-    assert replies.ok
-    assert f"{MATCHES_FOR_ENFORCE} replies in a row" in replies.sentence
-    assert 'reply_signatures = "enforce"' in replies.sentence
-
-
-def test_a_wrong_signature_under_enforce_is_a_fault(merchant: Any) -> None:
-    """A reply whose signature is not the request's will never be believed: said before a night."""
-    with played(merchant, skew=timedelta(), tamper=True) as base_url:
-        replies = found(merchant, RECON_GATEWAY_BASE_URL=base_url)["replies"]
-
-    assert not replies.ok
-    assert "wrong signature" in replies.sentence
-
-
-@pytest.mark.parametrize(("skew", "ok"), [(0, True), (20, True), (-600, False), (600, False)])
-def test_a_clock_that_differs_is_told(merchant: Any, skew: int, *, ok: bool) -> None:
-    """The gateway's Date header beside our clock; a minute is too much."""
-    with played(merchant, skew=timedelta(seconds=skew), tamper=False) as base_url:
-        clock = found(merchant, RECON_GATEWAY_BASE_URL=base_url)["clock"]
-
-    assert clock.ok is ok
-    assert ("NTP" in clock.sentence) is not ok
+    assert check.ok is ok
+    assert re.search(says, check.sentence, re.DOTALL), check
 
 
 @contextmanager
@@ -185,13 +179,11 @@ def played(merchant: Any, *, skew: timedelta, tamper: bool) -> Iterator[str]:
 
 
 def order_of(merchant: Any, currency: str) -> str:
-    """An order of the sandbox's in a currency."""
     wanted = (one for one in merchant.effects(origin="seed") if one["currency"] == currency)
     return str(next(one["order_no"] for one in wanted if one["account_id"] == ACCOUNT[1]))
 
 
 def refunded_order(merchant: Any) -> str:
-    """An order of which the sandbox gave money back."""
     effects = merchant.effects(origin="seed")
     mine = (one for one in effects if one["account_id"] == ACCOUNT[1])
     return str(next(one["order_no"] for one in mine if one["operation"] == "refund"))
@@ -292,12 +284,10 @@ def _greet(server: socket.socket, context: ssl.SSLContext) -> None:
 
 
 def told(base_url: str, *, ca_file: Path | None, now: datetime = NOW) -> str:
-    """The line of the doctor."""
     return connection_reported(base_url, route=Route(ca_file=ca_file), connect_seconds=2, now=now)
 
 
 def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -> None:
-    """What an operator must know before it runs out; when that is soon the line fails."""
     with listening() as base_url:
         line = told(base_url, ca_file=SELF_SIGNED)
 

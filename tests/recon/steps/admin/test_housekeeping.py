@@ -36,7 +36,6 @@ keep = 3
 
 
 def written(path: Path, *, at: datetime) -> Path:
-    """A file that was last written then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
     os.utime(path, (at.timestamp(), at.timestamp()))
@@ -44,19 +43,16 @@ def written(path: Path, *, at: datetime) -> Path:
 
 
 def found(merchant: Any) -> dict[str, Spared]:
-    """What is older than it is kept, by kind."""
     with merchant.environment() as environment:
         return {one.kind: one for one in keeping.housekeeping(environment)[0]}
 
 
 def deleted(merchant: Any) -> tuple[tuple[Spared, ...], tuple[str, ...]]:
-    """All of it, deleted."""
     with merchant.environment() as environment:
         return keeping.housekeeping(environment, by="Otto Ops")
 
 
 def files_of(folder: Path) -> set[str]:
-    """Every file below a folder."""
     return {str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir()}
 
 
@@ -73,7 +69,6 @@ def keeper(merchant: Any) -> Any:
 
 
 def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
-    """One of each kind goes; the young, links, waiting spill files, the log and others stay."""
     folder, now = keeper.folder, keeper.now
     old, young = now.replace(year=2025), now
     gone = {
@@ -108,7 +103,6 @@ def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
 
 
 def test_nobody_deletes_without_a_name(keeper: Any) -> None:
-    """The history says who it was."""
     with keeper.environment() as environment, pytest.raises(UsageError, match="--as"):
         keeping.housekeeping(environment, by=" ")
 
@@ -134,20 +128,17 @@ def settled(keeper: Any) -> Any:
 
 
 def decided(merchant: Any, state: InstructionState) -> None:
-    """The instruction's state as time or people left it."""
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(instruction.update().values(state=state.value))
 
 
 def found_where(merchant: Any, change: Executable) -> int:
-    """How many replies may go after a change of the database."""
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(change)
     return found(merchant)[keeping.REPLIES].count
 
 
 def case_of(merchant: Any) -> Executable:
-    """An open case about the one instruction."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         row = connection.execute(select(instruction)).one()
     return contradiction.insert().values(

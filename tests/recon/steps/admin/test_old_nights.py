@@ -80,7 +80,6 @@ def play_year(merchant: Merchant) -> None:
 
 
 def keep_nights(merchant: Merchant, *, days: int) -> None:
-    """What retention.toml says."""
     file = merchant.folder / "config" / "retention.toml"
     file.write_text(f"[retention]\nnights_days = {days}\n")
 
@@ -92,7 +91,6 @@ def aged(begun: Callable[[Any], Merchant]) -> Merchant:
 
 
 def spared(merchant: Merchant) -> Spared:
-    """`recon housekeeping`."""
     with merchant.environment() as environment:
         ((of_nights,), _) = keeping.housekeeping(environment)
     assert of_nights.kind == NIGHTS
@@ -100,7 +98,6 @@ def spared(merchant: Merchant) -> Spared:
 
 
 def dates(merchant: Merchant) -> list[str]:
-    """The nights that may go."""
     return [str(run.business_date) for run in spared(merchant).nights]
 
 
@@ -115,26 +112,22 @@ def deleted(
 
 
 def said(merchant: Merchant) -> str:
-    """What `--delete` says of what stays."""
     with merchant.environment() as environment:
         (of_nights,), stayed = keeping.housekeeping(environment, by="Otto Ops")
     return "\n".join((*of_nights.notes, *stayed))
 
 
 def night_folder(merchant: Merchant, business_date: str = BUSINESS_DATE) -> Path:
-    """Of the newest run of a night."""
     root = Path(archive_of(merchant).shown)
     found = [*root.glob(f"nights/{MERCHANT}/{ACCOUNT}/{business_date}/*")]
     return max(found, key=lambda path: path.stat().st_mtime_ns)
 
 
 def files_of(folder: Path) -> set[str]:
-    """Every file below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def is_what_is_stored(files: set[str]) -> bool:
-    """Whether these are the manifests and what stays beside them, and nothing else."""
     manifests = {name for name in files if name.endswith(f"/{MANIFEST}")}
     return files - manifests == STORED_FILES and len(manifests) >= 5
 
@@ -142,7 +135,6 @@ def is_what_is_stored(files: set[str]) -> bool:
 def test_only_a_night_that_nobody_needs_goes_and_the_rest_says_why_it_stays(
     aged: Merchant,
 ) -> None:
-    """The closed, whole one may go; an open break, the month's last and the newest keep theirs."""
     root = Path(archive_of(aged).shown)
     before = files_of(root)
 
@@ -188,41 +180,22 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     assert dates(aged) == []
 
 
-def unchanged(content: bytes, **_: object) -> bytes:
-    """A signed copy that is the workbook itself."""
-    return content
-
-
 def signed(merchant: Merchant, folder: Path) -> None:
-    """The reviewer's name under a night."""
     with merchant.environment() as environment, environment.store.writing() as connection:
         at = environment.clock()
         run = runs.get(connection, folder.name)
         digest = sha256_of(Path(run.workbook))
         names = [Signature("reviewer", "Anna", authenticated=False, at=at, workbook_sha256=digest)]
         sealed = write_signature(
-            run, signatures=names, answers={}, copy=unchanged, environment=environment
+            run,
+            signatures=names,
+            answers={},
+            copy=lambda content, **_: content,
+            environment=environment,
         )
         says = {"role": "reviewer", "workbook_sha256": digest}
         decided.said(connection, Kind.SIGN_OFF, run.run_id, "Anna", at=at, says=says)
         bind(connection, run, sealed=[sealed], environment=environment)
-
-
-def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
-    aged: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Reading a folder holds nobody up who writes, and what they said meanwhile counts."""
-    folder = night_folder(aged)
-
-    def read_and_signed(*args: Any, **named: Any) -> Iterator[SeenFile]:
-        monkeypatch.setattr(verify, "look_through", look_through)
-        signed(aged, folder)
-        return look_through(*args, **named)
-
-    monkeypatch.setattr(verify, "look_through", read_and_signed)
-
-    assert "somebody signed it meanwhile" in said(aged)
-    assert checked(aged, folder.name).purged == ()
 
 
 def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
@@ -244,7 +217,6 @@ def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
 
 
 def asked(environment: Environment, run_id: str) -> Iterator[Callable[[], object]]:
-    """Everything that reads a night."""
     november = (date(2026, 11, 20), date(2026, 11, 30))
     yield lambda: rebuild(run_id, environment=environment, workbooks=plain_workbooks())
     yield lambda: rebuild_night(run_id, out=None, environment=environment)
@@ -324,15 +296,24 @@ def ending(point: str, *, count: int) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize(
-    ("point", "count"),
-    [("purged a night", 1), ("removed a file of a night", 1), ("removed a file of a night", 9)],
+    ("point", "count", "days"),
+    [
+        ("purged a night", 1, DAYS_STORED),
+        ("removed a file of a night", 1, DAYS_STORED),
+        ("removed a file of a night", 1, DAYS_STORED * 10),
+        ("removed a file of a night", 9, DAYS_STORED),
+    ],
 )
 def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
-    point: str, count: int, aged: Merchant
+    point: str, count: int, days: int, aged: Merchant
 ) -> None:
-    """The word stands before the first byte goes; the night counts as let go from there on."""
+    """The word stands before the first byte goes; the night counts as let go from there on.
+
+    Also under a longer retention: what is kept then is of nights that are there.
+    """
     with pytest.raises(EndedError):
         deleted(aged, crash_point=ending(point, count=count))
+    keep_nights(aged, days=days)
     assert not is_what_is_stored(files_of(night_folder(aged)))
     assert checked(aged).problems == checked(aged, BUSINESS_DATE).problems == ()
     assert dates(aged) == [BUSINESS_DATE]
@@ -342,17 +323,6 @@ def test_whoever_is_killed_in_between_is_finished_by_the_next_call(
     assert is_what_is_stored(files_of(night_folder(aged)))
     with aged.environment() as environment, environment.store.reading() as connection:
         assert [each.run_id for each in all_purged(connection)] == [*purged_run_ids(connection)]
-
-
-def test_a_night_that_was_let_go_in_part_goes_on_under_a_longer_retention(aged: Merchant) -> None:
-    """The history says that it went; what is kept now is of nights that are there."""
-    with pytest.raises(EndedError):
-        deleted(aged, crash_point=ending("removed a file of a night", count=1))
-    keep_nights(aged, days=DAYS_STORED * 10)
-
-    assert deleted(aged) == ()
-
-    assert is_what_is_stored(files_of(night_folder(aged)))
 
 
 def test_of_a_night_that_was_let_go_files_are_left_and_no_folder_stays(aged: Merchant) -> None:
@@ -387,34 +357,21 @@ def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
 
 
 SIBLING = "100042002"
-Change = Callable[[Merchant], None]
+Change = Callable[[Merchant], object]
 
 
 def notes(merchant: Merchant) -> str:
-    """Why nights stay."""
     return "\n".join(spared(merchant).notes)
 
 
 def went(merchant: Merchant) -> int:
-    """How many nights the history lets go."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         return len(all_purged(connection))
 
 
 def add_byte(merchant: Merchant, file: str = "inputs/orders.parquet") -> None:
-    """To a sealed file."""
     path = min(night_folder(merchant).glob(file))
     path.write_bytes(path.read_bytes() + b"x")
-
-
-def add_note(merchant: Merchant) -> None:
-    """A file that nobody sealed."""
-    (night_folder(merchant) / "note.txt").write_text("mine")
-
-
-def open_case(merchant: Merchant) -> None:
-    """About the one instruction of the account."""
-    merchant.as_owner(case_of(merchant))
 
 
 def change_history(merchant: Merchant) -> None:
@@ -445,8 +402,14 @@ def hand_out(merchant: Merchant) -> None:
 CHANGES: dict[str, tuple[Change, str]] = {
     "a byte": (add_byte, "orders.parquet has"),
     "a reply": (partial(add_byte, file="answers-1/replies-*.parquet"), "parquet has"),
-    "a file": (add_note, "nobody sealed it"),
-    "a case": (open_case, "an instruction or a case of"),
+    "a file": (
+        lambda merchant: (night_folder(merchant) / "note.txt").write_text("mine"),
+        "nobody sealed it",
+    ),
+    "a case": (
+        lambda merchant: merchant.as_owner(case_of(merchant)),
+        "an instruction or a case of",
+    ),
     "a link": (change_history, "does not close"),
     "a journal": (hand_out, "a journal of it is not in the books yet"),
 }
@@ -465,12 +428,21 @@ def test_what_speaks_against_it_keeps_the_night(what: str, aged: Merchant) -> No
     assert (went(aged), dates(aged)) == (0, [])
 
 
-@pytest.mark.parametrize("what", ["a case", "a journal"])
+MEANWHILE = {
+    **{name: CHANGES[name] for name in ("a case", "a journal")},
+    "a signature": (
+        lambda merchant: signed(merchant, night_folder(merchant)),
+        "somebody signed it meanwhile",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MEANWHILE)
 def test_what_happens_while_its_bytes_are_read_keeps_the_night(
     what: str, aged: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The transaction that lets it go asks again."""
-    change, reason = CHANGES[what]
+    """Reading a folder holds nobody up who writes: the transaction that lets it go asks again."""
+    change, reason = MEANWHILE[what]
 
     def read_and_changed(*args: Any, **named: Any) -> Iterator[SeenFile]:
         monkeypatch.setattr(verify, "look_through", look_through)
@@ -528,7 +500,6 @@ def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
 
 
 def test_only_so_many_nights_go_at_once(aged: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are named, and go the next time."""
     monkeypatch.setattr(keeping, "NIGHTS_AT_ONCE", 0)
     assert dates(aged) == []
     assert "0 nights go at once, the next time takes the rest" in notes(aged)

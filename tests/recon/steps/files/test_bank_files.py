@@ -15,7 +15,6 @@ RULES = Rules.of(
 
 
 def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path) -> None:
-    """A refused file takes nothing of the others with it; a copy says nothing new."""
     for name in ("a.xml", "copy.xml"):
         (tmp_path / name).write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "cut.xml").write_text(camt(ROUTINE + entry("250.50"))[:-30])
@@ -27,7 +26,6 @@ def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path)
 
 
 def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
-    """Banks hand out the same statement twice; its entries are not counted twice."""
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940)
     paths = [tmp_path / "a.xml", tmp_path / "b.sta"]

@@ -15,7 +15,7 @@ from recon.model.terms import Verdict
 from recon.steps.admin.doctor import checks
 from recon.steps.admin.housekeeping import housekeeping
 from recon.steps.compare.rebuild import rebuild_night
-from recon.store.nights import bank_rows, runs
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.recon.steps.files.test_settlement_files import (
     booked,
@@ -61,13 +61,11 @@ def banking(merchant: Any) -> Any:
 
 
 def inbox(merchant: Any) -> Path:
-    """Where the statements lie."""
     found: Path = merchant.folder / "bank"
     return found
 
 
 def name_bank(merchant: Any, *more: str) -> None:
-    """One bank, of this account and others."""
     config = merchant.folder / "config"
     accounts = str(["100042/100042001", *more]).replace("'", '"')
     rules = config / "rules.toml"
@@ -78,7 +76,6 @@ def name_bank(merchant: Any, *more: str) -> None:
 
 
 def entry(amount: str, text: str = "", *, who: str = "Gateway Ltd", on: str) -> dict[str, str]:
-    """One entry."""
     return {"amount": amount, "text": text, "counterparty": who, "booked_on": on, "value_on": on}
 
 
@@ -91,7 +88,6 @@ def tell(
     closing: str,
     iban: str = IBAN,
 ) -> Path:
-    """Put a statement of one day where a night looks for it."""
     head = {"iban": iban, "statement_no": str(number), "from_date": day, "to_date": day}
     head |= {"opening": opening, "closing": closing, "currency": "EUR"}
     rows = [{**head, **one, "entry_no": f"{at}"} for at, one in enumerate(entries, start=1)]
@@ -104,7 +100,6 @@ def tell(
 
 
 def sale(merchant: Any) -> Any:
-    """A captured payment that was settled and paid out as S1."""
     (payment,) = booked(merchant, 1)
     settled = line(payment, batch_id="BATCH-0001")
     send(merchant, "S1.csv", settled, paid_out(settled))
@@ -116,13 +111,11 @@ def sale(merchant: Any) -> Any:
 
 
 def newest(merchant: Any) -> Run:
-    """The run of the newest night."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         return runs.get(connection, runs.finished(connection)[-1].run_id)
 
 
 def sealed(merchant: Any) -> dict[str, list[dict[str, Any]]]:
-    """What its folder says of banks."""
     frames = stored(merchant).bank
     return {name: frame.to_dict("records") for name, frame in frames.items()}
 
@@ -145,7 +138,6 @@ def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path: Path, ending: str) -
 def test_a_statement_that_cannot_count_is_named(
     banking: Any, change: dict[str, str], told: str
 ) -> None:
-    """Of a day to come, of an account nobody named: refused by name, the night is INCOMPLETE."""
     sale(banking)
     day = change.pop("day", "2026-11-20")
     tell(banking, 3, day=day, opening="5.00", closing="5.00", **change)
@@ -156,7 +148,6 @@ def test_a_statement_that_cannot_count_is_named(
 
 
 def test_a_night_can_be_rebuilt_after_later_statements(banking: Any) -> None:
-    """What came later leaves a night as it was."""
     payment = sale(banking)
     ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
     tell(banking, 1, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
@@ -184,24 +175,7 @@ def test_a_batch_that_is_told_later_puts_its_entry_into_scope(banking: Any) -> N
     assert [one["state"] for one in sealed(banking)["paid"]] == ["MATCHED"]
 
 
-def test_statements_are_kept_without_what_is_not_in_scope(banking: Any) -> None:
-    """The database has the sum of the others, and the entries in scope."""
-    payment = sale(banking)
-    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
-    other = entry("-800.00", OTHERS, who=OTHERS, on="2026-11-20")
-    closing = f"{float(payment.amount) + 200:.2f}"
-    tell(banking, 1, ours, other, day="2026-11-20", opening="1000.00", closing=closing)
-    banking.night()
-    run = newest(banking)
-    with banking.environment() as environment, environment.store.reading() as connection:
-        source = bank_rows.source_of(connection, run, banks=["main"], until=None)
-    assert source is not None
-    assert source.statements[0].others == -80_000
-    assert source.entries["text"].tolist() == ["BATCH-0001"]
-
-
 def reported_of_bank(merchant: Any) -> Any:
-    """What the doctor says of the bank."""
     every = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
     (check,) = [check for check in every if check.name == "bank main"]
     return check

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from recon.model.nights import Mode, NightRequest
-from recon.steps.night import whole_night as night
 from recon.steps.night.report import Workbooks
 from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
@@ -34,13 +33,11 @@ DAY = "2026-11-20"
 
 
 def plus(amount: str, *more: str) -> str:
-    """Cents added up, as a document has them."""
     cents = sum(round(float(one) * 100) for one in (amount, *more))
     return f"{cents // 100}.{cents % 100:02}"
 
 
 def put(merchant: Any, name: str, text: str) -> None:
-    """A document in the bank's inbox."""
     (inbox(merchant) / name).write_text(text)
 
 
@@ -56,7 +53,6 @@ def statement(amount: str, *, inner: str, more: str = "") -> str:
 
 
 def states(merchant: Any) -> list[tuple[str, str]]:
-    """Batch and state of every payout of the newest night."""
     return [(one["batch_id"], one["state"]) for one in sealed(merchant)["paid"]]
 
 
@@ -80,7 +76,6 @@ def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking: Any) ->
 def test_statements_are_fetched_by_sftp(
     banking: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies on the bank's server is matched in the same night, and fetched once."""
     amount = sale(banking).amount
     theirs = tmp_path / "theirs"
     theirs.mkdir()
@@ -109,7 +104,6 @@ def bucket() -> Iterator[tuple[str, Any]]:
 def test_statements_are_fetched_from_s3(
     banking: Any, bucket: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies in the bank's bucket is matched in the same night."""
     amount = sale(banking).amount
     address, client = bucket
     body = statement(amount, inner=listed(amount, "BATCH-0001")).encode()
@@ -129,7 +123,6 @@ def test_statements_are_fetched_from_s3(
 
 
 def declare_source(merchant: Any, *lines: str) -> None:
-    """A folder elsewhere from which the bank's statements are fetched."""
     path = merchant.folder / "config" / "merchants.toml"
     own = "\n".join(('files = ["*.xml"]', *lines))
     path.write_text(f'{path.read_text()}\n[[bank."main".sources]]\n{own}\n')
@@ -187,12 +180,7 @@ def test_one_bank_serves_several_accounts(banking: Any) -> None:
     for own, batch in (("100042001", "BATCH-0001"), (other, "BATCH-0002")):
         with banking.environment() as environment:
             request = NightRequest("100042", own, date.fromisoformat(DAY), Mode.LIVE)
-            night.run(
-                request,
-                environment=environment,
-                workbooks=banking.workbooks(),
-                progress=banking.told.append,
-            )
+            banking.run(environment, request=request)
         matches = stored(banking).matches
         shown = matches[matches["rule"].eq("bank")]
         assert shown["account_id"].tolist() == [own]

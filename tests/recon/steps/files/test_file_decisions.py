@@ -53,7 +53,6 @@ def _ingested(merchant: Any) -> str:
 
 
 def _stray(merchant: Any) -> Path:
-    """A file that no night can read, beside a good one."""
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:2]))
     stray = merchant.inbox / "notes.csv"
     stray.write_text("dear colleague;please look\n")
@@ -67,7 +66,6 @@ def tampered(merchant: Any) -> None:
 
 
 def test_a_file_is_read_again_after_its_layout_was_corrected(merchant: Any) -> None:
-    """The same bytes: known until somebody says why they are to be read once more."""
     capture, paid = merchant.payments("authorised")[0], merchant.payments("captured")[0]
     rows = (
         merchant.order(paid, status="bezahlt"),
@@ -88,18 +86,6 @@ def test_a_file_is_read_again_after_its_layout_was_corrected(merchant: Any) -> N
     assert verdict is not Verdict.INCOMPLETE
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
     assert merchant.instruction_states() == {"confirmed": 1}
-
-
-def test_a_word_counts_once(merchant: Any) -> None:
-    """The night after that knows the file again."""
-    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
-    merchant.night()
-    _echo(merchant, "read_again", "orders.csv")
-    merchant.night()
-    merchant.night()
-
-    assert "1 files were known already" in _ingested(merchant)
-    assert _files(merchant)["orders.csv"].version == 2
 
 
 def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None:
@@ -210,13 +196,16 @@ def test_a_word_that_the_desk_did_not_sign_is_none(begun: Any, event: str) -> No
     assert [one for one in problems if f"file {name} counts as {event} by Ann" in one]
 
 
-def test_a_true_word_is_good_for_its_version_alone(merchant: Any) -> None:
+def test_a_word_counts_once_and_for_its_version_alone(merchant: Any) -> None:
     """Said again in the history for a newer version, the same words count for nothing."""
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()
     _echo(merchant, "read_again", "orders.csv")
     merchant.night()
     newer = _files(merchant)["orders.csv"]
+    assert newer.version == 2
+    merchant.night()
+    assert "1 files were known already" in _ingested(merchant)
     _forge(merchant, newer, said=AGAIN, reason="the layout was wrong")
     merchant.night()
     assert "1 files were known already" in _ingested(merchant)

@@ -12,13 +12,11 @@ FRIDAY, MONDAY, TUESDAY = "2026-11-20", "2026-11-23", "2026-11-24"
 
 
 def _file(merchant: Any, day: str, *, number: int, hour: int = 18) -> None:
-    """The file of a day: one order of it, which the gateway knows."""
     paid = merchant.payments("captured")[number]
     merchant.drop(f"orders-{day}.csv", merchant.order(paid, updated_at=f"{day}T{hour:02}:00:00Z"))
 
 
 def _at(merchant: Any, moment: str) -> None:
-    """Let time pass up to a moment."""
     now = datetime.fromisoformat(moment)
     merchant.wait(hours=int((now - merchant.now).total_seconds() // 3600) + 1)
 
@@ -47,7 +45,6 @@ def test_a_dry_run_binds_no_file(merchant: Any) -> None:
 
 
 def test_two_missed_nights_take_a_file_each(merchant: Any) -> None:
-    """Caught up oldest first with both files in the inbox, none of them lacks its own."""
     _file(merchant, FRIDAY, number=0)
     _file(merchant, MONDAY, number=1)
     _at(merchant, "2026-11-24T02:00:00+00:00")
@@ -78,7 +75,6 @@ def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant: Any) -> N
 
 
 def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant: Any) -> None:
-    """What came too early and could not be read leaves the good file to the night that it is of."""
     _file(merchant, FRIDAY, number=0)
     paid = merchant.payments("captured")[1]
     merchant.drop(f"orders-{MONDAY}.csv", merchant.order(paid, amount="none"))

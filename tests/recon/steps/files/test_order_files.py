@@ -33,19 +33,16 @@ reports = "out"
 
 
 def settings_of(tmp_path: Path, more: str = "", **variables: str) -> FileSettings:
-    """Settings as an operator's files give them."""
     (tmp_path / "conf").mkdir(exist_ok=True)
     (tmp_path / "conf" / "merchants.toml").write_text(MERCHANTS.format(more=more))
     return load_file_settings({"RECON_CONFIG_DIR": str(tmp_path / "conf"), **variables})
 
 
 def account_of(settings: FileSettings) -> AccountSettings:
-    """The account that has a layout."""
     return settings.accounts["100042/100042001"]
 
 
 def test_a_layout_that_names_no_column_of_ours_is_told(tmp_path: Path) -> None:
-    """The error names the layout, the key and the column before a file is read."""
     settings = settings_of(tmp_path, more='constants = { merchant = "1" }')
     with pytest.raises(ConfigurationError, match=r'"de-\*\.csv": constants\.merchant is none of'):
         check_file(tmp_path / "absent.csv", account=account_of(settings), settings=settings)
@@ -65,7 +62,6 @@ def test_what_the_layout_does_not_explain_is_not_accepted_in_another_meaning(
 
 
 def test_instruction_files_come_back_as_instruction_files(tmp_path: Path) -> None:
-    """Rows that cannot be meant so are there too, with the columns of payouts."""
     settings = settings_of(tmp_path, RECON_SEAL_KEY=Fernet.generate_key().decode())
     account = account_of(settings)
     header = "merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount"
@@ -88,7 +84,6 @@ def test_instruction_files_come_back_as_instruction_files(tmp_path: Path) -> Non
 
 
 def test_nothing_is_written_over_and_nothing_without_a_refused_row(tmp_path: Path) -> None:
-    """A file that exists stays; a clean file has nothing to mend; a torn one cannot be read."""
     settings = settings_of(tmp_path)
     account = account_of(settings)
     path, out = tmp_path / "o.csv", tmp_path / "mended-o.csv"

@@ -15,7 +15,6 @@ EACH_FILE_COUNTS = {"newest_file_counts": "false"}
 
 
 def proposed(folder: Path, name: str, *seeds: int) -> Proposed:
-    """What is proposed for samples of a shape."""
     exports = [made(SHAPE[name], seed=seed) for seed in seeds]
     for export in exports:
         (folder / export.name).write_bytes(export.content)
@@ -98,7 +97,6 @@ def test_an_answer_that_no_layout_can_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_row_that_a_night_would_refuse_makes_a_proposal_unusable(tmp_path: Path) -> None:
-    """The check says why not, with the line."""
     export = made(SHAPE["cents"], seed=0)
     path = tmp_path / export.name
     path.write_bytes(export.content + b"B-1,2026-01-01T00:00:00Z,12.5,EUR,paid\r\n")
@@ -161,7 +159,6 @@ def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path: Path) -> N
 
 
 def test_a_number_of_a_document_is_the_entry_where_nothing_else_is(tmp_path: Path) -> None:
-    """A required column is filled before an optional one; where numbers repeat it is asked."""
     text = LEDGER.replace("entry_id", "Belegnr.") + BOOKED.format(1) + BOOKED.format(2)
     proposal = of_texts(tmp_path, text, kind="ledger")
     assert proposal.usable, proposal
@@ -194,7 +191,6 @@ AMOUNTS = [12999, 2999, 501, -250]
 
 
 def amounts_of(folder: Path, proposal: Proposed) -> list[int]:
-    """What a night reads of the first sample."""
     assert proposal.layout is not None
     source = LedgerSource(path=folder / "a.csv", layout=proposal.layout)
     entries = read_books(source, environment={}, rules=Rules()).entries

@@ -40,7 +40,6 @@ def sale(merchant: Any) -> Any:
 
 
 def night(merchant: Any, day: str, *lines: str, of: Any) -> tuple[Verdict, dict[str, Any]]:
-    """One night with such an order file; its verdict and where the sale stands."""
     named = {"no": of.order_no, "amount": of.amount, "at": of.ordered_at, "day": day}
     text = "".join((*lines, OTHER)).format(**named)
     (merchant.inbox / f"orders-{day}.csv").write_text(HEADER + text)
@@ -55,7 +54,6 @@ def night(merchant: Any, day: str, *lines: str, of: Any) -> tuple[Verdict, dict[
 
 
 def sheet_text(merchant: Any, title: str) -> str:
-    """Every text of a sheet of the newest workbook."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         path = runs.finished(connection)[-1].workbook
     rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(title).to_python()
@@ -81,7 +79,6 @@ def test_a_rejected_row_stands_for_its_order_until_it_is_delivered(
 
 
 def test_an_order_that_is_brought_again_as_it_was_is_delivered(merchant: Any) -> None:
-    """A newer row of a known order could not be read; the known one comes again, and counts."""
     one = sale(merchant)
     night(merchant, DAYS[0], GOOD, of=one)
     _, second = night(merchant, DAYS[1], BAD_AMOUNT, of=one)

@@ -41,18 +41,15 @@ def settling(merchant: Any) -> Any:
 
 
 def place(merchant: Any) -> Path:
-    """The folder of the settlement files."""
     found: Path = merchant.folder / "settlement"
     return found
 
 
 def declare(merchant: Any, *, more: str = "") -> None:
-    """Name the folder in the merchant's file."""
     merchant.configure("merchants.toml", SETTLEMENT.format(folder=place(merchant), more="") + more)
 
 
 def line(payment: Any, **changed: str) -> dict[str, str]:
-    """A payment as it was settled, without a fee."""
     return {
         "batch_id": "S1",
         "merchant_id": "100042",
@@ -69,7 +66,6 @@ def line(payment: Any, **changed: str) -> dict[str, str]:
 
 
 def send(merchant: Any, name: str, *lines: Mapping[str, str]) -> Path:
-    """Put a settlement file where a night looks for it."""
     path = place(merchant) / name
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=HEADER, restval="")
@@ -79,24 +75,20 @@ def send(merchant: Any, name: str, *lines: Mapping[str, str]) -> Path:
 
 
 def stored(merchant: Any) -> Any:
-    """The newest result."""
     return merchant.result()
 
 
 def broken(merchant: Any) -> dict[str, str]:
-    """Order number -> code of every break of the newest run."""
     frame = stored(merchant).breaks
     found = dict(zip(frame["order_no"], frame["code"], strict=True))
     return {order_no: code for order_no, code in found.items() if order_no}
 
 
 def passed(merchant: Any, number: str) -> list[bool]:
-    """How the control totals of one number ended."""
     return [total.passed for total in stored(merchant).control_totals if total.id == number]
 
 
 def booked(merchant: Any, count: int) -> list[Any]:
-    """Captured payments of the last days in one currency, in the order file and in the books."""
     recent = [one for one in merchant.payments("captured") if one.ordered_at >= "2026-11-17"]
     captured = [one for one in recent if one.currency == "EUR"][:count]
     merchant.drop("orders.csv", *map(merchant.order, captured))
@@ -105,7 +97,6 @@ def booked(merchant: Any, count: int) -> list[Any]:
 
 
 def book(merchant: Any, *payments: Any) -> None:
-    """Put payments into the ledger."""
     with (merchant.folder / "ledger.csv").open("a") as ledger:
         for one in payments:
             key = f"100042,100042001,{one.order_no}"
@@ -113,7 +104,6 @@ def book(merchant: Any, *payments: Any) -> None:
 
 
 def paid_out(*lines: Mapping[str, str]) -> dict[str, str]:
-    """The row that says what the lines come to."""
     total = sum((Decimal(one["net"]) for one in lines), Decimal())
     blank = dict.fromkeys(("order_no", "transaction_id"), "")
     sums = {"gross": str(total), "net": str(total)}
@@ -121,7 +111,6 @@ def paid_out(*lines: Mapping[str, str]) -> dict[str, str]:
 
 
 def ingested(merchant: Any, run_id: str) -> str:
-    """What the first step of a night says of settlement files, after those of orders."""
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
@@ -187,7 +176,6 @@ def test_a_file_that_changes_before_it_is_archived_is_refused_and_ends_no_night(
 
 
 def stored_files(merchant: Any) -> list[Any]:
-    """What the newest live night counts as its files."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
@@ -220,7 +208,6 @@ def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -
 
 
 def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
-    """A folder that is not there stops the night; that of the order files is refused."""
     declare(merchant)
     with pytest.raises(SourceMissingError, match=r"settlement\.inbox .* does not exist"):
         ingested(merchant, "first")
@@ -312,14 +299,12 @@ def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_d
 
 
 def cash_of(merchant: Any) -> dict[str, tuple[str, str]]:
-    """Batch -> what the gateway holds of it and how much, as the newest night lists it."""
     held = stored(merchant).held
     rows = zip(*(held[name].tolist() for name in ("batch_id", "what", "amount")), strict=True)
     return {batch: (what, str(amount)) for batch, what, amount in rows}
 
 
 def notes(merchant: Any) -> tuple[str, ...]:
-    """The sentences of page one of the newest night."""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run = runs.get(connection, runs.finished(connection)[-1].run_id)

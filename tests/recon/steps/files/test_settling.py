@@ -18,7 +18,6 @@ def settling(merchant: Any) -> None:
 
 
 def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:
-    """What the first step says, and the sources that it read."""
     with merchant.environment() as environment:
         request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
         now = merchant.clock()
@@ -31,7 +30,6 @@ def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:
 
 
 def test_an_order_file_is_read_when_its_writer_has_ended(merchant: Any) -> None:
-    """Rows that come while the night looks are read with the others, none is missing."""
     settling(merchant)
     paid = [merchant.order(payment) for payment in merchant.payments("captured")[: WRITER_ROWS + 1]]
     path, pauses = merchant.drop("orders.csv", paid[0]), []
@@ -48,7 +46,6 @@ def test_an_order_file_is_read_when_its_writer_has_ended(merchant: Any) -> None:
 
 
 def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant: Any) -> None:
-    """Nothing of it is taken, it stands among the sources as unread; the next start takes it."""
     settling(merchant)
     path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
 
@@ -63,7 +60,6 @@ def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant: Any) ->
 
 
 def test_a_file_that_goes_while_it_is_waited_for_is_told(merchant: Any) -> None:
-    """The night goes on, and says which file it had seen."""
     settling(merchant)
     path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     told, sources = read(merchant, run_id="r1", pause=lambda _: path.unlink(missing_ok=True))

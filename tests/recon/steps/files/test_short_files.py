@@ -40,7 +40,6 @@ def test_half_of_the_usual_rows_is_told(
 
 
 def _nights(merchant: Any, *, last: int, workbooks: Workbooks | None = None) -> str:
-    """Three nights with eight orders, and one with fewer; what its ingest said."""
     paid = merchant.payments("captured")
     days = ("2026-11-20", "2026-11-23", "2026-11-24", "2026-11-25")
     for day, rows in zip(days, (8, 8, 8, last), strict=True):
@@ -53,30 +52,10 @@ def _nights(merchant: Any, *, last: int, workbooks: Workbooks | None = None) -> 
     return str(merchant.told[0].sentence)
 
 
-def test_a_cut_file_is_told_by_its_night(merchant: Any) -> None:
-    """Its rows, the sender's usual ones, and what nobody says; its rows are taken."""
-    told = _nights(merchant, last=3)
-
-    assert "1 new order files with 3 rows accepted" in told
-    assert (
-        "orders-2026-11-25.csv has 3 rows; its sender's last 3 files had 8 to 8, and neither a "
-        "trailer nor a control or done file says that it is whole" in told
-    )
-    assert merchant.told[0].figures["short_files"] == 1
-
-
-def test_a_done_file_settles_it(merchant: Any) -> None:
-    """Who says that the file is whole is believed."""
-    declared = merchant.folder / "config" / "merchants.toml"
-    layout = '[[accounts."100042/100042001".layouts]]\nfiles = "orders-2026-11-25.csv"\n'
-    declared.write_text(f'{declared.read_text()}\n{layout}done_file = ".done"\n')
-    (merchant.inbox / "orders-2026-11-25.csv.done").touch()
-
-    assert "says that it is whole" not in _nights(merchant, last=3)
-
-
-def test_as_long_as_nobody_knows_what_is_usual_page_one_says_so(merchant: Any) -> None:
-    """It names who sends, how many nights there are and how many it takes; then it is silent."""
+def test_a_cut_file_is_told_by_its_night_and_page_one_says_until_when_none_is(
+    merchant: Any,
+) -> None:
+    """Its rows are taken; as long as nobody knows what is usual, page one says what that takes."""
     plain, drawn = merchant.workbooks(), []
 
     def write(figures: NightFigures, path: Path) -> Path:
@@ -84,15 +63,26 @@ def test_as_long_as_nobody_knows_what_is_usual_page_one_says_so(merchant: Any) -
         written: Path = plain.write(figures, path)
         return written
 
-    _nights(merchant, last=3, workbooks=Workbooks(write=write, totals=plain.totals))
-    about = [[each for each in figures.not_covered if "was cut short" in each] for figures in drawn]
+    told = _nights(merchant, last=3, workbooks=Workbooks(write=write, totals=plain.totals))
 
-    assert about == [
-        [
-            (
-                "whether an order file was cut short: that takes 3 earlier nights with files of "
-                f"its sender (orders-#-#-#.csv has {nights}), or files that say where they end"
-            )
-        ]
-        for nights in range(3)
-    ] + [[]]
+    assert "1 new order files with 3 rows accepted" in told
+    assert (
+        "orders-2026-11-25.csv has 3 rows; its sender's last 3 files had 8 to 8, and neither a "
+        "trailer nor a control or done file says that it is whole" in told
+    )
+    assert merchant.told[0].figures["short_files"] == 1
+    about = [[each for each in figures.not_covered if "was cut short" in each] for figures in drawn]
+    unknown = (
+        "whether an order file was cut short: that takes 3 earlier nights with files of "
+        "its sender (orders-#-#-#.csv has {}), or files that say where they end"
+    )
+    assert about == [*([unknown.format(nights)] for nights in range(3)), []]
+
+
+def test_a_done_file_settles_it(merchant: Any) -> None:
+    declared = merchant.folder / "config" / "merchants.toml"
+    layout = '[[accounts."100042/100042001".layouts]]\nfiles = "orders-2026-11-25.csv"\n'
+    declared.write_text(f'{declared.read_text()}\n{layout}done_file = ".done"\n')
+    (merchant.inbox / "orders-2026-11-25.csv.done").touch()
+
+    assert "says that it is whole" not in _nights(merchant, last=3)

@@ -19,31 +19,26 @@ from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenEr
 from recon.steps.admin.doctor import Check, checks
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
-from recon.steps.night import whole_night
 from recon.store.nights import facts_rows, runs
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, archive_of, plain_workbooks
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, archive_of
 
 pytestmark = pytest.mark.xdist_group("two deliveries")
 
 
 def capture(merchant: Merchant) -> None:
-    """An order whose payment is to be captured."""
     one = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(one, action="capture", status="authorised"))
 
 
 def archive_folder(merchant: Merchant) -> Path:
-    """Where the archive of a merchant's nights lies."""
     return Path(archive_of(merchant).shown)
 
 
 def facts_of(merchant: Merchant) -> list[Path]:
-    """Files of facts that lie in the archive."""
     return sorted((archive_folder(merchant) / "facts").rglob("*.parquet"))
 
 
 def ingested(merchant: Merchant) -> int:
-    """A night's ingest and no more; how many order files have facts."""
     with merchant.environment() as environment:
         with environment.store.writing() as connection:
             now = merchant.clock()
@@ -97,7 +92,6 @@ def ingested_in_child(merchant: Merchant, *, at: str = "archived the orders:1") 
 
 
 def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant: Merchant) -> None:
-    """Nothing is sent, the sentence says what to do; with the archive back the file is read."""
     capture(merchant)
     root = archive_folder(merchant)
     root.write_text("no folder")
@@ -193,7 +187,6 @@ def hide_rows(merchant: Merchant) -> None:
 def test_no_night_compares_order_rows_that_the_history_did_not_bind(
     merchant: Merchant, forge: Any, behind: str, moved: int
 ) -> None:
-    """Forged before money nothing moves; whenever it was, no verdict is said of such rows."""
     capture(merchant)
 
     def progress(told: Any) -> None:
@@ -204,12 +197,7 @@ def test_no_night_compares_order_rows_that_the_history_did_not_bind(
         merchant.environment() as environment,
         pytest.raises(HistoryBrokenError, match="file 1 are not those that the history boun"),
     ):
-        whole_night.run(
-            merchant.request,
-            environment=environment,
-            workbooks=plain_workbooks(),
-            progress=progress,
-        )
+        merchant.run(environment, progress=progress)
     assert len(merchant.effects()) == moved
 
 
@@ -230,7 +218,6 @@ def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant: Mercha
 
 
 def facts_kept(merchant: Merchant) -> dict[Path, bytes]:
-    """Every file of facts."""
     root = Path(archive_of(merchant).shown) / "facts"
     return {path: path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
 
@@ -255,26 +242,21 @@ def next_night(merchant: Merchant) -> str:
 
 
 def facts_reported(merchant: Merchant) -> Check:
-    """The doctor's line."""
     every = checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
     return next(each for each in every if each.name == f"facts {MERCHANT}/{ACCOUNT}")
 
 
-def cut(path: Path) -> None:
-    """Without its end."""
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def emptied(path: Path) -> None:
-    """As a full disk leaves it."""
-    path.write_bytes(b"")
-
-
 @pytest.mark.parametrize(
-    ("spoilt", "name"), [(Path.unlink, "a.csv"), (cut, "found again.csv"), (emptied, "a.csv")]
+    ("spoilt", "name"),
+    [
+        (Path.unlink, "a.csv"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "found again.csv"),
+        (lambda path: path.write_bytes(b""), "a.csv"),
+    ],
+    ids=["gone", "cut", "emptied"],
 )
 def test_lost_facts_are_read_again_from_the_inbox(
-    begun: Callable[..., Merchant], spoilt: Callable[[Path], None], name: str
+    begun: Callable[..., Merchant], spoilt: Callable[[Path], object], name: str
 ) -> None:
     """All of them, byte for byte, under whatever name their files lie there."""
     merchant = begun(two_deliveries)
@@ -311,7 +293,6 @@ def test_lost_facts_are_read_again_from_the_files_that_were_kept(merchant: Merch
 def test_what_cannot_be_read_again_is_named_with_what_to_do(
     begun: Callable[..., Merchant],
 ) -> None:
-    """By the night that needs it and by the doctor; with the file back the night goes on."""
     merchant = begun(two_deliveries)
     lost = facts_kept(merchant)
     for path in lost:

@@ -100,7 +100,6 @@ def test_what_was_charged_back_is_not_refunded(merchant: Any) -> None:
 
 
 def holds(merchant: Any) -> dict[str, bool]:
-    """Which orders wait, and whether a chargeback is why."""
     query = text("SELECT order_no, hold FROM instruction WHERE state = 'approved'")
     with merchant.environment() as environment, environment.store.reading() as connection:
         return {row[0]: "chargebacks would exceed" in row[1] for row in connection.execute(query)}

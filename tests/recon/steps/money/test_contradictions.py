@@ -48,7 +48,6 @@ def _two_people(merchant: Any, *, said: str) -> None:
 
 
 def _refund(merchant: Any, payment: Any, amount: str, *, date: str) -> None:
-    """A night of its own for one refund."""
     merchant.drop(
         f"refund-{date}.csv",
         merchant.order(payment, action="refund", action_amount=amount),
@@ -61,8 +60,9 @@ def _refunds(merchant: Any) -> list[str]:
     return [one["amount"] for one in merchant.effects() if one["operation"] == "refund"]
 
 
-@pytest.mark.parametrize("shown", ["skipped", "repeated"])
-@pytest.mark.parametrize(("said", "sent"), [("applied", 3), ("not_applied", 2)])
+@pytest.mark.parametrize(
+    ("said", "sent", "shown"), [("applied", 3, "repeated"), ("not_applied", 2, "skipped")]
+)
 def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
     merchant: Any, shown: str, said: str, sent: int
 ) -> None:

@@ -40,12 +40,10 @@ def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.Monke
         patch.setattr(StoredJournal, "record", _crash)
         with pytest.raises(KeyboardInterrupt):
             merchant.move_money()
-    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
-        gateway.write('reply_signatures = "warn"\n')
+    merchant.configure("gateway.toml", 'reply_signatures = "warn"\n')
     merchant.move_money(mode=Mode.DRY_RUN)
     dry = merchant.instruction_states()
-    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
-        gateway.write("allow_unverified_replies = true\n")
+    merchant.configure("gateway.toml", "allow_unverified_replies = true\n")
     merchant.move_money()
 
     assert dry == {"in_flight": 1}
@@ -54,8 +52,7 @@ def test_a_dry_run_judges_no_kept_reply(merchant: Any, monkeypatch: pytest.Monke
 
 def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(merchant: Any) -> None:
     """In a later run, as a new instruction, and only while its file still asks for it."""
-    with (merchant.folder / "config" / "gateway.toml").open("a") as gateway:
-        gateway.write("capture_replan = true\n")
+    merchant.configure("gateway.toml", "capture_replan = true\n")
     wanted, dropped = merchant.payments("authorised")[:2]
     for name, paid in (("a.csv", wanted), ("b.csv", dropped)):
         merchant.drop(name, merchant.order(paid, status="paid", action="capture"))
@@ -76,7 +73,6 @@ def test_a_capture_that_did_not_happen_comes_again_once_where_that_is_wanted(mer
 
 
 def _crash(*_: object, **__: object) -> None:
-    """Killed between keeping a reply and judging it."""
     raise KeyboardInterrupt
 
 
@@ -141,7 +137,6 @@ def _ask_for_captures(merchant: Any, count: int = 1) -> None:
 
 
 def _doubt(merchant: Any, effect: dict[str, Any]) -> None:
-    """A night whose one capture gets no reply; the gateway answers no query after it."""
     _ask_for_captures(merchant)
     merchant.fault(effect, NO_ANSWER | {"nth": 2})
     merchant.move_money()
@@ -150,16 +145,11 @@ def _doubt(merchant: Any, effect: dict[str, Any]) -> None:
 
 
 def _nights(merchant: Any, *minutes: int) -> dict[str, int]:
-    """A night after each wait; how the instructions stand then."""
     for much in minutes:
         merchant.wait(minutes=much)
         merchant.move_money()
     states: dict[str, int] = merchant.instruction_states()
     return states
-
-
-def _people_are_declared(merchant: Any) -> None:
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
 
 
 def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchant: Any) -> None:
@@ -186,7 +176,7 @@ def test_answers_from_before_a_doubt_are_no_evidence_whatever_their_date(merchan
 
 def test_after_a_reboot_people_wait_again_too(merchant: Any) -> None:
     """Nobody is let through by the clock on the wall; whoever tries starts the new boot's wait."""
-    _people_are_declared(merchant)
+    merchant.configure("approvers.toml", PEOPLE)
     _doubt(merchant, LATE_EFFECT)
     merchant.boot_id, merchant.wall_error = "second boot", timedelta(days=1)
     with merchant.environment() as environment:

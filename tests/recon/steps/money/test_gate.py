@@ -10,6 +10,7 @@ from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
+from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify, name_of
 from recon.store.money.sending_rows import turn_switch
 from recon.store.nights import runs
@@ -21,6 +22,13 @@ from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_w
 def settled(merchant: Merchant) -> str:
     """What the step that sends said."""
     return next(step.sentence for step in merchant.told if step.step == "settle")
+
+
+def closed_because(merchant: Merchant, environment: Environment) -> str:
+    with night.hold(merchant.request, environment=environment) as run_id:
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        return gate_of(run, environment=environment).closed_because
 
 
 @pytest.mark.parametrize("name", [BEFORE_MONEY[0], BEFORE_MONEY[-1]])
@@ -92,12 +100,9 @@ def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
         published = merchant.folder / "published"
         Memory(published).save(name_of(environment.store), LastSignature(3, "signed"))
         desk = replace(environment.desk, published=published)
-        with night.hold(merchant.request, environment=environment) as run_id:
-            with environment.store.reading() as connection:
-                run = runs.get(connection, run_id)
-            assert gate_of(run, environment=environment).closed_because == ""
-            gate = gate_of(run, environment=replace(environment, desk=desk))
-    assert "signed word 3, and the database lacks it" in gate.closed_because
+        assert closed_because(merchant, environment) == ""
+        told = closed_because(merchant, replace(environment, desk=desk))
+    assert "signed word 3, and the database lacks it" in told
 
 
 def test_a_dry_run_says_that_sending_is_stopped(merchant: Merchant) -> None:
@@ -116,16 +121,11 @@ def test_sending_that_nobody_allowed_again_closes_the_gate(merchant: Merchant) -
         stop_sending(by="Ann", reason="odd orders", environment=environment)
         with environment.store.writing() as connection:
             turn_switch(connection, stop=False, by="Ann", reason="fine", at=environment.clock())
-        with night.hold(merchant.request, environment=environment) as run_id:
-            with environment.store.reading() as connection:
-                run = runs.get(connection, run_id)
-            gate = gate_of(run, environment=environment)
+        assert "sending was allowed again, but" in closed_because(merchant, environment)
         assert sending_stopped(environment) is None
-    assert "sending was allowed again, but" in gate.closed_because
 
 
 def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant: Merchant) -> None:
-    """Whatever it was about: two people's, of a stop that another one followed."""
     people = "".join(f'[approvers.{one}]\nname = "{one} B"\n' for one in ("bob", "cleo"))
     (merchant.folder / "config" / "approvers.toml").write_text(people)
     with merchant.environment() as environment:
@@ -134,13 +134,9 @@ def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant: Mer
             person = identify(name, code=None, environment=environment)
             allow_sending(person=person, reason="looked at them", environment=environment)
         stop_sending(by="Ann", reason="odd again", environment=environment)
-        with night.hold(merchant.request, environment=environment) as run_id:
-            with environment.store.reading() as connection:
-                run = runs.get(connection, run_id)
-            assert gate_of(run, environment=environment).closed_because == ""
-            merchant.as_owner(delete(endorsement))
-            gate = gate_of(run, environment=environment)
-    assert "endorsement 1 is gone" in gate.closed_because
+        assert closed_because(merchant, environment) == ""
+        merchant.as_owner(delete(endorsement))
+        assert "endorsement 1 is gone" in closed_because(merchant, environment)
 
 
 def test_a_release_whose_words_are_gone_holds_what_gives_money(merchant: Merchant) -> None:

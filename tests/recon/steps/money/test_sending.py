@@ -1,4 +1,3 @@
-import json
 import sqlite3
 from contextlib import closing
 from typing import Any
@@ -6,15 +5,12 @@ from typing import Any
 import pytest
 
 from recon.model.errors import UsageError
-from recon.model.nights import Mode
 from recon.model.terms import ControlTotal, InstructionKind
-from recon.steps.approvals import people
-from recon.steps.money.gate import allow_sending, evaluate, sending_stopped, stop_sending, tied
+from recon.steps.money.gate import allow_sending, evaluate, stop_sending, tied
 from recon.steps.runtime.identity import identify
 from recon.store.database.night_lock import account_lock
 from tests.recon.store.scripted import journal_of
 
-NO_CODE = "(identity not authenticated)"
 PEOPLE = """
 [approvers.bob]
 name = "Bob Lee"
@@ -47,7 +43,6 @@ def _sql(merchant: Any, query: str) -> list[Any]:
 
 
 def _allow(merchant: Any, *names: str) -> list[bool]:
-    """What the switch says to each person in turn."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     with merchant.environment() as environment:
         people = [identify(name, code=None, environment=environment) for name in names]
@@ -62,12 +57,7 @@ def _stop(merchant: Any) -> None:
         stop_sending(by="Ann", reason="odd orders", environment=environment)
 
 
-def _settled(merchant: Any) -> Any:
-    return next(step for step in merchant.told if step.step == "settle")
-
-
 def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
-    """What was sent counts: the same night again does not send the rest."""
     payments = _drop_captures(merchant)
     _limits(merchant, night=payments[0].amount)
     merchant.move_money()
@@ -92,21 +82,6 @@ def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
     assert "this day would have sent" in held[0]
 
 
-def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) -> None:
-    _drop_captures(merchant)
-    _stop(merchant)
-    merchant.move_money()
-
-    assert merchant.effects() == []
-    assert "stopped by Ann" in _settled(merchant).sentence
-    assert "odd orders" in _settled(merchant).sentence
-    # The reason stands once, above the list; three captures say the same in few words.
-    with merchant.environment() as environment:
-        ((_, waiting),) = people.status(environment)
-    told = "Sending is stopped. It waits for the next night; withdraw it if it is not meant."
-    assert [one.next_step for one in waiting] == [told] * 3
-
-
 def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> None:
     _stop(merchant)
     _allow(merchant, "bob", "cleo")
@@ -127,52 +102,10 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
         assert (before, "stopped by Ann" in journal.halted()) == ("", True)
 
 
-def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
-    _stop(merchant)
-    _allow(merchant, "bob", "cleo")
-    with merchant.environment() as environment:
-        assert sending_stopped(environment) is None
-    events = _sql(
-        merchant, "SELECT event, data FROM history WHERE entity = 'sending' ORDER BY sequence"
-    )
-
-    assert [(event, json.loads(data)["by"]) for event, data in events] == [
-        ("stopped", "Ann"),
-        ("allowed", f"Bob Lee {NO_CODE} and Cleo Ott {NO_CODE}"),
-    ]
-
-
 @pytest.mark.parametrize(("by", "reason"), [(" ", "why"), ("Ann", ""), ("A" * 101, "why")])
 def test_the_switch_wants_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
     with merchant.environment() as environment, pytest.raises(UsageError, match="nothing was"):
         stop_sending(by=by, reason=reason, environment=environment)
-
-
-def _account(merchant: Any, line: str) -> None:
-    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
-        merchants.write(line)
-
-
-@pytest.mark.parametrize("tightened", ["approved_by_rule", "approved_by_rule_night", "no rule"])
-def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
-    payments = _drop_captures(merchant)
-    amounts = sorted(_cents(p.amount) for p in payments)
-    merchant.move_money(mode=Mode.DRY_RUN)
-    assert merchant.instruction_states() == {"approved": 3}
-    if tightened == "no rule":
-        _account(merchant, "auto_approve = false\n")
-        may = 0
-    else:
-        _limits(merchant, **{tightened: f"{amounts[0] // 100}.{amounts[0] % 100:02}"})
-        may = 1
-    merchant.move_money()
-    holds = _sql(merchant, "SELECT hold, approved_by FROM instruction WHERE state = 'planned'")
-
-    assert len(merchant.effects()) <= may
-    assert sum(_cents(one["amount"]) for one in merchant.effects()) <= amounts[0]
-    assert len(holds) == 3 - len(merchant.effects())
-    assert all(hold.startswith("needs approval by two people") for hold, _ in holds)
-    assert {by for _, by in holds} == {""}
 
 
 def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:

@@ -11,7 +11,6 @@ from sqlalchemy import event
 
 from recon.model.errors import SpillError, StoreError, UsageError
 from recon.steps.approvals.verdicts import exclude_file
-from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import identify
 from recon.store.database import engine, history
@@ -22,13 +21,11 @@ Fault = Callable[[Environment], None]
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A locked database is given up after a moment."""
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 100)
     monkeypatch.setitem(engine.SQLITE_PRAGMAS, "busy_timeout", 100)
 
 
 def _faulty_night(merchant: Any, *, at: str, fault: Fault) -> None:
-    """A night in which something happens to the database at a mark; it must say so and stop."""
     happened: list[str] = []
 
     def mark(point: str) -> None:
@@ -39,12 +36,7 @@ def _faulty_night(merchant: Any, *, at: str, fault: Fault) -> None:
     with merchant.environment() as opened:
         environment = replace(opened, crash_point=mark, pause=lambda _: None)
         with pytest.raises(StoreError):
-            night.run(
-                merchant.request,
-                environment=environment,
-                workbooks=merchant.workbooks(),
-                progress=merchant.told.append,
-            )
+            merchant.run(environment)
     assert happened == [at]
 
 
@@ -67,7 +59,6 @@ def _files(merchant: Any) -> list[Path]:
 
 
 def _full(environment: Environment) -> None:
-    """From now on the database cannot grow."""
     event.listen(
         environment.store.engine,
         "checkout",
@@ -88,8 +79,6 @@ def _full_to_the_brim(environment: Environment) -> None:
 
 
 class Locker:
-    """Another process's writer."""
-
     def __init__(self, path: str) -> None:
         self.other = sqlite3.connect(path, isolation_level=None)
 
@@ -106,20 +95,6 @@ def locked(merchant: Any) -> Iterator[Locker]:
     locker = Locker(str(merchant.sqlite_path))
     with closing(locker.other):
         yield locker
-
-
-def test_a_reply_that_a_locked_database_did_not_take_is_not_lost(
-    merchant: Any, locked: Locker
-) -> None:
-    count = _refunds(merchant)
-    _faulty_night(merchant, at="after send", fault=locked)
-    kept = [path.stat().st_mode & 0o777 for path in _files(merchant)]
-    locked.end()
-    merchant.night()
-
-    assert kept == [0o600]
-    assert (_files(merchant), merchant.instruction_states()) == ([], {"confirmed": count})
-    assert len(merchant.effects()) == count
 
 
 @pytest.mark.parametrize("asked", [_refunds, _captures])
@@ -198,7 +173,6 @@ def _set_aside_by_two(merchant: Any) -> None:
 
 
 def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> None:
-    """It is the only answer there is: the next night reads it, nobody throws it away."""
     count = _refunds(merchant)
     _faulty_night(merchant, at="after send", fault=locked)
     locked.end()

@@ -39,7 +39,6 @@ def ensure(holds: object, what: object) -> None:
 
 
 def match_of(pattern: re.Pattern[str] | str, text: str) -> re.Match[str]:
-    """The whole text as the pattern has it."""
     match = re.fullmatch(pattern, text)
     if match is None:
         raise RefusedError(text)
@@ -47,7 +46,6 @@ def match_of(pattern: re.Pattern[str] | str, text: str) -> re.Match[str]:
 
 
 def day_of(year: str, month: str, day: str) -> date:
-    """A day that there is."""
     try:
         return date(int(year), int(month), int(day))
     except ValueError as error:
@@ -108,7 +106,6 @@ def comma_rows(content: bytes, columns: Sequence[str]) -> Iterator[dict[str, str
 
 
 def named(row: Mapping[str, str], *columns: str) -> None:
-    """These cells have something in them."""
     for column in columns:
         ensure(row[column], f"{column} is empty: {row}")
 

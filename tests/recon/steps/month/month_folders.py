@@ -73,12 +73,10 @@ def as_earlier(nights: Sequence[MonthNight]) -> list[MonthNight]:
 
 
 def days_of(first: date, last: date) -> list[date]:
-    """All days of a span."""
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
 def due_of(truth: MonthTruth, nights: list[MonthNight]) -> list[str]:
-    """The days of the month that have a night."""
     first, last = truth.first.isoformat(), truth.last.isoformat()
     return [night.business_date for night in nights if first <= night.business_date <= last]
 
@@ -377,13 +375,11 @@ class NightFolders:
 
 
 def _of(what: Sale | Entry, **cells: Any) -> Row:
-    """A row about an order."""
     named = {"order_no": what.order, "transaction_id": what.payment, "currency": what.currency}
     return {**_KEY, **named, **cells}
 
 
 def _settled(batch: str, day: date, kind: str, currency: str, amounts: Sequence[int], /) -> Row:
-    """A row about a batch; gross, fee and net."""
     sums = dict(zip(("gross", "fee", "net"), amounts, strict=True))
     about = {"batch_id": batch, "settled_on": f"{day}", "entry_type": kind, "currency": currency}
     return {**_KEY, **about, **sums}
@@ -401,7 +397,6 @@ def _code(sale: Sale, effect: int) -> str:
 
 
 def table_of_rows(rows: list[Row], *, schema: pa.Schema) -> pa.Table:
-    """The rows of a file; what a row does not say is blank."""
     columns = []
     for column in schema:
         plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

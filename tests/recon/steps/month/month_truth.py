@@ -101,8 +101,6 @@ class Line:
 
 @dataclass
 class Entry:
-    """An entry of the books."""
-
     kind: str
     currency: str
     amount: int
@@ -430,10 +428,6 @@ class MonthTruth:
                 self.entries.append(Entry(kind, currency, abs(fee), day + late(), key="fees"))
 
     # What is true --------------------------------------------------------------------------------
-    def as_of(self) -> date:
-        """The newest night."""
-        return self.end
-
     def known_lines(self, by: date) -> list[Line]:
         return [line for line in self.lines if line.known <= by]
 

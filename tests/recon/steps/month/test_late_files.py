@@ -47,7 +47,6 @@ Moved = dict[tuple[str, str], tuple[int, int]]
 def asked(
     month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
 ) -> MonthStatement:
-    """The statement of a month as these nights know it."""
     frame, own = as_asked(month, nights, closed_by=closed_by)
     return statement_of(frame, nights=own)
 
@@ -55,7 +54,6 @@ def asked(
 def as_asked(
     month: BusinessMonth, nights: Sequence[MonthNight], *, closed_by: str = ""
 ) -> tuple[MonthFrame, Sequence[MonthNight]]:
-    """With what it is asked, and those of the nights that are its own."""
     before = [night for night in nights if night.business_date < month.first.isoformat()]
     own = nights[max(len(before) - 1, 0) :]
     first, last = month.first.isoformat(), month.last.isoformat()
@@ -69,7 +67,6 @@ def as_asked(
 
 
 def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:
-    """A month with its names, and November as closed by a night."""
     return MonthFrame(
         month=month,
         account=PLACE,
@@ -80,7 +77,6 @@ def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:
 
 
 def moved(statement: MonthStatement) -> Moved:
-    """What moved, as `MonthTruth.moved` has it."""
     return {
         (figure.currency, figure.name): (figure.count, figure.amount)
         for figure in statement.figures
@@ -89,7 +85,6 @@ def moved(statement: MonthStatement) -> Moved:
 
 
 def truly(truth: MonthTruth, *, first: date, last: date) -> Moved:
-    """What truly moved in a span."""
     counts: Counter[tuple[str, str]] = Counter()
     sums: Counter[tuple[str, str]] = Counter()
     for kind, currency, amount, day in truth.events():
@@ -100,7 +95,6 @@ def truly(truth: MonthTruth, *, first: date, last: date) -> Moved:
 
 
 def late_by(days: Sequence[int]) -> Mapping[tuple[str, date], date]:
-    """The late batches, each by the night that many days after the month's last."""
     return {
         (currency, LAST - timedelta(days=before)): LAST + timedelta(days=after)
         for (currency, before), after in zip(LATE, days, strict=True)
@@ -117,19 +111,16 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[MonthTruth, list[M
 
 @pytest.fixture(scope="module")
 def closed(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
-    """November as two people closed it."""
     return asked(NOVEMBER, [night for night in played[1] if night.business_date <= KNOWN_BY])
 
 
 @pytest.fixture(scope="module")
 def again(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
-    """November as all nights know it."""
     return asked(NOVEMBER, played[1])
 
 
 @pytest.fixture(scope="module")
 def after_close(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
-    """December after a November that is closed."""
     return asked(DECEMBER, played[1], closed_by=KNOWN_BY)
 
 
@@ -147,7 +138,6 @@ def test_files_that_came_late_are_in_the_month_that_is_stated_again(
 
 
 def test_the_second_month_is_true(played: tuple[MonthTruth, list[MonthNight]]) -> None:
-    """What December lists at both closes is the truth's, payment by payment, and what moved is."""
     truth, nights = played
     statement = asked(DECEMBER, nights)
 
@@ -162,7 +152,6 @@ def test_the_second_month_is_true(played: tuple[MonthTruth, list[MonthNight]]) -
 def test_the_second_month_is_true_after_a_close(
     played: tuple[MonthTruth, list[MonthNight]], after_close: MonthStatement
 ) -> None:
-    """Its close is the same; what moved is that with what was told late of the closed month."""
     truth, _ = played
     late = Counter[tuple[str, str]]()
     for row in prior_items(after_close.facts).itertuples():
@@ -210,7 +199,6 @@ def test_cash_in_transit_opens_with_what_the_month_before_was_closed_with(
 
 
 def in_transit(statement: MonthStatement, *, at: str) -> dict[str, int]:
-    """Currency -> what is in transit at a close."""
     return {
         figure.currency: figure.amount
         for figure in statement.figures
@@ -343,14 +331,12 @@ def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(
 
 
 def waiting(statement: MonthStatement) -> list[tuple[object, ...]]:
-    """What the books list of adjustments that wait."""
     assert statement.books is not None
     rows = statement.books[statement.books["what"].isin(WAITS)]
     return [*rows[["what", "currency", "key", "amount"]].itertuples(index=False, name=None)]
 
 
 def broken(statement: MonthStatement) -> list[object]:
-    """What does not tie."""
     return [each for each in statement.equations if not each.holds]
 
 
@@ -358,7 +344,6 @@ def broken(statement: MonthStatement) -> list[object]:
 def test_late_files_give_the_same_totals_in_any_order(
     first_order: MonthStatement, tmp_path: Path, order: tuple[int, ...]
 ) -> None:
-    """Figures, what is open and what differs in the books, whichever file came first."""
     statement = in_order(order, folder=tmp_path)
 
     assert broken(statement) == []
@@ -369,12 +354,10 @@ def test_late_files_give_the_same_totals_in_any_order(
 
 @pytest.fixture(scope="module")
 def first_order(tmp_path_factory: pytest.TempPathFactory) -> MonthStatement:
-    """The same month, the files in the order of their names."""
     return in_order((1, 2, 3), folder=tmp_path_factory.mktemp("order"))
 
 
 def in_order(order: Sequence[int], *, folder: Path) -> MonthStatement:
-    """A small month by some of its nights, and all after it."""
     truth = MonthTruth(FIRST, 12, per_day=1, late=late_by(order))
     days = [*days_of(truth.first_close, LAST)[::5], *days_of(DECEMBER.first, truth.end)]
     return asked(NOVEMBER, nights_of(truth, folder, days=days))

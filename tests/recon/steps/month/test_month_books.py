@@ -55,8 +55,7 @@ ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
 
 def play_closed(merchant: Merchant) -> None:
     """A closed month with a captured payment that the ledger lacks, and fees to accrue."""
-    path = merchant.folder / "config" / "rules.toml"
-    path.write_text(path.read_text() + RULES + EXPORT + DATEV)
+    merchant.configure("rules.toml", RULES + EXPORT + DATEV)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()
@@ -86,7 +85,6 @@ def accrued(amount: int) -> pd.DataFrame:
 
 @pytest.fixture
 def over(begun: Callable[[Any], Merchant]) -> Merchant:
-    """November is closed, with fees to accrue."""
     return begun(play_closed)
 
 
@@ -106,7 +104,6 @@ def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
 def exported(
     merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
 ) -> HandedOver:
-    """`recon journals --period 2026-11`."""
     wanted = HandOut(out, kind, again)
     with merchant.environment() as environment:
         return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
@@ -125,7 +122,6 @@ def sums(path: Path) -> Counter[tuple[str, str]]:
 def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
     over: Merchant, tmp_path: Path
 ) -> None:
-    """Same sums as the sealed file; the second export has nothing, and so has the night's own."""
     with over.environment() as environment, environment.store.reading() as connection:
         closed = month_books.closed_months.state_of(connection, OWN, month="2026-11").closed
     assert closed is not None
@@ -174,7 +170,6 @@ def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_pa
 def test_what_a_person_wrote_off_since_the_close_is_kept_back(
     over: Merchant, tmp_path: Path
 ) -> None:
-    """Booking it as well would count it twice; it is enough that a person asked for it."""
     run_id = newest(over).run_id
     result, _, _ = proposed(over, run_id)
     ask_write_off(over, result.journals["break_id"].iloc[0], run_id=run_id)
@@ -240,7 +235,6 @@ def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
 def test_other_formats_leave_under_names_of_their_own(
     over: Merchant, tmp_path: Path, kind: str, names: list[str]
 ) -> None:
-    """With all journals of the close, beside each other."""
     handed = exported(over, tmp_path / "out", kind=kind)
 
     assert handed.journals == 3
@@ -320,7 +314,6 @@ def test_a_journal_is_listed_with_the_days_of_its_file(
 def test_what_a_format_needs_and_nobody_declared_hands_nothing_out(
     over: Merchant, tmp_path: Path, kind: str, lacks: str, declares: str
 ) -> None:
-    """Refused by name before a byte is written, and what was refused still leaves later."""
     rules = over.folder / "config" / "rules.toml"
     declared = rules.read_text()
     rules.write_text(declared.replace(declares, ""))

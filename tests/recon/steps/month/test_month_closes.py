@@ -22,7 +22,6 @@ LAST = "2026-11-30"
 
 
 def closed(merchant: Merchant) -> PreparedClose:
-    """`recon close 2026-11`."""
     with merchant.environment() as environment:
         return prepared_close(NOVEMBER, account=(MERCHANT, ACCOUNT), environment=environment)
 
@@ -37,12 +36,10 @@ def play(merchant: Merchant) -> None:
 
 @pytest.fixture
 def ended(begun: Callable[[Any], Merchant]) -> Merchant:
-    """A month that is over."""
     return begun(play)
 
 
 def blocked(close: PreparedClose) -> str:
-    """All that blocks it, as one text."""
     return "\n".join(f"{each.what} | {each.owner} | {each.where}" for each in close.blockers)
 
 
@@ -68,7 +65,6 @@ def given(merchant: Merchant, monkeypatch: pytest.MonkeyPatch, **fields: object)
 
 
 def test_a_month_that_is_over_and_proven_is_ready_and_nothing_is_changed(ended: Merchant) -> None:
-    """Without a blocker it is READY, open breaks make it so with open items; no file changes."""
     files = [path for path in sorted(ended.folder.rglob("*")) if path.is_file()]
     before = {path: path.stat().st_mtime_ns for path in files if "sqlite" not in path.name}
 
@@ -135,10 +131,6 @@ def test_an_adjustment_that_no_batch_has_blocks_nothing_and_is_an_open_item(
 def test_what_waits_in_the_books_keeps_a_month_from_ready(
     ended: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An order that is not booked and no break yet is an open item; one of a break is one once.
-
-    So are payouts that are not booked; fees that are not are accrued.
-    """
     statement = closed(ended).stated.statement
     rows = [
         ("open", "EUR", "WEB-1", -2_246, -2_246),

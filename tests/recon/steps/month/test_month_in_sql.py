@@ -53,7 +53,6 @@ def tables_of(
     closed: Sequence[ClosedPeriod] = (),
     refunds: Sequence[tuple[str, int]] = (),
 ) -> Iterator[MonthInSql]:
-    """The tables of a month whose nights show payments; the last one has lines of refunds."""
     frame = MonthFrame(NOVEMBER, PLACE, BusinessCalendar.of(), closed=closed)
     with tempfile.TemporaryDirectory() as name:
         read = [written(night, number=n, folder=Path(name)) for n, night in enumerate(nights)]
@@ -82,7 +81,6 @@ def tables_of(
 
 
 def written(night: Shown, *, number: int, folder: Path) -> MonthNight:
-    """The two files that are read of a night, its rows in an order of their own."""
     day = BEGIN + timedelta(days=number)
     rows: list[Row] = [
         {
@@ -109,7 +107,6 @@ def written(night: Shown, *, number: int, folder: Path) -> MonthNight:
 
 
 def expected(nights: Sequence[Shown]) -> Iterable[tuple[str, int, int, int]]:
-    """Payment, night, captured and refunded of each change, by a dictionary of payments."""
     last: dict[int, tuple[int, int]] = {}
     for number, night in enumerate(nights):
         for payment in {payment for payment, _ in night}:

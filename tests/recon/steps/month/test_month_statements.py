@@ -17,7 +17,6 @@ LATER = "2026-11-24"
 
 
 def stated(merchant: Merchant, month: str = "2026-11") -> StatedMonth:
-    """`recon close 2026-11`."""
     with merchant.environment() as environment:
         return stated_month(
             BusinessMonth.named(month), account=(MERCHANT, ACCOUNT), environment=environment
@@ -46,7 +45,6 @@ def test_a_month_is_stated_from_the_folder_of_its_night(merchant: Merchant, tmp_
 
 
 def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
-    """A night that nobody ran stands against the figures until somebody says why; rules by day."""
     capture(merchant)
     merchant.night()
     rules = Path(merchant.variables["RECON_CONFIG_DIR"]) / "rules.toml"

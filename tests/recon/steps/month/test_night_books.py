@@ -26,8 +26,7 @@ UNCLOSED = (
 
 def play_over(merchant: Merchant) -> None:
     """A captured payment of November that the ledger lacks, in no closed month, on 1 December."""
-    path = merchant.folder / "config" / "rules.toml"
-    path.write_text(path.read_text() + RULES)
+    merchant.configure("rules.toml", RULES)
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()
@@ -45,14 +44,12 @@ def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> Han
 
 
 def only_journal(merchant: Merchant) -> str:
-    """The one that the newest night proposes."""
     result, _, _ = proposed(merchant, newest(merchant).run_id)
     (name,) = result.journals["journal_id"].unique()
     return str(name)
 
 
 def days_of(path: Path | None) -> list[str]:
-    """On which days a file of our own columns books."""
     assert path is not None
     header, *lines = path.read_text().splitlines()
     at = header.split(",").index("date")
@@ -94,7 +91,6 @@ def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
 def test_a_break_that_is_written_off_waits_for_no_close(
     begun: Callable[[Any], Merchant], tmp_path: Path
 ) -> None:
-    """It is never booked: that is the reason that counts."""
     merchant = begun(play_over)
     result, _, _ = proposed(merchant, newest(merchant).run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=newest(merchant).run_id)
@@ -107,7 +103,6 @@ def test_a_break_that_is_written_off_waits_for_no_close(
 def test_a_month_without_a_live_night_is_waited_for_by_nothing(
     begun: Callable[[Any], Merchant], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody could close it: what is older than the first night leaves with the night."""
     merchant = begun(play_over)
     october = BusinessMonth.named("2026-10")
     monkeypatch.setattr(BusinessMonth, "month_before", property(lambda _: october))

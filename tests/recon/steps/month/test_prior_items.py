@@ -32,12 +32,10 @@ def play_late(merchant: Merchant) -> None:
 
 @pytest.fixture
 def late(begun: Callable[[Any], Merchant]) -> Merchant:
-    """A closed November, and a night of December that knows more of it."""
     return begun(play_late)
 
 
 def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant) -> None:
-    """By currency and amount, with a sheet of their own; what opens otherwise is named."""
     with late.environment() as environment:
         close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
 

@@ -42,7 +42,6 @@ def rows_of(batch: Sequence[Line], *, asked: str, by_payment: bool) -> list[dict
 
 
 def row_of(kind: str, payment: str, gross: int, fee: int, *, source: str) -> dict[str, Any]:
-    """A row of the schema."""
     names = {"merchant_id": PLACE[0], "account_id": PLACE[1], "batch_id": "B", "source": source}
     amounts = {"gross": gross, "fee": fee, "net": gross - fee}
     about = {"settled_on": "2026-10-10", "entry_type": kind, "currency": "EUR"}
@@ -65,7 +64,6 @@ def nights_that(
 
 
 def lines_of(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
-    """The lines that count, and the night that told each."""
     with month_in_sql(FRAME, nights=nights) as month:
         return sorted(
             month.rows("SELECT entry_type, transaction_id, gross, fee, net, told FROM lines")
@@ -137,7 +135,6 @@ def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_pa
 
 
 def missed(statement: MonthStatement) -> list[tuple[object, ...]]:
-    """Both sides of the equation, where it does not hold."""
     return [
         (each.currency, each.left, each.right)
         for each in statement.equations

@@ -77,14 +77,12 @@ def prepared_once(
 
 @pytest.fixture
 def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> Merchant:
-    """A month that is over."""
     for module in (signed_closes, closed_view_module):
         monkeypatch.setattr(module, "prepared_close", prepared_once)
     return begun(play_people)
 
 
 def drawn(close: Any, seen: SeenClose) -> bytes:
-    """A workbook that is quickly drawn; the real one has tests of its own."""
     named = " ".join(sorted(seen.files))
     return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
 
@@ -95,7 +93,6 @@ def place_of(environment: Environment) -> Place:
 
 
 def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
-    """What `recon close` shows."""
     with merchant.environment() as environment:
         prepared = signed_closes.prepared_close(month, account=OWN, environment=environment)
         return seen_close(prepared).digest
@@ -109,7 +106,6 @@ def signed(
     seen: str = "",
     crash_point: Callable[[str], None] | None = None,
 ) -> CloseDecision:
-    """One word under November."""
     seen = seen or digest_of(merchant)
     with merchant.environment() as environment:
         return said(environment, role=role, name=name, seen=seen, crash_point=crash_point)
@@ -132,26 +128,22 @@ def said(
 
 
 def close(merchant: Merchant) -> CloseDecision:
-    """Both words."""
     signed(merchant, role="reviewer", name="dan")
     return signed(merchant, role="approver", name="anna")
 
 
 def state(merchant: Merchant) -> MonthState:
-    """What the history has of November."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         return closed_months.state_of(connection, OWN, month="2026-11")
 
 
 def problems(merchant: Merchant) -> str:
-    """What `recon verify` finds."""
     with merchant.environment() as environment:
         return "\n".join(verify(environment, reading=UNREAD).problems)
 
 
 @contextmanager
 def folder_of(merchant: Merchant) -> Iterator[Path]:
-    """The closes of November in the archive."""
     with merchant.environment() as environment:
         storage = storage_at(OWN, environment=environment)
         with storage.local(period_folder(OWN, "2026-11")) as folder:
@@ -159,7 +151,6 @@ def folder_of(merchant: Merchant) -> Iterator[Path]:
 
 
 def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
-    """The second word closes it: folder, both names, its manifest in the history; verify agrees."""
     first = signed(ended, role="reviewer", name="dan")
     assert (first.closed, state(ended).is_closed) == (None, False)
 
@@ -215,26 +206,16 @@ def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
 def test_what_the_desk_never_passes_on_is_not_signed(
     ended: Merchant, role: str, seen: str, sentence: str
 ) -> None:
-    """Its own form refuses both before; no command comes so far."""
     with pytest.raises(UsageError, match=sentence):
         signed(ended, role=role, name="anna", seen=seen)
 
     assert state(ended) == MonthState()
 
 
-def test_a_month_that_is_not_ready_is_signed_by_nobody(ended: Merchant) -> None:
-    """What blocks it is in the sentence."""
-    ended.as_owner("UPDATE instruction SET state = 'in_doubt'")
-
-    with pytest.raises(UsageError, match=r"NOT READY: .*nobody knows"):
-        signed(ended, role="reviewer", name="dan")
-
-
 @pytest.mark.parametrize("role", ["approver", "reviewer"])
 def test_figures_that_move_between_the_words_end_the_first(
     ended: Merchant, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
-    """Whoever speaks next is told what moved, and is the first of the two then."""
     signed(ended, role="reviewer", name="dan")
     move(monkeypatch)
 
@@ -252,7 +233,6 @@ def test_figures_that_move_between_the_words_end_the_first(
 
 
 def move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One figure of November is another from now on."""
     real = signed_closes.prepared_close
 
     def other(*args: Any, **named: Any) -> Any:
@@ -350,7 +330,6 @@ def test_killed_at_any_point_it_is_closed_with_its_folder_or_nothing(
 
 
 def test_two_approvers_at_once_close_it_once(ended: Merchant) -> None:
-    """Both had looked at the same; one closes it, the other is told."""
     signed(ended, role="reviewer", name="dan")
     seen, barrier = digest_of(ended), threading.Barrier(2)
     ends: list[object] = []
@@ -390,7 +369,6 @@ def test_a_close_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None
 
 
 def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
-    """The sealed workbook is the one of the sheets, with who signed on its first page."""
     from io import BytesIO
 
     import openpyxl
@@ -447,7 +425,6 @@ REASON = "the gateway sent a corrected file"
 
 
 def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
-    """One word, through the desk."""
     merchant_id, account_id = OWN
     month = NOVEMBER.name
     word = ReopenMonth(month=month, merchant_id=merchant_id, account_id=account_id, reason=reason)
@@ -496,7 +473,6 @@ def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bo
 
 
 def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
-    """Whoever writes the history past the desk opens nothing that verify believes."""
     close(ended)
     closed = state(ended).closes[-1]
     word = closed_months.ReopenedMonth("nobody", closed.at, REASON, closed.manifest)
@@ -524,7 +500,6 @@ def test_a_malformed_event_is_a_finding(ended: Merchant, entity: str, happened: 
 
 
 def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
-    """Before anything is prepared."""
     fields = {"month": NOVEMBER.name, "merchant_id": MERCHANT, "account_id": f"{ACCOUNT}9"}
     word = SignClose(**fields, role="reviewer", digest="0" * 64)
     with (
@@ -535,7 +510,6 @@ def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
 
 
 def test_the_form_shows_a_month_as_the_command_does(ended: Merchant) -> None:
-    """The digest that is signed, or who closed it; the workbook lies in the reports."""
     asked = {"month": NOVEMBER.name, "merchant_id": "", "account_id": ""}
     with ended.environment() as environment:
         sentence, lines = month_shown(environment, asked)

@@ -34,18 +34,12 @@ def of_adjustment(entry: Entry) -> bool:
     return entry.key == "adjustments" and DAY <= entry.day <= DAY + timedelta(days=2)
 
 
-def days_known(truth: MonthTruth) -> list[date]:
-    """Some nights of the month, and the one by which it is stated."""
-    return [*days_of(truth.first_close, LAST)[::9], AFTER]
-
-
 def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
-    """The month by some of its nights."""
-    return asked(NOVEMBER, nights_of(truth, folder, days=days_known(truth)))
+    days = [*days_of(truth.first_close, LAST)[::9], AFTER]
+    return asked(NOVEMBER, nights_of(truth, folder, days=days))
 
 
 def waiting(statement: MonthStatement) -> list[Row]:
-    """What the books list of euros that wait."""
     assert statement.books is not None
     rows = statement.books[
         statement.books["what"].isin(WAITS) & statement.books["currency"].eq("EUR")
@@ -61,19 +55,9 @@ def as_it_is(entries: list[Entry], entry: Entry) -> None:
     """Nothing is changed."""
 
 
-def lost(entries: list[Entry], entry: Entry) -> None:
-    """Nobody booked it."""
-    entries.remove(entry)
-
-
 def other(entries: list[Entry], entry: Entry) -> None:
     """It is booked with another amount."""
     entries[entries.index(entry)] = replace(entry, amount=entry.amount + 7)
-
-
-def twice(entries: list[Entry], entry: Entry) -> None:
-    """It is booked twice."""
-    entries.append(replace(entry))
 
 
 def taken_back(entries: list[Entry], entry: Entry) -> None:
@@ -86,9 +70,9 @@ def taken_back(entries: list[Entry], entry: Entry) -> None:
     [
         (False, as_it_is, []),
         (True, as_it_is, [(*IN_NO_BATCH, -777)]),
-        (False, lost, [(*SETTLED, 777)]),
+        (False, list.remove, [(*SETTLED, 777)]),
         (False, other, [(*SETTLED, 777), (*IN_NO_BATCH, -770)]),
-        (False, twice, [(*IN_NO_BATCH, -777)]),
+        (False, list.append, [(*IN_NO_BATCH, -777)]),
         (False, taken_back, []),
     ],
 )

@@ -20,7 +20,6 @@ from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_w
 
 @pytest.fixture(scope="module")
 def storage() -> Iterator[S3Server]:
-    """One for all of these nights."""
     with serving_s3("faulty-nights") as server:
         yield server
 
@@ -62,7 +61,6 @@ def night(
 
 
 def captures(merchant: Merchant) -> int:
-    """How many took effect."""
     return len(merchant.effects())
 
 
@@ -72,7 +70,6 @@ def captures(merchant: Merchant) -> int:
 def test_what_a_storage_did_not_keep_is_missed_before_money(
     stored: Merchant, storage: S3Server, object_name: str
 ) -> None:
-    """It answered 200 to the PUT: nothing is sent, the object is named, the next night sends."""
     storage.process.fault = lambda asked: (
         "dropped" if asked.method == "PUT" and object_name in asked.path else ""
     )

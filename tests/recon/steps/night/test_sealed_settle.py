@@ -28,7 +28,6 @@ from tests.recon.steps.conftest import (
     archive_of,
     capture,
     checked,
-    plain_workbooks,
     run_folder,
 )
 
@@ -91,29 +90,10 @@ def test_what_a_night_read_is_bound_before_the_first_claim_and_all_of_it_by_its_
     }
 
 
-def test_an_archive_that_is_gone_before_money_stops_the_night_and_nothing_is_sent(
-    merchant: Merchant,
-) -> None:
-    """The sentence says so and what to do; with the archive back the night sends what it was to."""
-    capture(merchant)
-    root = Path(archive_of(merchant).shown)
-    root.write_text("no folder")
-
-    with pytest.raises(ArchiveError, match=r"nothing was sent: make the archive writable.*says: "):
-        merchant.night()
-    assert merchant.effects() == []
-    assert merchant.instruction_states() == {}
-
-    root.unlink()
-    merchant.move_money()
-    assert [row["operation"] for row in merchant.effects()] == ["capture"]
-
-
 CARD = "4111111111111111"
 
 
 def entries(folder: Path) -> dict[str, FileEntry]:
-    """Every file of every step of a run's folder, by its name below that folder."""
     storage_root = next(each for each in folder.parents if each.name == "archive")
     storage, night_name = LocalStorage(storage_root), str(folder.relative_to(storage_root))
     found = {}
@@ -126,7 +106,6 @@ def entries(folder: Path) -> dict[str, FileEntry]:
 
 
 def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Merchant) -> None:
-    """Whoever has the folder has what was read, what came of it, by which rules and whose word."""
     capture(merchant)
     merchant.night()
     folder = run_folder(merchant)
@@ -175,24 +154,13 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
             ArchiveError, match=r"answers .* kept .*recon nightly --only finish --merchant"
         ),
     ):
-        night.run(
-            merchant.request,
-            environment=environment,
-            workbooks=plain_workbooks(),
-            progress=lose,
-        )
+        merchant.run(environment, progress=lose)
     assert len(merchant.effects()) == 1
 
     root.unlink()
     root.with_name("elsewhere").rename(root)
     with merchant.environment() as environment:
-        run_id = night.run(
-            merchant.request,
-            environment=environment,
-            workbooks=plain_workbooks(),
-            progress=lambda _: None,
-            plan=FINISH,
-        ).run_id
+        run_id = merchant.run(environment, progress=lambda _: None, plan=FINISH).run_id
     assert len(merchant.effects()) == 1
     assert run_folder(merchant).name == run_id
     assert checked(merchant, "2026-11-20").problems == ()
@@ -213,7 +181,6 @@ before it and `proof` are."""
 def test_a_night_killed_while_it_is_sealed_ends_whole(
     point: str, again: str, merchant: Merchant
 ) -> None:
-    """A step without its link counts for nothing before money, and is taken over after it."""
     capture(merchant)
     account = ["--merchant", "100042", "--account", "100042001", "--business-date", "2026-11-20"]
 
@@ -266,26 +233,13 @@ def test_a_part_holds_the_account_and_says_so(merchant: Any) -> None:
 
 
 def test_a_part_never_counts_as_the_night(merchant: Any) -> None:
-    """It does its own steps, its run ends as a part, and no night is finished by it."""
     with merchant.environment() as environment:
-        end = night.run(
-            merchant.request,
-            plan=PLANS["settle"],
-            environment=environment,
-            workbooks=merchant.workbooks(),
-            progress=merchant.told.append,
-        )
+        end = merchant.run(environment, plan=PLANS["settle"])
         with environment.store.reading() as connection:
             finished = runs.finished(connection)
 
         ran = [
-            night.run(
-                merchant.request,
-                plan=PLANS[only],
-                environment=environment,
-                workbooks=merchant.workbooks(),
-                progress=lambda _: None,
-            )
+            merchant.run(environment, plan=PLANS[only], progress=lambda _: None)
             for only in ("ingest", "query")
         ]
 
@@ -317,16 +271,9 @@ def test_what_was_taken_over_does_not_end_well(
 
 
 def finished(merchant: Any) -> str:
-    """The stopped night brought to its end; its run."""
     merchant.told = []
     with merchant.environment() as environment:
-        return night.run(
-            merchant.request,
-            plan=FINISH,
-            environment=environment,
-            workbooks=merchant.workbooks(),
-            progress=merchant.told.append,
-        ).run_id
+        return merchant.run(environment, plan=FINISH).run_id
 
 
 def stopped_at_its_report(merchant: Any) -> None:
@@ -379,13 +326,7 @@ def test_answers_from_before_something_else_are_too_old(merchant: Any) -> None:
     """Another run of the account since: the whole night is started again."""
     stopped_at_its_report(merchant)
     with merchant.environment() as environment:
-        night.run(
-            merchant.request,
-            plan=PLANS["settle"],
-            environment=environment,
-            workbooks=merchant.workbooks(),
-            progress=merchant.told.append,
-        )
+        merchant.run(environment, plan=PLANS["settle"])
 
     with pytest.raises(UsageError, match="came after it"):
         finished(merchant)

@@ -50,7 +50,6 @@ __all__ = ["case", "make_case", "new_case"]
 
 
 def _capture_three(merchant: Any) -> list[str]:
-    """An order file that captures three authorised payments; their order numbers."""
     payments = merchant.payments("authorised")[:3]
     merchant.drop(
         "orders.csv", *(merchant.order(p, status="paid", action="capture") for p in payments)
@@ -65,7 +64,6 @@ def _workbook(merchant: Any) -> dict[str, Any]:
 
 
 def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
-    """Rows stored, orders asked, instructions sent and parts compared, up to all of them."""
     _capture_three(merchant)
     heard: dict[str, StepProgress] = {}
     with heard_by(lambda step_progress: heard.update({step_progress.what: step_progress})):
@@ -81,7 +79,6 @@ def test_each_step_tells_how_far_it_is(merchant: Any) -> None:
 
 
 def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: Any) -> None:
-    """A high break stands after money in doubt and before an instruction that only waits."""
     captures, paid = merchant.payments("authorised"), merchant.payments("captured")
     euro = next(p for p in paid if p.currency == "EUR")
     merchant.drop(
@@ -103,7 +100,6 @@ def test_page_one_names_urgent_breaks_between_doubts_and_what_waits(merchant: An
 def test_a_gateway_that_refuses_us_ends_the_night_before_money(
     merchant: Any, lacks: str, said: str
 ) -> None:
-    """A refused signature or address: with what to do, and nothing is sent."""
     _capture_three(merchant)
     with merchant.unregistered() if lacks == "address" else nullcontext():
         if lacks == "key":
@@ -114,7 +110,6 @@ def test_a_gateway_that_refuses_us_ends_the_night_before_money(
 
 
 def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: Any) -> None:
-    """A night whose workbook could not be written is refused before anything is sent."""
     _capture_three(merchant)
     (merchant.folder / "reports").rmdir()
     (merchant.folder / "reports").write_text("a file, not a folder")
@@ -131,7 +126,6 @@ def _digests(merchant: Any) -> list[str]:
 
 
 def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql_url: str) -> None:
-    """A night again, and the same night on another database, come to the same result (T14)."""
     assert merchant.sqlite_path.is_file()
     _capture_three(merchant)
     merchant.drop("more.csv", *(merchant.order(p) for p in merchant.payments("captured")[:20]))
@@ -146,33 +140,7 @@ def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql
     assert len({*sqlite, _digests(merchant)[-1]}) == 1
 
 
-def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
-    """A payment_status that is not in the rules is a finding, and its capture waits."""
-    _capture_three(merchant)
-    merchant.configure("rules.toml", "", instead_of='2000 = "authorised"\n')
-    merchant.move_money()
-
-    assert merchant.effects() == []
-    assert merchant.instruction_states() == {"approved": 3}
-
-
-def test_a_stale_answer_after_our_capture_sends_nothing(merchant: Any) -> None:
-    """When the query lags behind a confirmed capture, the next night moves nothing."""
-    payments = merchant.payments("authorised")[:1]
-    merchant.drop("a.csv", *(merchant.order(p, status="paid", action="capture") for p in payments))
-    merchant.night()
-    merchant.drop(
-        "b.csv", *(merchant.order(p, status="cancelled", action="cancel") for p in payments)
-    )
-    merchant.fault({"operation": "retrievalTrans", "kind": "lag", "calls": 10})
-    merchant.wait(hours=24)
-    merchant.move_money(date="2026-11-21")
-
-    assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
-
-
 def test_a_held_account_names_its_holder(merchant: Any) -> None:
-    """A second start while a run holds the account ends with a sentence that names the run."""
     with (
         merchant.environment() as first,
         night.hold(merchant.request, environment=first) as run_id,
@@ -187,7 +155,6 @@ def test_a_held_account_names_its_holder(merchant: Any) -> None:
 
 
 def test_an_undeclared_account_is_named(merchant: Any) -> None:
-    """A request for an account that is not declared says which are."""
     request = replace(merchant.request, account_id="999")
 
     with (
@@ -260,7 +227,6 @@ def _run_id(merchant: Any) -> str:
 
 
 def test_only_those_are_told_who_asked_for_that_end(merchant: Any, hook: Webhook) -> None:
-    """A notice of NOT PROVEN hears of nothing else, and nobody hears of a dry run."""
     _ended(merchant, mode=Mode.DRY_RUN)
     assert (hook.bodies, _unreported(merchant)) == ([], {})
     (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["NOT PROVEN"]\n')
@@ -286,7 +252,6 @@ def test_people_are_told_of_a_night_with_its_workbook(merchant: Any, hook: Webho
 
 
 def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: Webhook) -> None:
-    """The verdict stands, the run is finished, and status says who was not told until they are."""
     hook.status = 500
     complaints = _ended(merchant)
     run_id = _run_id(merchant)
@@ -325,12 +290,7 @@ def test_a_night_that_stops_is_told_with_its_reason(
         raise error
 
     with merchant.environment() as environment, pytest.raises(type(error)):
-        night.run(
-            merchant.request,
-            environment=environment,
-            workbooks=merchant.workbooks(),
-            progress=stops,
-        )
+        merchant.run(environment, progress=stops)
 
     if isinstance(error, KeyboardInterrupt):
         assert (hook.bodies, _unreported(merchant)) == ([], {"finance": "it was not tried"})
@@ -379,9 +339,6 @@ def test_who_hears_of_stopped_nights_hears_of_money_in_doubt(merchant: Any, hook
     assert "In doubt: 3 captures (" in told["message"]
     assert "Sending stopped: the reply's signature is wrong." in told["message"]
     assert payments[0].order_no not in told["message"]
-
-
-ACCOUNT = ("100042", "100042001")
 
 
 NO_HELD = pd.DataFrame(columns=["merchant_id", "account_id", "currency"])

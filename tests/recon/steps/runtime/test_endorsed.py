@@ -26,7 +26,6 @@ from recon.steps.admin.verify import unendorsed, verify
 from recon.steps.approvals.returned_answers import Form
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
-from recon.steps.night import whole_night as night
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import (
     WRONG_CODES_MAX,
@@ -249,12 +248,7 @@ def test_the_claim_looks_again(begun: Callable[[Any], Any]) -> None:
         merchant.environment() as environment,
         pytest.raises(GateClosedError, match="counts as approved"),
     ):
-        night.run(
-            merchant.request,
-            environment=replace(environment, crash_point=mark),
-            workbooks=merchant.workbooks(),
-            progress=merchant.told.append,
-        )
+        merchant.run(replace(environment, crash_point=mark))
     assert merchant.effects() == []
 
 

@@ -4,7 +4,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -134,31 +134,44 @@ def test_other_databases_are_refused(url: str, words: str) -> None:
         parse_url(url)
 
 
-def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "r.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 5_000)
-
-    with pytest.raises(StoreError, match="damaged"):
-        open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
+def damaged(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0" + b"x" * 5_000)
 
 
-def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "other.sqlite"
+def of_somebody_else(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE theirs (n INTEGER)")
 
-    with pytest.raises(StoreError, match="theirs"):
-        upgrade(f"sqlite:///{path}")
+
+def without_its_folder(path: Path) -> None:
+    path.parent.rmdir()
 
 
-def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="recon db upgrade"):
-        open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
-    assert not (tmp_path / "r.sqlite").exists()
+@pytest.mark.parametrize(
+    ("make", "use", "error", "words"),
+    [
+        (damaged, open_store, StoreError, "damaged"),
+        (of_somebody_else, upgrade, StoreError, "theirs"),
+        (str, open_store, ConfigurationError, "recon db upgrade"),
+        (without_its_folder, upgrade, ConfigurationError, "its-folder"),
+    ],
+    ids=["damaged", "of somebody else", "not there", "without its folder"],
+)
+def test_what_is_no_database_of_ours_is_one_sentence_and_left_as_it_is(
+    tmp_path: Path,
+    make: Callable[[Path], object],
+    use: Callable[[str], object],
+    error: type[Exception],
+    words: str,
+) -> None:
+    path = tmp_path / "its-folder" / "r.sqlite"
+    path.parent.mkdir()
+    make(path)
+    before = path.exists()
 
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="missing"):
-        upgrade(f"sqlite:///{tmp_path / 'missing' / 'r.sqlite'}")
+    with pytest.raises(error, match=words):
+        use(f"sqlite:///{path}")
+    assert path.exists() is before
 
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)

@@ -55,7 +55,6 @@ def _changed(store: Store, change: str) -> None:
     ],
 )
 def test_the_first_broken_link_is_named(store: Store, change: str) -> None:
-    """Whatever is edited or cut out past the triggers, verify names link 3 or its gap."""
     _grown(store)
     _changed(store, change)
     with store.reading() as connection:
@@ -180,7 +179,6 @@ def files_end_at(size: int) -> Iterator[None]:
 
 
 def newest_note(file: HeadFile) -> NotedHead | None:
-    """The newest note that binds; None when there never was one."""
     return next(reversed(file.current().notes), None)
 
 
@@ -316,7 +314,6 @@ def test_what_restricts_is_noted_pending_and_then_for_good(
 def test_what_the_sender_notes_itself_is_not_noted_twice(
     store: Store, noted: HeadFile, entity: str, event: str
 ) -> None:
-    """A batch costs the disk what it did: its claim is noted once, before it leaves."""
     add(store, Event(entity, "x", event, {}))
 
     assert not noted.path.exists()

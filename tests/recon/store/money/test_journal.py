@@ -17,7 +17,7 @@ from recon.model.terms import GatewayState, InstructionKind, InstructionState
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
-from recon.store.database.record import INSTRUCTION, ROW, changed
+from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import events_of, refuse_changed_rows
 from recon.store.money.instruction_rows import OpenBatch, move
@@ -26,7 +26,7 @@ from recon.store.money.sending_rows import paid_payees
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction
-from tests.recon.instructions.sample_instructions import not_sent, reply_of, request_of, silence
+from tests.recon.instructions.sample_instructions import reply_of, request_of
 from tests.recon.store.scripted import (
     AT,
     CAPTURE,
@@ -62,15 +62,6 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
     assert [text for text, how in steps.items() if any(map(whole.match, how))] == []
 
 
-def test_batches_have_fifty_rows_and_two_in_doubt_stop_the_night(store: Store, run: Run) -> None:
-    gateway = ScriptedGateway(silence(), silence())
-    sent = send(store, run, eligible_captures(store, run, orders=150), gateway=gateway)
-
-    assert [len(rows) for rows in gateway.reached] == [50, 50]
-    assert states_of(store).count("approved") == 50
-    assert "2 batches in a row" in sent.stop_reason
-
-
 def test_a_claim_takes_only_what_is_approved(
     store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,19 +76,6 @@ def test_a_claim_takes_only_what_is_approved(
 
     assert gateway.reached == []
     assert sorted(states_of(store)) == ["approved", "approved", "confirmed"]
-
-
-def test_a_run_that_was_taken_over_sends_nothing_more(store: Store, run: Run) -> None:
-    """A process that was stopped and woken finds that another run has its place."""
-    eligible = eligible_captures(store, run, orders=2)
-    with store.writing() as connection:
-        request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
-        runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
-    gateway = ScriptedGateway(ReplyOutcome.DONE)
-    sent = send(store, run, eligible, gateway=gateway)
-
-    assert (states_of(store), gateway.reached) == (["approved", "approved"], [])
-    assert "another run took the account over" in sent.stop_reason
 
 
 def _taken_over(store: Store, run: Run) -> None:
@@ -134,7 +112,6 @@ def ready(store: Store, run: Run) -> Ready:
 
 
 def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run, ready: Ready) -> None:
-    """Taken over after it last looked: the claim itself finds out."""
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="another run took the account over"):
@@ -145,7 +122,6 @@ def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run, ready:
 def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(
     store: Store, run: Run, ready: Ready
 ) -> None:
-    """What another run doubted stays in doubt; the late reply rests with its batch."""
     ready.claim()
     _taken_over(store, run)
 
@@ -379,13 +355,7 @@ def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
     assert _sealed(store) == ("withdrawn", "")
 
 
-def problems(store: Store) -> list[str]:
-    with store.reading() as connection:
-        return [*changed(connection, INSTRUCTION)]
-
-
 def sent(store: Store, run: Run, *script: object) -> None:
-    """A pass of the real sender over two captures."""
     eligible = eligible_captures(store, run, orders=2)
     send(store, run, eligible, gateway=ScriptedGateway(*script))
 
@@ -393,20 +363,6 @@ def sent(store: Store, run: Run, *script: object) -> None:
 def change(store: Store, what: str) -> None:
     with store.writing() as connection:
         connection.execute(text(f"UPDATE instruction SET {what}"))  # noqa: S608 - of this test
-
-
-def test_what_went_its_way_is_as_it_was_bound(store: Store, run: Run) -> None:
-    sent(store, run, not_sent())
-
-    assert problems(store) == []
-
-
-def test_a_change_of_what_was_sent_is_found(store: Store, run: Run) -> None:
-    sent(store, run)
-    change(store, "transaction_id = 'T-9'")
-
-    assert len(problems(store)) == 2
-    assert "its transaction id is T-9, bound was T-A-1" in problems(store)[0]
 
 
 @pytest.mark.parametrize("other", [{"amount": 7}, {"order_no": "A-2"}], ids=str)
@@ -443,9 +399,3 @@ def test_events_of_many_instructions_are_read_in_parts(store: Store, run: Run) -
         found = events_of(connection, [*ids, *(f"none-{n}" for n in range(1_000))])
 
     assert sorted(found) == sorted(ids)
-
-
-def test_no_journal_sends_unless_it_says_how_it_notes_outside(store: Store, run: Run) -> None:
-    """Where answers go, what waits and what is noted outside is said by whoever makes one."""
-    with pytest.raises(TypeError, match="'spill', 'pause', and 'note_outside'"):
-        StoredJournal(store, run, run_id=run.run_id)  # type: ignore[call-arg]

@@ -91,7 +91,6 @@ def test_an_answer_that_no_place_takes_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["status", "reply", "sha256", "cut", "none", "list"])
 def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
-    """One changed byte anywhere: the file is no answer any more, and nobody guesses."""
     saved = Spill([tmp_path])
     path = saved.save(ANSWER)
     told = json.loads(path.read_bytes())
@@ -208,7 +207,6 @@ def test_what_does_not_fit_is_an_error_for_people(
 def test_a_reply_to_a_batch_that_was_closed_without_it_is_not_guessed(
     store: Store, journal: StoredJournal
 ) -> None:
-    """Its rows are with evidence or people by now; the file stays for them."""
     journal.doubt("b1", reason="silence", at=AT)
 
     with pytest.raises(SpillError, match="closed without it"), store.writing() as connection:
@@ -216,7 +214,6 @@ def test_a_reply_to_a_batch_that_was_closed_without_it_is_not_guessed(
 
 
 def test_nothing_is_released_that_was_answered(store: Store, journal: StoredJournal) -> None:
-    """A file that says nothing left, beside a reply: somebody is wrong, people look."""
     spilled = _spilled(journal, kind=NOT_SENT)
     with store.reading() as connection:
         before = is_to_release(connection, spilled)

@@ -50,7 +50,6 @@ class Shop:
     def load(
         self, *rows: dict[str, Any], name: str = "orders.csv", rejects: Sequence[Reject] = ()
     ) -> str:
-        """Keep one version of a file; the hash of its content."""
         frame, good, bad = frame_of(rows, columns=ORDER_COLUMNS), len(rows), len(rejects)
         sha256 = hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
         source = SourceFile(SourceKind.ORDERS, name, sha256, 1, good + bad, good, bad, 0)

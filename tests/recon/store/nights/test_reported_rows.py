@@ -152,7 +152,6 @@ def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
 
 
 def test_orders_told_lately_are_asked_for(store: Store) -> None:
-    """What was told before the window does not keep an order in the night's questions."""
     with store.writing() as connection:
         save(connection, PLACE, message=told(1, at=NOW - timedelta(days=2)))
         save(connection, PLACE, message=told(2))

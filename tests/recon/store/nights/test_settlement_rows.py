@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
@@ -63,7 +62,6 @@ class Settled:
             yield Settlements(connection, self.run, self.storages, until)
 
     def days(self, *, until: int | None = None) -> list[tuple[str, str, int, int]]:
-        """Day, entry type, whether it came late, and what it comes to."""
         with self.asked(until=until) as settlements:
             frame = settlements.volumes(since="2026-11-01")
         names = ("settled_on", "entry_type", "late", "base")
@@ -127,7 +125,6 @@ def test_what_is_charged_back_and_paid_out_is_counted_once(settled: Settled) -> 
 def test_pay_outs_of_a_file_that_lies_in_two_inboxes_count_for_each_account(
     settled: Settled,
 ) -> None:
-    """Each account's by its own inbox, once; what another inbox tells of it is no word of it."""
     other = settled.of(account_id="100042002")
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
     both = tuple(
@@ -260,15 +257,6 @@ LINES: tuple[dict[str, object], ...] = (
 )
 
 
-def test_older_lines_come_as_sums_or_one_by_one_and_before_the_others(settled: Settled) -> None:
-    settled.save("settlement/1", *LINES)
-    with settled.asked() as settlements:
-        asked = AskedFor.of(["A", "Z", ""], ["T"])
-        lines = settlements.lines(since="2026-11-01", asked=asked)
-
-    assert lines.frame()["order_no"].tolist() == ["", "", "A", "B", "A", "D", "E", ""]
-
-
 def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settled) -> None:
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
@@ -279,14 +267,6 @@ def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settl
 
     assert days == ["2026-01-01", "2026-11-20"]
     assert told == [{"order_no": each, "source": "settlement/1"} for each in ("B", "E")]
-
-
-def test_older_lines_are_not_looked_for_where_there_are_none(settled: Settled) -> None:
-    settled.save("settlement/1", {"order_no": "D"})
-    keys = pa.array(["D"], pa.string())
-    with settled.asked() as settlements:
-        lines = settlements.lines(since="2026-11-20", asked=AskedFor(keys, None))
-        assert lines.frame()["order_no"].tolist() == ["D"]
 
 
 SINCE = "2026-11-10"
@@ -326,7 +306,6 @@ def modelled(
     asked: dict[str, set[str]],
     by_payment: bool,
 ) -> list[tuple[Any, ...]]:
-    """What a night has, row by row: sums, older lines, and those of its window."""
     newest = dict(files)
     last = {name: at for at, (name, _) in enumerate(files)}
     counted = Counter[str]()
