@@ -160,13 +160,7 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
     )
     title = "Elsewhere: effects of a break in a second currency or account"
     yield Listing(other_effects, rows.other_effects, title=title)
-    classified_by = [
-        {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},
-        {"name": "Words", "digest": f"Digest of the words: {figures.words_digest or 'not given'}"},
-        {"name": "History", "digest": f"Head: {figures.history_head or 'not given'}"},
-    ]
-    named = (Column("Judged by", WIDTH, "name"), Column("Which", WIDTH, "digest", span=5))
-    yield Listing(named, classified_by)
+    yield from _bound_to(figures)
     what = f"unprintable characters of foreign text were shown as {REPLACEMENT}."
     yield TextLine(lambda replaced: f"{replaced} {what}", "note")
     single = (
@@ -190,6 +184,17 @@ def _blocks(figures: NightFigures, rows: Rows, checks: Checks) -> Iterator[Part]
         for proof in every
     ]
     yield Listing(single, proofs, title=title, nothing="", is_list=True)
+
+
+def _bound_to(figures: NightFigures) -> Iterator[Part]:
+    """The digests of what decided, of what the sentences are made of, and of the history."""
+    digests = [
+        {"name": "Rules", "digest": f"Digest of the rules: {figures.rules_digest or 'not given'}"},
+        {"name": "Words", "digest": f"Digest of the words: {figures.words_digest or 'not given'}"},
+        {"name": "History", "digest": f"Head: {figures.history_head or 'not given'}"},
+    ]
+    named = (Column("Decided by", WIDTH, "name"), Column("Which", WIDTH, "digest", span=5))
+    yield Listing(named, digests)
 
 
 def _scope(figures: NightFigures) -> Iterator[Part]:

@@ -161,8 +161,12 @@ def _settings(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Name as people write it -> the field of a declared table."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
+    """Name as people write it -> the field of a declared table; not what the program adds."""
+    return {
+        field.alias or name: field
+        for name, field in model.model_fields.items()
+        if (model, name) != (Rules, "codes")
+    }
 
 
 def default_of(field: FieldInfo) -> str:

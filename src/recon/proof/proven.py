@@ -25,7 +25,7 @@ from recon.matching.breaks.result_rows import (
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import unpriced_lines
-from recon.matching.cash.result import gateway_holds, listed_frame
+from recon.matching.cash.result import CashResult, gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.codes import TABLE
 from recon.matching.engine import Classified, classify, prepared
@@ -111,7 +111,6 @@ def _result_of(
     lacks = bank_lacks(bank)
     unverified = sides.loc[sides["state"].eq(SetState.UNVERIFIED.value), "count"]
     counts = OpenCounts(len(frames.breaks), len(frames.unverified), int(unverified.sum()))
-    held = listed_frame(() if cash is None else cash.listed)
     unpriced = unpriced_lines(sources, contract=rules.fee_contract)
     unrated = unrated_entries(sources.ledger, rules=rules)
     items = every_item(classified, sources=sources)
@@ -170,10 +169,15 @@ def _result_of(
         every_item=Deferred(
             lambda: pa.concat_tables([items.get(), *(each.items for each in rows)])
         ),
-        held=held,
-        gateway_holds=gateway_holds(held, sources=sources, cash=cash),
+        **_held(cash, sources=sources),
         bank_lacks=lacks,
     )
+
+
+def _held(cash: CashResult | None, *, sources: Sources) -> dict[str, Any]:
+    """What the gateway holds, as rows and by account and currency."""
+    held = listed_frame(() if cash is None else cash.listed)
+    return {"held": held, "gateway_holds": gateway_holds(held, sources=sources, cash=cash)}
 
 
 def _with_rows(frames: Frames, *, buckets: Sequence[BucketRows]) -> Frames:
