@@ -29,10 +29,12 @@ from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import BANKED, COUNTED, Reconciliation
 from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.cash.result import gateway_holds
+from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_the_books
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     SETTLEMENT_COLUMNS,
     VANISHED_COLUMNS,
+    Exported,
     Sources,
     frame_of,
 )
@@ -44,6 +46,7 @@ from recon.model.figures import (
     MATCHED_BATCH_ROWS,
     OF_RESULT,
     Attention,
+    HandedOut,
     MatchedRows,
     NightFigures,
     TrendPoint,
@@ -67,7 +70,6 @@ from recon.proof.totals_in_sql import SHEETS, sql_files
 from recon.steps.approvals.people import attention
 from recon.steps.approvals.sign_off import notes_on
 from recon.steps.compare.inputs import frozen_inputs, vanished_reported
-from recon.steps.compare.journals import handed_out
 from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.rules_change import MOVED_BY_RULES
 from recon.steps.compare.second_proof import results_at
@@ -108,7 +110,7 @@ from recon.steps.runtime.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import sending_rows
-from recon.store.nights import input_rows, results, runs, sign_off_rows
+from recon.store.nights import input_rows, journal_rows, results, runs, sign_off_rows
 from recon.store.nights.input_rows import StoredInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.nights.settlement_rows import Settlements
@@ -435,7 +437,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         breaks=_with_risk(with_reopened(result), run=run, environment=environment),
         gateway_holds=gateway_holds(result.held, sources=sources),
         fees=shown.fees(_contract_of(result, environment=environment)),
-        handed_out=handed_out(result, sources=sources, environment=environment),
+        handed_out=_handed_out(result, sources=sources, environment=environment),
         files=sources.files,
         rejects=sources.rejects,
         quarantined=sources.quarantined,
@@ -456,6 +458,44 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
             environment=environment,
         ),
     )
+
+
+def _handed_out(
+    result: Reconciliation, *, sources: Sources, environment: Environment
+) -> tuple[HandedOut, ...]:
+    """Journals exported before the run read its inputs that its ledger does not show yet."""
+    waiting = not_in_the_books(result.effects, exported=sources.exported)
+    names = {
+        journal_id(export.break_id, export.currency, version=export.version): export
+        for export in waiting
+    }
+    with environment.store.reading() as connection:
+        out = journal_rows.handed_out(connection, names)
+    rows = [
+        HandedOut(
+            journal_id=name,
+            break_id=line.break_id,
+            currency=line.currency,
+            **_lacking(result, line),
+            run_id=out[name].run_id,
+            handed_out_at=out[name].exported_at,
+        )
+        for name, line in names.items()
+    ]
+    return tuple(sorted(rows, key=lambda export: (export.handed_out_at, export.journal_id)))
+
+
+def _lacking(result: Reconciliation, exported: Exported) -> dict[str, Any]:
+    """Order and payment of a journal's break, and the amount that the ledger still lacks."""
+    breaks, effects = result.breaks, result.effects
+    mine = breaks[breaks["break_id"].eq(exported.break_id)].iloc[0]
+    lacks = effects["break_id"].eq(exported.break_id) & effects["currency"].eq(exported.currency)
+    lacks &= effects["leg"].isin(LACKS)
+    return {
+        "order_no": str(mine["order_no"]),
+        "transaction_id": str(mine["transaction_id"]),
+        "amount": int(effects.loc[lacks, "amount"].sum()),
+    }
 
 
 def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
