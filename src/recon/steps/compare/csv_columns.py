@@ -13,7 +13,7 @@ from recon.matching.breaks.result import AMOUNT_COLUMNS
 from recon.model.errors import Defect
 from recon.model.money import format_minor_units
 
-BLOCK_ROWS = 100_000
+BLOCK_ROWS = 25_000
 """Rows that are in memory as text at one time, in addition to the frame."""
 _END = "\r\n"
 

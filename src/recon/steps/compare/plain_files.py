@@ -169,7 +169,6 @@ class PlainFilesRequest:
     """The fee contract; None: the one of the configuration."""
     previous: Path | None = None
     """Output folder of an earlier run."""
-    config_dir: Path | None = None
     layouts: tuple[Path, ...] = ()
     """Layouts of files that are not in the standard format."""
 
@@ -187,13 +186,13 @@ def reconcile_files(
     PROVEN by T13, and everything is written once more, with the difference stated.
 
     Raises:
-        UsageError: no file of a kind that is needed, or one named twice.
+        UsageError: a file is named twice, or was read before.
         ConfigurationError: the rules are wrong.
         SourceMissingError: a file does not exist.
         SourceUnreadableError: the content of a file does not fit its name.
         OutputError: the results cannot be written; an earlier run's files are kept.
     """
-    _refuse_unfit(request)
+    _refuse_named_twice(request)
     # pandas and the engine take a while to load; a wrong argument should be reported at once.
     from recon.proof.engine import reconcile
 
@@ -201,11 +200,7 @@ def reconcile_files(
     # and takes them again (a million orders: 3 to 4 s of system time, here under 1 s).
     pa.set_memory_pool(pa.system_memory_pool())
     rules = with_table(
-        load_rules(
-            config_dir=request.config_dir,
-            rules_file=request.rules_file,
-            fees_file=request.fees_file,
-        )
+        load_rules(config_dir=None, rules_file=request.rules_file, fees_file=request.fees_file)
     )
     # Imported late like the comparison, so that `--help` does not load it.
     from recon.proof.proven import proven_by_files
@@ -241,14 +236,10 @@ def reconcile_files(
     return result
 
 
-def _refuse_unfit(request: PlainFilesRequest) -> None:
+def _refuse_named_twice(request: PlainFilesRequest) -> None:
     for kind in (*_COLUMNS, SourceKind.BANK):
-        paths: tuple[Path, ...] = getattr(request, kind.value)
-        if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
-            msg = f"name at least one file of {kind}"
-            raise UsageError(msg)
-        for index, path in enumerate(paths):
-            if path in paths[:index]:
+        for path, times in Counter(getattr(request, kind.value)).items():
+            if times > 1:
                 msg = f"{path} is named twice as {kind}; its rows would count twice"
                 raise UsageError(msg)
 

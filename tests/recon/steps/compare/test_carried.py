@@ -314,18 +314,25 @@ def test_files_of_a_day_without_a_line_are_equal_and_no_repeat(tmp_path: Path) -
     assert failed(result) == []
 
 
-@pytest.mark.parametrize(("currency", "unverified"), [("GBP", {"fees:EUR"}), ("EUR", set())])
+@pytest.mark.parametrize(
+    ("batch", "currency", "unverified"),
+    [("B105", "GBP", {"fees:EUR"}), ("B105", "EUR", set()), ("", "EUR", set())],
+)
 def test_a_line_that_cannot_be_read_is_handed_on_until_its_batch_is_told_in_its_currency(
-    tmp_path: Path, currency: str, unverified: set[str]
+    tmp_path: Path, batch: str, currency: str, unverified: set[str]
 ) -> None:
-    """What a later file tells of the batch in another currency brings it again as little."""
+    """What a later file tells of the batch in another currency brings it again as little.
+
+    A line that names no batch is of every batch of its file.
+    """
     first, second = month(10), month(11)
-    bad = {**first["settlement"][0], "net": "x"}
-    first["settlement"].append(bad)
-    run(tmp_path / "first", first, as_of="2026-10-31")
-    second["settlement"].append({**bad, "currency": currency, "net": bad["gross"], "fee": 0})
+    lines = month(10)["settlement"]
+    first["settlement"].append({**lines[0], "batch_id": batch, "net": "x"})
+    early = run(tmp_path / "first", first, as_of="2026-10-31")
+    second["settlement"] += [{**line, "currency": currency} for line in lines]
     result = run(tmp_path / "second", second, previous=tmp_path / "first" / "out")
-    assert failed(result) == []
+    assert failed(early) == failed(result) == []
+    assert "fees:EUR" in {*early.unverified["entry_id"]}
     assert {"fees:EUR"} & {*result.unverified["entry_id"]} == unverified
 
 

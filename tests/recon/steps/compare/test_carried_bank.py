@@ -125,25 +125,6 @@ def both_runs(
     return first, second
 
 
-@pytest.mark.parametrize("lacks", ["", "05", "07"])
-def test_a_second_run_knows_what_the_first_saw_at_the_bank(lacks: str, tmp_path: Path) -> None:
-    """Two runs with a statement each find what one run over both finds, id by id."""
-    statements = two_statements(tmp_path / "bank", lacks=lacks)
-    whole = run(tmp_path / "whole", month(10), as_of=ENDS, rules=RULES, bank=tuple(statements))
-    _, second = both_runs(tmp_path, statements)
-    assert failed(second) == []
-    assert of_bank(second) == of_bank(whole)
-    assert [code for code, _, _ in of_bank(second)] == ["PAYOUT_NOT_AT_BANK"] * bool(lacks)
-    assert at_bank(second) == at_bank(whole)
-    assert Counter(at_bank(second).values())["MATCHED"] == len(DAYS) - bool(lacks)
-    covers = [
-        one["statement"]
-        for one in second.scope_of_assurance
-        if str(one["statement"]).startswith("bank main")
-    ]
-    assert covers == [f"bank main: covered from 2026-10-05 to {ENDS}"]
-
-
 def test_a_break_stays_open_without_the_old_file_and_ends_when_it_comes(tmp_path: Path) -> None:
     """One id through three runs: missing, still missing without a statement, arrived."""
     statements = two_statements(tmp_path / "bank", lacks="05")

@@ -253,8 +253,7 @@ def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "told"),
     [
-        ({"orders": ()}, UsageError, "name at least one file of orders"),
-        ({"gateway": ()}, UsageError, "name at least one file of gateway"),
+        ({"orders": (Path("a.csv"), Path("a.csv"))}, UsageError, "a.csv is named twice as orders"),
         ({"gateway": (Path("none.csv"),)}, SourceMissingError, "none.csv does not exist"),
         ({"rules_file": Path("none.toml")}, ConfigurationError, "does not exist"),
         ({"previous": Path("nowhere")}, SourceMissingError, "does not exist"),
