@@ -454,7 +454,7 @@ class FileReader:
                 rows.seek(0)
                 yield Read(found, rows)
             except BrokenParcelError:
-                msg = f"{name} broke its reader, which gave back what no reader writes"
+                msg = f"{name} broke its reader, which returned what no reader writes"
                 raise ReaderBrokenError(msg) from None
 
     def _ask(self, request: bytes, *, rows: IO[bytes], facts: IO[bytes], way: Way) -> Ending | None:

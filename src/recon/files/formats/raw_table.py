@@ -169,7 +169,7 @@ def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
     """Refuse a file with too many bad rows: that is one mistake in the file, not one per row."""
     refuse(
         name,
-        f"has more rows that cannot be read than are told one by one ({REJECTED_ROWS_MAX} rows, "
+        f"has more rows that cannot be read than are listed one by one ({REJECTED_ROWS_MAX} rows, "
         f"{REJECTED_CHARACTERS_MAX} characters), up to line {line}, which {reason}; "
         "check its layout, then send it again",
     )

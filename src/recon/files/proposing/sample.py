@@ -292,7 +292,7 @@ def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, st
             shown = f"line {line} has {redacted(cells[term[0]])!r}"
             asked.setdefault(term[0], {}).setdefault(term[1], shown)
     for column, words in asked.items():
-        ask = f"{next(iter(words.values()))}: which words tell rows that are no records?"
+        ask = f"{next(iter(words.values()))}: which words mark rows that are no records?"
         questions[f"skip.{column}"] = f"{ask} ({redacted(_BETWEEN_WORDS.join(words))}, or {NONE})"
     if rules := [{"column": name, "words": words} for name, words in given.items() if words]:
         keys["skip"] = rules
@@ -353,7 +353,7 @@ def _items(
         amounts = names_of_column("amount")
         keys["lines"] = {"column": min(blank, key=lambda name: plain_text(name) not in amounts)}
     elif items:
-        ask = f"line {min(items.values())} names the order above it: which column tells its items"
+        ask = f"line {min(items.values())} names the order above it: which column names its items"
         questions["lines.column"] = (
             f"{ask} (blank in them; or their number, with lines.first=1)? Or {NONE}"
         )

@@ -54,7 +54,7 @@ def read_control_file(path: Path, *, ending: str) -> Declared:
     try:
         content = read_bytes(companion, bytes_max=CONTROL_BYTES_MAX).content
     except SourceMissingError:
-        refuse(path.name, f"has no {companion.name} beside it, which tells its control figures")
+        refuse(path.name, f"has no {companion.name} beside it, which states its control figures")
     figures: dict[str, str] = {}
     for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
         if not line.strip():

@@ -289,7 +289,7 @@ def _gap(before: BankStatement, statement: BankStatement, *, calendar: BusinessC
     while day < last and not calendar.is_business_day(day):
         day += timedelta(days=1)
     if day < last:
-        return f"no statement tells of {day.isoformat()}, a day on which banks work"
+        return f"no statement covers {day.isoformat()}, a day on which banks work"
     return ""
 
 

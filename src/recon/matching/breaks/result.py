@@ -177,7 +177,7 @@ class Reconciliation:
 
 
 def _gone() -> Any:
-    msg = "the rows of this result were written and let go: read them from the night's folder"
+    msg = "the rows of this result were written and released: read them from the night's folder"
     raise Defect(msg)
 
 

@@ -59,7 +59,7 @@ NIGHTS_AT_ONCE = 100
 NAMES_REPORTED_MAX = 50
 REPLIES = "replies of closed batches"
 NIGHTS = "folders of nights"
-UNREAD = "folders of old nights could not be looked at, and none of them was let go"
+UNREAD = "folders of old nights could not be looked at, and none of them was purged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def notify(run_id: str, *, environment: Environment) -> tuple[str, ...]:
     try:
         return _reported(run_id, environment=environment)
     except ReconError as error:
-        return (f"nobody could be told of run {run_id}: {error}",)
+        return (f"nobody could be notified of run {run_id}: {error}",)
 
 
 def notify_again(run_id: str, *, environment: Environment) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def reported_by_settings(settings: Settings, *, variables: Mapping[str, str]) ->
         ConfigurationError: an address is missing or not valid.
     """
     if not settings.notices:
-        return "nobody is told when a night has ended (notices.toml)"
+        return "nobody is notified when a night has ended (notices.toml)"
     shown = []
     for name, notice in sorted(settings.notices.items()):
         try:

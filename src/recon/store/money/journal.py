@@ -510,7 +510,7 @@ def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
 def _taken_over(batch_id: str) -> str:
     return (
         f"another run took the account over while batch {batch_id} was under way, and closed it; "
-        "this run ends here: that run's report tells what became of the rows"
+        "this run ends here: that run's report states what became of the rows"
     )
 
 

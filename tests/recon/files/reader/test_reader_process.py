@@ -216,7 +216,7 @@ def test_a_refusal_in_order_is_no_break(reader: FileReader, path: Path) -> None:
 def test_rows_that_no_reader_writes_are_a_break(reader: FileReader, path: Path) -> None:
     """What comes back is checked before it is taken."""
     with (
-        pytest.raises(ReaderBrokenError, match="gave back what no reader writes"),
+        pytest.raises(ReaderBrokenError, match="returned what no reader writes"),
         reader.read(path, breaking.no_rows, path=path) as read,
     ):
         breaking.reads_frame(read.rows)

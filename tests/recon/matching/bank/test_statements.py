@@ -61,7 +61,7 @@ def test_a_chain_covers_to_its_last_day() -> None:
     [
         (replace(SECOND, opening=301), r"closes with 3\.00 EUR, .* opens with 3\.01 EUR"),
         (replace(SECOND, statement_no="9"), r"statement 9 .* follows on statement 7"),
-        (replace(SECOND, from_date="2026-11-23", to_date="2026-11-23"), "tells of 2026-11-20"),
+        (replace(SECOND, from_date="2026-11-23", to_date="2026-11-23"), "covers 2026-11-20"),
     ],
 )
 def test_a_gap_ends_the_cover(second: BankStatement, why: str) -> None:
@@ -78,7 +78,7 @@ def test_a_bank_holiday_is_no_gap() -> None:
     later = replace(SECOND, from_date="2026-04-07", to_date="2026-04-07")
     first = replace(FIRST, from_date="2026-04-02", to_date="2026-04-02")
     assert classified(first, later, bank="XECB").problems == ()
-    assert "tells of 2026-04-03" in classified(first, later).problems[0]
+    assert "covers 2026-04-03" in classified(first, later).problems[0]
 
 
 def test_a_statement_told_again_counts_once() -> None:
