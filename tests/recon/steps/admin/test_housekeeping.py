@@ -147,7 +147,7 @@ def case_of(merchant: Any) -> Executable:
         account_id=row.account_id,
         transaction_id=row.transaction_id,
         believed="confirmed",
-        told="refused",
+        reason="refused",
         noted_at=merchant.now,
         verdict="",
     )
