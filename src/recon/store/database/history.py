@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Connection, and_, insert, or_, select
+from sqlalchemy import Connection, and_, func, insert, or_, select
 
 from recon.model.errors import HistoryBrokenError
 from recon.model.nights import Account
@@ -276,7 +276,10 @@ def links_of(
         after: Only links with a larger number.
     """
     names = ("sequence", "at", "entity", "entity_id", "event", "data")
-    which = [history.c.entity == entity, history.c.sequence > after]
+    # The newest few are found by their numbers: the index of entities has all of their kind.
+    by_number = entity_ids is None and after > 0
+    kind = func.coalesce(history.c.entity, "") if by_number else history.c.entity
+    which = [kind == entity, history.c.sequence > after]
     if entity_ids is not None:
         which.append(among(connection, history.c.entity_id, entity_ids))
     if event:
