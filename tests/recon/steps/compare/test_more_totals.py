@@ -102,8 +102,8 @@ def test_a_step_that_is_not_told_makes_the_night_not_proven(
     booked(merchant)
     whole = books_bridge.books_of
 
-    def without(sources: Any, *, rules: Any) -> Any:
-        books = whole(sources, rules=rules)
+    def without(sources: Any, **terms: Any) -> Any:
+        books = whole(sources, **terms)
         return {one: {k: v for k, v in steps.items() if k != lost} for one, steps in books.items()}
 
     monkeypatch.setattr(reconcile, "books_of", without)
