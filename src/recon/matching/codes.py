@@ -282,7 +282,7 @@ DIGEST_DIGITS = 16
 
 
 _READ = {
-    "code": ("title", "area", "meaning", "to_do", "say"),
+    "code": ("title", "area", "meaning", "to_do", "templates"),
     "cause": ("text",),
     "words": (),
     "listed": (),

@@ -27,7 +27,7 @@ def test_the_order_of_the_table_is_the_order_of_precedence() -> None:
 SAID = (
     WHOLE
     + """when = [{ if = "several_payments", grace = "hard_limit" }]
-say.sets = [{ text = "One." }]
+templates.sets = [{ text = "One." }]
 [states]
 paid = "= amounts"
 [words]

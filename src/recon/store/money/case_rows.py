@@ -227,13 +227,13 @@ def has_case(connection: Connection, instruction_id: str, *, open_only: bool = F
 def open_cases(connection: Connection, run: Run) -> list[Case]:
     """Return the open cases of the account, oldest first."""
     rows = connection.execute(
-        INSTRUCTIONS.add_columns(contradiction.c.reason, contradiction.c.noted_at)
+        INSTRUCTIONS.add_columns(contradiction.c.reason.label("evidence"), contradiction.c.noted_at)
         .join(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
         .where(*in_account(contradiction, run), contradiction.c.closed_at.is_(None))
         .order_by(None)
         .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
     )
-    return [Case(instruction_of(row), row.reason, row.noted_at) for row in rows]
+    return [Case(instruction_of(row), row.evidence, row.noted_at) for row in rows]
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
