@@ -112,7 +112,9 @@ def _sides(row: Row) -> str:
             parts.append(f"ledger {NOT_COVERED}")
             continue
         known = row.get(amount)
-        text = state_label(str(row[state] or "")) if state else ""
+        # A group of payouts, fees or reserves has an amount on this side and no state.
+        is_group = known is not None and row[state] == "none" if state else False
+        text = state_label(str(row[state] or "")) if state and not is_group else ""
         if known is not None or (state and row[state] not in {"", "none", None}):
             shown = grouped_amount(known, currency) if known is not None else ""
             parts.append(" ".join(filter(None, (name, text, shown))))
@@ -128,11 +130,17 @@ def _sides(row: Row) -> str:
     return " · ".join(parts)
 
 
+def area_of(row: Row) -> str:
+    """The area of a break: its code's, or the bank where a payout at a bank is meant."""
+    return "bank" if row.get("effect_bank") is not None else label_of(str(row["code"])).area
+
+
 def _code(row: Row) -> str:
     """Such as "AMOUNT_OVER · HIGH · owed to shopper · 3 days old · Orders and gateway differ"."""
     owed_to = OWED_LABELS[owed_text(row)]
-    parts = [row["code"], row["severity"], f"owed to {owed_to}", f"{row['age_days'] or 0} days old"]
-    parts += [AREAS[label_of(row["code"]).area]]
+    days = row["age_days"] or 0
+    age = f"{days} day{'s' * (days != 1)} old"
+    parts = [row["code"], row["severity"], f"owed to {owed_to}", age, AREAS[area_of(row)]]
     parts += [f"first seen {row['first_seen']}", f"account {row['account_id']}"]
     return " · ".join([*parts, *([flag_labels(row["flags"])] if row["flags"] else [])])
 

@@ -31,7 +31,7 @@ from reports.drawing.look import (
 )
 from reports.sheets.assurance import ASSURANCE_AT, HOLDS_AT, SOURCES_AT, Checks, failing
 from reports.sheets.bank_sheet import PAYOUTS_AT, on_the_way, payout_rows
-from reports.sheets.breaks_sheet import AREAS, place_of
+from reports.sheets.breaks_sheet import AREAS, area_of, place_of
 from reports.sheets.labels import TABLES, VERDICT_LABELS, label_of, proof_label
 from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
 
@@ -586,7 +586,7 @@ def _areas(breaks: Sequence[Row]) -> Listing:
     """The breaks by area, with their money; each area links to its first break."""
     counts = Counter(str(row["currency"]) for row in breaks if row["currency"])
     shown = sorted(currency for currency, _ in counts.most_common(CURRENCIES_ACROSS))
-    areas: list[str] = [label_of(str(row["code"])).area for row in breaks]
+    areas = [area_of(row) for row in breaks]
     lines = []
     for area in filter(areas.__contains__, AREAS):
         own = [row for row, its in zip(breaks, areas, strict=True) if its == area]

@@ -150,9 +150,9 @@ def _other_effects(
     for row in effects:
         left[row["break_id"], row["account_id"], row["leg"], row["currency"]] += row["amount"] or 0
     for row in breaks:
-        for leg in ("orders", "ledger"):
+        for leg in ("orders", "ledger", "bank"):
             key = (row["break_id"], row["account_id"], leg, row["currency"])
-            left[key] -= row[f"effect_{leg}"] or 0
+            left[key] -= row.get(f"effect_{leg}") or 0
     names = ("break_id", "account_id", "leg", "currency")
     return [
         {**dict(zip(names, key, strict=True)), "amount": amount}

@@ -242,12 +242,15 @@ class Approve(Act):
             agreed = verdicts.agree_write_off(self.write_off, person=person)
             return Done(sentence=f"Agreed: break {agreed} may be written off.", ending="Agreed")
         only = Narrowing(self.merchant_id, self.account_id, self.instructions)
-        wanted, complete = approve.approve(
+        wanted, until = approve.approve(
             self.list_digest, person=person, environment=person.environment, only=only
         )
         count = len(wanted.items)
-        if complete:
-            sentence = f"Approved: {count} instructions go with the next night."
+        if until is not None:
+            sentence = (
+                f"Approved: {count} instructions go with the next night, until "
+                f"{until:%Y-%m-%d %H:%M} UTC; what is not sent by then waits for approval again."
+            )
             return Done(sentence=sentence, ending="Approved")
         sentence = f"Noted: {count} instructions wait for a second person, who says the same list."
         return Done(sentence=sentence)

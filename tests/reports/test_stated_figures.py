@@ -82,8 +82,8 @@ class Night:
         self._tables.execute("CREATE TABLE run (merchant_id INT, account_id INT, day DATE)")
         ids = [run["merchant_id"], run["account_id"], run["business_date"]]
         self._tables.execute("INSERT INTO run VALUES (?, ?, ?)", ids)
-        self._tables.execute("CREATE TABLE areas (code TEXT, area TEXT)")
-        self._tables.executemany("INSERT INTO areas VALUES (?, ?)", areas)
+        self._tables.execute("CREATE TABLE codes (code TEXT, area TEXT)")
+        self._tables.executemany("INSERT INTO codes VALUES (?, ?)", areas)
         self._tables.execute(STATEMENTS["views"])
         (workbook,) = (folder / "reports").glob("reconciliation-*.xlsx")
         sheet = openpyxl.load_workbook(workbook)["Summary"]
@@ -182,7 +182,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     return Night(folder, told=told, status=status, standing=standing)
 
 
-@pytest.mark.parametrize("where", ["page", "told", "status", "state"])
+@pytest.mark.parametrize("where", ["page", "told", "status", "standing"])
 def test_every_stated_figure_is_one_of_the_sealed_folder(night: Night, where: str) -> None:
     """Page one, what the night said, `recon status`, Prefect's page: no figure is only theirs."""
     lines, stated = getattr(night, where), statements(where)

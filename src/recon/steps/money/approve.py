@@ -74,8 +74,10 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
 
 def approve(
     digest: str, *, person: Person, environment: Environment, only: Narrowing | None = None
-) -> tuple[ApprovalList, bool]:
-    """Record one approval of the list with this digest; return the list, and if it is now approved.
+) -> tuple[ApprovalList, datetime | None]:
+    """Record one approval of the list with this digest.
+
+    Returns the list, and until when it may be sent; None while it waits for a second person.
 
     Raises:
         UsageError: the list has changed, nothing waits, or the person may not approve it.
@@ -95,7 +97,7 @@ def approve(
         )
         if both is not None:
             _approved(connection, wanted, both=both)
-    return wanted, both is not None
+    return wanted, None if both is None else min(each.ends_at for each in both)
 
 
 def _first(connection: Connection, digest: str, *, environment: Environment) -> Endorsement | None:

@@ -76,12 +76,10 @@ def say(
 ) -> list[bool]:
     """Whether the list may go after each one's yes; `digest`: not of what waits now."""
     meant = digest or waiting(environment, only=only).wanted.digest
-    return [
-        approve(meant, person=person(name, environment, asked), environment=environment, only=only)[
-            1
-        ]
-        for name in names
-    ]
+    terms: Any = {"environment": environment, "only": only}
+    untils = [approve(meant, person=person(n, environment, asked), **terms)[1] for n in names]
+    assert all(until is None or until > asked.now for until in untils)
+    return [until is not None for until in untils]
 
 
 def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any) -> None:
