@@ -554,7 +554,7 @@ def _head(sheet: Sheet, listed: Listing | None) -> list[TextLine]:
         return []
     count = len(listed.rows) if listed else 0
     left_out = (
-        f"On paper: the first {PAPER_ROWS_MAX} of {count:,} rows. All of them stand in the file."
+        f"On paper: of the list of {count:,} rows the first {PAPER_ROWS_MAX}; the file has all."
         if count > PAPER_ROWS_MAX
         else ""
     )

@@ -196,8 +196,8 @@ def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     shown = break_rows(rows, figures=figures, answers=figures.answers)
     severe = sum(map(is_severe, shown))
     about = (
-        f"{len(shown):,} open, {severe:,} of them high or critical. The gravest stand first, then "
-        "by currency, its largest money first. Answer in the cream columns; + shows the rest."
+        f"{len(shown):,} open, {severe:,} of them high or critical. Sorted by severity, "
+        "then currency, then money at risk. Answer in the cream columns; + shows the rest."
     )
     return Sheet(
         TITLE,

@@ -517,7 +517,11 @@ def guide_sheet(figures: NightFigures) -> Sheet:
         [
             pairs((label, labels.format(**facts)) for label, labels in TABLES["guide"].items()),
             pairs(verdicts, title="Verdicts, worst first"),
-            Listing(CODES_COLUMNS, codes, title="Break codes, first found first named"),
+            Listing(
+                CODES_COLUMNS,
+                codes,
+                title="Break codes: of several findings the first here names the break",
+            ),
             pairs(UNVERIFIED_LABELS.items(), title="Why a set is not verified"),
         ],
         heading="Guide",

@@ -298,7 +298,7 @@ def test_an_unsigned_night_is_called_not_signed(void: str) -> None:
     night = Night("1", "2", date(2026, 11, 20), "r1", "RECONCILED", (), void, 3)
     last = people.lines_of_nights([night])[-1]
 
-    assert "| not signed, unsigned for 3 days |" in last
+    assert "| not signed for 3 days |" in last
     assert last.replace(r"\|", "").count("|") == 8
 
 

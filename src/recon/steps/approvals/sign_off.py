@@ -164,8 +164,9 @@ class Night:
         """Who signed its workbook, and for how many days a signature has been missing."""
         names = ", ".join(f"{signature.role} {signature.by}" for signature in self.signed)
         days = f"{self.unsigned_days} day{'s' * (self.unsigned_days != 1)}"
-        waits = f", unsigned for {days}" if self.unsigned_days else ""
-        return f"{f'signed by {names}' if names else 'not signed'}{waits}"
+        if not names:
+            return f"not signed for {days}" if self.unsigned_days else "not signed"
+        return f"signed by {names}" + (f", unsigned for {days}" if self.unsigned_days else "")
 
     @property
     def exit_code(self) -> int:
