@@ -333,6 +333,7 @@ def parsed(document: str) -> Endorsement:
         if set(fields_read) != {field.name for field in fields(Endorsement)}:
             _refuse("its document has other members than an endorsement")
         made = Endorsement(**fields_read | {"kind": Kind(fields_read["kind"])})
+        _ = made.made_at, made.ends_at, {**made.items}, {**made.says}
     except (ValueError, TypeError):
         _refuse("its document is not one of an endorsement")
     if canonical(made) != document:

@@ -357,6 +357,13 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
         resolution_rows.agree(connection, answer_id, by=person.as_text, at=person.at)
         money = resolution_rows.write_off_of(connection, answer_id)
         note_write_off(connection, wanted.break_id, money=money, person=person)
+        says = {} if money is None else money_stated(money)
+        desk, subject = environment.desk, wanted.break_id
+        if why := decision_rows.not_agreed(
+            connection, Kind.WRITE_OFF, subject=subject, says=says, desk=desk
+        ):
+            msg = f"{why}; nothing was agreed to, answer the break in a newer workbook"
+            raise UsageError(msg)
     return wanted.break_id
 
 

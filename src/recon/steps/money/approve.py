@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 
 from recon.config.approvers import person_key
 from recon.desk.endorsement import Endorsement, Kind, terms_digest
@@ -30,8 +31,9 @@ from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
-from recon.store.money.endorsement_rows import Endorsed, holds_of, refuse_changed
+from recon.store.money.endorsement_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
+from recon.store.people.decision_rows import states_of
 
 REASON_CHARACTERS_MIN = 3
 
@@ -211,7 +213,11 @@ def _ended(
     items = {item.instruction_id: item for item in approved}
     current: set[str] = set()
     ended: dict[str, str] = {}
-    for first, second in Endorsed(environment.desk).approvals(connection, items):
+    # As stored, whatever key signed it: to lapse only takes away, and words of an old key must.
+    known = states_of(connection, Kind.APPROVAL).values()
+    for first, second in chain.from_iterable(each.pairs for each in known):
+        if first.items.keys().isdisjoint(items):
+            continue
         problem = problem_since(
             (first.name, second.name),
             wanted=list_of(items[own] for own in first.items if own in items),

@@ -49,6 +49,7 @@ def _by_role(agreed: DecisionState) -> dict[str, Signature]:
             each.says["role"], each.name, each.proven, each.made_at, each.says["workbook_sha256"]
         )
         for each in both
+        if each.says.keys() >= {"role", "workbook_sha256"}
     )
     return {each.role: each for each in signed}
 

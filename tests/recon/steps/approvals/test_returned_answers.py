@@ -14,7 +14,7 @@ from recon.steps.admin.verify import Verification, verify
 from recon.steps.approvals import people
 from recon.steps.approvals.returned_answers import import_resolutions, listed, sentence_of
 from recon.steps.approvals.sign_off import Night
-from recon.steps.approvals.verdicts import decisions_taken_back
+from recon.steps.approvals.verdicts import agree_write_off, decisions_taken_back
 from recon.steps.night.report import rebuild, rebuild_answered
 from recon.steps.runtime.identity import identify
 from recon.store.nights import runs
@@ -522,3 +522,31 @@ def test_nobody_resolved_a_break_on_a_day_to_come(desk: Any, workbook: Path) -> 
         ("2027-01-05", "a day that is still to come: today is 2026-11-21; write when it was done")
     ]
     assert done.taken == ()
+
+
+def test_of_two_write_offs_of_a_break_only_the_newer_is_agreed_to(begun: Any) -> None:
+    """Its amount changed in between: the older answer is no longer what was said last."""
+    desk = begun(wrong_amounts)
+    back = Returned(newest_workbook(desk))
+    back.answer("Written off (approved)")
+    order_no = back.sheet.cell(5, back.columns["Order or batch"]).value
+    take(desk, back.save("answered.xlsx"), by="lee")
+    (paid,) = [each for each in desk.payments("captured") if each.order_no == order_no]
+    other = f"{int(float(paid.amount)) + 9}.00"
+    at = "2026-11-21T10:00:00Z"
+    desk.drop("more.csv", desk.order(paid, amount=other, updated_at=at))
+    desk.wait(hours=24)
+    desk.night(date="2026-11-21", workbooks=workbooks())
+    again = Returned(newest_workbook(desk))
+    again.answer("Written off (approved)", row=0, comment="seen again")
+    take(desk, again.save("again.xlsx"), by="lee")
+    with desk.environment() as environment:
+        kim = identify("kim", code=None, environment=environment)
+        with environment.store.reading() as connection:
+            older, newer = (w.answer_id for w in resolution_rows.waiting_write_offs(connection))
+        with pytest.raises(UsageError, match="nothing was agreed to"):
+            agree_write_off(older, person=kim)
+        agree_write_off(newer, person=kim)
+        problems = verify(environment, reading=reading()).problems
+
+    assert [each for each in problems if "written off" in each] == []

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from recon.desk.held_keys import make_keys
 from recon.model.errors import OutputError, UsageError
 from recon.model.nights import FINISH
 from recon.model.terms import DIGITS_READ
 from recon.steps.approvals.sign_off import Night, file_to_sign, nights
+from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.night.whole_night import run
@@ -162,3 +164,22 @@ def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) ->
             runs.note_result(connection, run_id, values=forged)
     with pytest.raises(UsageError, match="its workbook sha256 is another one"):
         signed(proven, run_id, role="reviewer", name="dan")
+
+
+def test_a_name_that_an_old_key_signed_can_be_taken_back(proven: Any, tmp_path: Path) -> None:
+    """It stands under the night after the desk got a new key; else nobody could sign again."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        private, public = tmp_path / name / "desk.key", tmp_path / name / "desk.pub"
+        make_keys(private, public=public)
+        keys = {"RECON_DESK_PUBLIC_KEY_FILE": str(public), "RECON_DESK_KEY_FILE": str(private)}
+        proven.variables |= keys
+        if name == "old":
+            signed(proven, newest(proven), role="reviewer", name="dan")
+    with proven.environment() as environment:
+        person = identify("dan", code=None, environment=environment)
+        decisions_taken_back(newest(proven), person=person)
+
+    assert [
+        each.role for each in signed(proven, newest(proven), role="reviewer", name="dan").signed
+    ]

@@ -66,7 +66,7 @@ def nights_that(
 def lines_of(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
     with month_in_sql(FRAME, nights=nights) as month:
         return sorted(
-            month.rows("SELECT entry_type, transaction_id, gross, fee, net, told FROM lines")
+            month.rows("SELECT entry_type, transaction_id, gross, fee, net, reported FROM lines")
         )
 
 

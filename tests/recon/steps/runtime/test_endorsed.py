@@ -7,16 +7,26 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import SecretStr
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from recon.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, submit
 from recon.config.approvers import Approver
-from recon.desk.endorsement import TAG, Kind, Signed, opened, row_problem
+from recon.desk.endorsement import (
+    TAG,
+    Endorsement,
+    Kind,
+    Signed,
+    canonical,
+    instant,
+    opened,
+    row_problem,
+)
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys, make_keys
 from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
@@ -42,7 +52,7 @@ from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
 from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
-from recon.store.money.endorsement_rows import Endorsed
+from recon.store.money.endorsement_rows import Endorsed, named_database, next_sequence
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.people import decision_rows
@@ -559,3 +569,55 @@ def test_night_and_desk_name_one_database_alike() -> None:
         for login in ("recon_desk:a", "recon_night:b", "recon_night")
     }
     assert names == {"postgresql://db:5432/recon"}
+
+
+def desk_of(folder: Path) -> dict[str, str]:
+    """The variables of a desk with a key pair of its own."""
+    folder.mkdir()
+    make_keys(folder / "desk.key", public=folder / "desk.pub")
+    return {
+        "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
+        "RECON_DESK_KEY_FILE": str(folder / "desk.key"),
+    }
+
+
+def test_after_a_new_key_an_approval_lapses_and_is_said_anew(begun: Any, tmp_path: Path) -> None:
+    """What the old key signed counts for nothing, and holds nothing up for ever either."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= desk_of(tmp_path / "old")
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+    merchant.variables |= desk_of(tmp_path / "new")
+    merchant.wait(hours=24 * 7)
+    merchant.move_money()
+    lapsed = merchant.instruction_states()
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+    merchant.move_money()
+
+    assert set(lapsed) == {"planned"}
+    assert merchant.instruction_states().get("confirmed") == lapsed["planned"]
+
+
+@pytest.mark.parametrize(
+    "junk", [{"at": "yesterday"}, {"says": {}}, {"says": ["a"]}], ids=["instant", "role", "says"]
+)
+def test_a_row_of_the_desk_that_is_none_ends_no_night(begun: Any, junk: Any) -> None:
+    """Whoever can write to the database; the night ends, and `recon verify` names the row."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        at, number = environment.clock(), next_sequence(connection)
+        run_id = runs.finished(connection)[-1].run_id
+        opened = named_database(connection, chance="00" * 16, at=at)
+        terms: Any = {"kind": Kind.SIGN_OFF, "subject": run_id, "person": "x", "items": {}}
+        terms |= {"says": {}, "name": "X", "role": "approver", "proven": True, "at": instant(at)}
+        terms |= {"valid_until": "", "sequence": number, "nonce": "", "database": opened}
+        row: Any = {"sequence": number, "kind": Kind.SIGN_OFF, "subject": run_id, "person": "x"}
+        row |= {"at": at, "valid_until": None, "signature": "00" * 64, "key_id": "0" * 16}
+        document = canonical(Endorsement(**terms | junk))
+        connection.execute(insert(endorsement).values(**row, document=document))
+    merchant.night()
+    with merchant.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+
+    assert [each for each in problems if each.startswith(f"endorsement {number}: ")]
