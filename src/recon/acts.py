@@ -247,10 +247,8 @@ class Approve(Act):
         )
         count = len(wanted.items)
         if until is not None:
-            sentence = (
-                f"Approved: {count} instructions go with the next night, until "
-                f"{until:%Y-%m-%d %H:%M} UTC; what is not sent by then waits for approval again."
-            )
+            sentence = f"Approved: {count} instructions go with the next night, until "
+            sentence += f"{until:%Y-%m-%d %H:%M} UTC; then they wait for approval again."
             return Done(sentence=sentence, ending="Approved")
         sentence = f"Noted: {count} instructions wait for a second person, who says the same list."
         return Done(sentence=sentence)

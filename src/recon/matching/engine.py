@@ -66,6 +66,7 @@ class Broken:
     """See proposed_journals.parts_of."""
     evidence: Evidence | None
     """Counts over all sets; None where there are too few breaks to look for causes."""
+    reopens: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def classify(
         dispositions_of(rows, primaries=outcomes.primary, previous=previous),
         (*parts_of(joined, break_sets=break_sets),),
         evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
+        reopens,
     )
     broken = _together([broken, *buckets])
     every = broken.breaks
@@ -156,7 +158,7 @@ def classify(
         legs=[leg.found for leg in legs],
         **terms,
     )
-    reopens = {**reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
+    reopens = {**broken.reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
     return Classified(joined, outcomes, rows, reopens, frames, broken, bank, cash, bookings)
 
 
@@ -175,6 +177,7 @@ def _together(buckets: Sequence[Broken]) -> Broken:
         {name: disposition for each in buckets for name, disposition in each.dispositions.items()},
         tuple(part for each in buckets for part in each.bookings),
         added_evidence(evidence) if evidence else None,
+        {own: last for each in buckets for own, last in each.reopens.items()},
     )
 
 

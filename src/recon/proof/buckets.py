@@ -57,7 +57,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "instructions": ("order_no", "transaction_id", "request_id", "instruction_id", "kind"),
     "settlement": (
         *("merchant_id", "account_id", "order_no", "transaction_id"),
-        *("settled_on", "entry_type"),
+        *("reference_no", "settled_on", "entry_type"),
     ),
     "universe": ("order_no",),
 }

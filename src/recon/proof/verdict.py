@@ -60,7 +60,9 @@ def verdict_of(
     missing = lacks or empty or sources.ledger is None
     if missing or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE
-    if classified.breaks or classified.unverified or sources.rejects:
+    # A batch with an unreadable line is unverified, also where no line of it could be read.
+    open_rows = classified.unverified or sources.rejects or sources.unread_batches
+    if classified.breaks or open_rows:
         return Verdict.BREAKS_OPEN
     return Verdict.RECONCILED
 

@@ -51,6 +51,13 @@ BOUND: dict[str, Callable[[Any], Any]] = {
     "rejected-row": lambda c: open_set(c).reject(),
     "write-off": lambda c: c.order().payment().entry().entry("write_off", amount=5, entry_id="W1"),
     "adjustment": lambda c: c.order().payment().entry().entry("adjustment", amount=5),
+    "entry-number-of-a-fee-elsewhere": lambda c: (
+        c.order()
+        .payment()
+        .entry("fee", amount=5, entry_id="E3")
+        .order(order_no="B")
+        .entry("refund", amount=7, entry_id="E3", order_no="B", transaction_id="T9")
+    ),
     "entry-of-two-orders": lambda c: (
         c.order()
         .payment()

@@ -93,6 +93,11 @@ AMONG: dict[str, Change] = {
         order_no="D", transaction_id="T-D", fee=30
     ).entry("adjustment", order_no="D", reference_no="fees:EUR", amount=30),
     "line without an order": lambda c: c.line(order_no="", transaction_id="T-B", gross=5),
+    "line that has a reference alone": lambda c: c.order(order_no="R").payment(
+        order_no="R", transaction_id="T-R", reference_no="REF-R"
+    ).entry(order_no="R", transaction_id="T-R").line(
+        order_no="", transaction_id="", reference_no="REF-R"
+    ),
     "line of an order that nobody has": lambda c: c.line(order_no="Z", transaction_id="T-Z"),
     "the first day": lambda c: c.line(
         order_no="Z", transaction_id="T-Z", settled_on="2026-09-01"

@@ -5,11 +5,15 @@ CREATE TEMP VIEW entries AS
 SELECT *, replace(entry_type, '_reversal', '') AS base, base IN ('fee', 'reserve', 'payout', 'bank') AS is_alone
 FROM ledger;
 
+CREATE TEMP TABLE twice AS
+SELECT entry_id FROM entries GROUP BY entry_id
+HAVING count(*) > 1 AND (bool_or(is_alone OR order_no = '') OR min(order_no) <> max(order_no));
+
 CREATE TEMP VIEW named AS
 SELECT order_no, transaction_id, '' AS reference_no, '' AS entry_id FROM orders
 UNION ALL SELECT order_no, transaction_id, reference_no, '' FROM answers
 UNION ALL SELECT order_no, transaction_id, reference_no, entry_id FROM entries WHERE NOT is_alone
-UNION ALL SELECT order_no, transaction_id, '', '' FROM settlement
+UNION ALL SELECT order_no, transaction_id, reference_no, '' FROM settlement
 UNION ALL SELECT order_no, transaction_id, '', instruction_id FROM instructions
 UNION ALL SELECT order_no, '', '', '' FROM universe;
 
@@ -31,20 +35,17 @@ SELECT DISTINCT word FROM (
     SELECT transaction_id FROM orders WHERE order_no = ''
     UNION ALL
     SELECT unnest([transaction_id, reference_no, entry_id]) FROM entries
-    WHERE order_no = '' AND NOT is_alone AND base <> 'adjustment'
+    WHERE order_no = '' AND (NOT is_alone AND base <> 'adjustment' OR entry_id IN (FROM twice))
     UNION ALL
-    SELECT transaction_id FROM settlement WHERE order_no = '' AND entry_type NOT IN ('payout', 'earlier')
+    SELECT unnest([transaction_id, reference_no]) FROM settlement WHERE order_no = '' AND entry_type NOT IN ('payout', 'earlier')
     UNION ALL
     SELECT unnest([transaction_id, request_id, instruction_id]) FROM instructions WHERE order_no = ''
     UNION ALL
     -- payments that are named under another order than that of their answer;
-    SELECT transaction_id FROM named
-    JOIN (SELECT transaction_id, min(order_no) AS shown FROM answers WHERE order_no <> '' GROUP BY transaction_id)
-    USING (transaction_id) WHERE order_no <> shown AND order_no <> ''
+    SELECT transaction_id FROM named WHERE order_no <> '' GROUP BY transaction_id HAVING min(order_no) <> max(order_no)
     UNION ALL
     -- numbers of entries and of instructions that several orders have.
-    SELECT entry_id FROM entries GROUP BY entry_id
-    HAVING min(order_no) <> max(order_no) OR min(is_alone) <> max(is_alone)
+    FROM twice
     UNION ALL
     SELECT instruction_id FROM instructions GROUP BY instruction_id HAVING min(order_no) <> max(order_no)
 ) AS every(word) WHERE word <> '';
@@ -56,6 +57,8 @@ SELECT DISTINCT order_no FROM (
     UNION ALL
     -- An entry that may close a group of fees, reserves or payouts; approved write-offs are counted together.
     SELECT order_no FROM entries WHERE base IN ('write_off', 'adjustment')
+    UNION ALL
+    SELECT order_no FROM entries WHERE entry_id IN (FROM twice)
     UNION ALL
     FROM apart
     UNION ALL

@@ -127,6 +127,8 @@ INPUTS, RESULTS, CARRIED_FORWARD = "inputs", "results", "handed-on"
 """In order; what is passed on is stored there like a night's inputs and what it carried forward."""
 NO_ACCOUNT = ("", "")
 """Account of the totals: the files may hold several."""
+BATCHES_NAMED_MAX = 5
+"""Unread batches that the notes name."""
 SEVERAL = "several"
 """Shown as the merchant or account where the files hold more than one."""
 _COLUMNS = {
@@ -415,6 +417,12 @@ class _Run:
             if number := len(before.frame) - len(once.frame):
                 name = redacted(before.facts.source_file.name)
                 yield f"{name}: rows that a later file of its layout replaces: {number}."
+        if batches := sorted({batch for *_, batch in self.sources.unread_batches or ()}):
+            named = ", ".join(map(redacted, batches[:BATCHES_NAMED_MAX]))
+            yield (
+                f"Settlement batches with a line that could not be read: {len(batches)} ({named}); "
+                "have their file delivered again."
+            )
         if earlier.lines is not None and not request.settlement:
             days = texts(earlier.lines.frame["settled_on"])
             newest = f", the newest settled on {days.max()}" if days.size else ""

@@ -102,7 +102,8 @@ def output_folder(folder: Path) -> Iterator[Path]:
         make_folder(place)
     try:
         yield place
-        for path in sorted(place.iterdir(), key=lambda path: (path.name == SUMMARY, path.name)):
+        # Folders first: where one is of another run than the summary, no reader takes the rest.
+        for path in sorted(place.iterdir(), key=_renamed_at):
             target = folder / path.name
             with reported(target):
                 if path.is_dir() and target.exists():
@@ -111,6 +112,10 @@ def output_folder(folder: Path) -> Iterator[Path]:
                 flush_folder(folder)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _renamed_at(path: Path) -> tuple[bool, bool, str]:
+    return path.name == SUMMARY, not path.is_dir(), path.name
 
 
 def write_files(place: Path, files: Mapping[str, Content]) -> None:

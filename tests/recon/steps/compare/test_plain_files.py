@@ -21,6 +21,7 @@ from recon.matching.breaks.result import (
 from recon.model.errors import (
     ConfigurationError,
     OutputError,
+    ReconError,
     SourceMissingError,
     UsageError,
 )
@@ -298,3 +299,76 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(
     with pytest.raises(OutputError, match="No space left on device"):
         reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken)
     assert contents(ran / "out") == before
+
+
+PAID = {
+    "orders": (
+        "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n"
+        "M1,A1,O-1,EUR,10.00,paid,2026-11-10T10:00:00Z\n"
+    ),
+    "gateway": (
+        "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,"
+        "query_result,reference_no,transaction_date\n"
+        "M1,A1,O-1,T1,EUR,10.00,3000,1,,2026-11-10T10:00:00Z\n"
+    ),
+    "ledger": (
+        "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,"
+        "transaction_id,reference_no\n"
+        "E1,M1,A1,O-1,capture,EUR,10.00,2026-11-10T10:00:00Z,T1,\n"
+        "E2,M1,A1,,payout,EUR,10.00,2026-11-12T10:00:00Z,,BATCH-1\n"
+    ),
+    "settlement": (
+        "batch_id,merchant_id,account_id,settled_on,entry_type,order_no,transaction_id,"
+        "reference_no,currency,gross,fee,net\n"
+        "BATCH-1,M1,A1,2026-11-12,capture,O-1,T1,,EUR,10.00,0.00,10.00\n"
+        "BATCH-1,M1,A1,2026-11-12,payout,,,,EUR,10.00,0.00,10.00\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_a_line_that_nobody_could_read_is_not_forgotten_the_next_day(
+    tmp_path: Path, *, unread: bool
+) -> None:
+    """The only line of its batch: no set names it, and the run is not RECONCILED for all that."""
+    more = "NEWB,M1,A1,2026-11-12,capture,O-9,T9,,EUR,bad,0.00,10.00\n" if unread else ""
+    for name, text in PAID.items():
+        (tmp_path / f"{name}.csv").write_text(text + more * (name == "settlement"))
+    settlement, second = (tmp_path / "settlement.csv",), tmp_path / "second"
+    told: list[str] = []
+
+    def noted(figures: NightFigures, place: Path) -> Path:
+        told.extend(figures.notes)
+        return write_nothing(figures, place)
+
+    run(request(tmp_path, settlement=settlement))
+    asked = request(tmp_path, previous=tmp_path / "out", out=second)
+    result = reconcile_files(asked, clock=lambda: NOW, write_workbook=noted)
+
+    assert result.verdict is (Verdict.BREAKS_OPEN if unread else Verdict.RECONCILED)
+    assert any("NEWB" in each for each in told) is unread
+
+
+def test_a_run_that_ends_while_its_files_get_their_names_is_no_run_before_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it ends, the next run reads one whole run, or says that it cannot."""
+    run(request(tmp_path))
+    (tmp_path / "orders.csv").write_text(ORDERS.replace("10.00", "11.00"))
+    whole, names = Path.replace, list[str]()
+
+    def ending(path: Path, target: Path) -> Path:
+        if target.parent == tmp_path / "out":
+            if names:
+                raise BROKEN_DISK
+            names.append(path.name)
+        return whole(path, target)
+
+    monkeypatch.setattr(Path, "replace", ending)
+    with pytest.raises(OutputError):
+        run(request(tmp_path))
+    monkeypatch.setattr(Path, "replace", whole)
+
+    assert names == ["night"]
+    with pytest.raises(ReconError):
+        run(request(tmp_path, previous=tmp_path / "out", out=tmp_path / "next"))
