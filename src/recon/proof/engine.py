@@ -84,16 +84,16 @@ def in_memory(
     if cut is None:
         return compared(sources, **terms)
 
+    inside = partial(_within, sources)
+
     def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[ComparedBucket]:
         done = []
-        for within in ranges:
-            inside = _within(sources, within)
-            figures, rows = compare_bucket(inside, cut, small=sources, strict=strict, **terms)
+        for rows_within in map(inside, ranges):
+            figures, rows = compare_bucket(rows_within, cut, small=sources, strict=strict, **terms)
             done.append(ComparedBucket(figures, partial(BucketRows, *rows)))
             give_back(generation=YOUNG)
         return done
 
-    inside = partial(_within, sources)
     return in_buckets(cut, small=sources, rows=inside, each=each, **terms).result
 
 
@@ -136,9 +136,9 @@ def in_buckets(
     if budgets_of(rules):
         own = spent_on_rounding(prepared(last, rules=rules), **terms)
         strict = over_budget(counted([own, *spent]), rules=rules)
-    again = [at for at, places in enumerate(spent) if strict & places.keys()]
-    for at, bucket in zip(again, each([cut.ranges[at] for at in again], strict), strict=True):
-        done[at] = bucket
+    if again := [at for at, places in enumerate(spent) if strict & places.keys()]:
+        for at, bucket in zip(again, each([cut.ranges[at] for at in again], strict), strict=True):
+            done[at] = bucket
     give_back()
     result = compared(last, buckets=done, strict=strict, **terms)
     return InBuckets(result, [bucket.figures for bucket in done], last)

@@ -25,7 +25,7 @@ from recon.matching.breaks.result_rows import (
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import unpriced_lines
-from recon.matching.cash.result import CashResult, gateway_holds, listed_frame
+from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.codes import TABLE
 from recon.matching.engine import Classified, classify, prepared
@@ -109,8 +109,8 @@ def _result_of(
     frames = _with_rows(classified.frames, buckets=rows)
     sides = _every_side(classified, sources=sources, figures=figures)
     lacks = bank_lacks(bank)
-    unverified = sides.loc[sides["state"].eq(SetState.UNVERIFIED.value), "count"]
-    counts = OpenCounts(len(frames.breaks), len(frames.unverified), int(unverified.sum()))
+    counts = _open_counts(frames, sides=sides)
+    held = listed_frame(() if cash is None else cash.listed)
     unpriced = unpriced_lines(sources, contract=rules.fee_contract)
     unrated = unrated_entries(sources.ledger, rules=rules)
     items = every_item(classified, sources=sources)
@@ -169,15 +169,16 @@ def _result_of(
         every_item=Deferred(
             lambda: pa.concat_tables([items.get(), *(each.items for each in rows)])
         ),
-        **_held(cash, sources=sources),
+        held=held,
+        gateway_holds=gateway_holds(held, sources=sources, cash=cash),
         bank_lacks=lacks,
     )
 
 
-def _held(cash: CashResult | None, *, sources: Sources) -> dict[str, Any]:
-    """What the gateway holds, as rows and by account and currency."""
-    held = listed_frame(() if cash is None else cash.listed)
-    return {"held": held, "gateway_holds": gateway_holds(held, sources=sources, cash=cash)}
+def _open_counts(frames: Frames, *, sides: pd.DataFrame) -> OpenCounts:
+    """Count what keeps a verdict from RECONCILED."""
+    unverified = sides.loc[sides["state"].eq(SetState.UNVERIFIED.value), "count"]
+    return OpenCounts(len(frames.breaks), len(frames.unverified), int(unverified.sum()))
 
 
 def _with_rows(frames: Frames, *, buckets: Sequence[BucketRows]) -> Frames:

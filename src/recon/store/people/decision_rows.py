@@ -32,7 +32,7 @@ from recon.store.schema.columns import among
 def state_of(
     connection: Connection, kind: Kind, *, subject: str, desk: HeldKeys = NO_KEYS
 ) -> DecisionState:
-    """What people have said about one subject; see `agreements`."""
+    """What people have said about one subject; see `states_of`."""
     found = states_of(connection, kind, endorsement.c.subject == subject, desk=desk)
     return found.get(subject, DecisionState())
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from recon.desk.held_keys import make_keys
 from recon.model.errors import OutputError, UsageError
 from recon.model.nights import FINISH
 from recon.model.terms import DIGITS_READ
@@ -19,7 +18,7 @@ from recon.steps.runtime.identity import identify
 from recon.store.database.history import links_of
 from recon.store.nights import runs
 from reports.workbook_io import workbooks
-from tests.recon.steps.signing import sign_seen
+from tests.recon.steps.signing import desk_with_keys, sign_seen
 
 pytestmark = pytest.mark.xdist_group("signatures")
 """They share what takes longer to make than to look at."""
@@ -168,18 +167,12 @@ def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) ->
 
 def test_a_name_that_an_old_key_signed_can_be_taken_back(proven: Any, tmp_path: Path) -> None:
     """It stands under the night after the desk got a new key; else nobody could sign again."""
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-        private, public = tmp_path / name / "desk.key", tmp_path / name / "desk.pub"
-        make_keys(private, public=public)
-        keys = {"RECON_DESK_PUBLIC_KEY_FILE": str(public), "RECON_DESK_KEY_FILE": str(private)}
-        proven.variables |= keys
-        if name == "old":
-            signed(proven, newest(proven), role="reviewer", name="dan")
+    proven.variables |= desk_with_keys(tmp_path / "old")
+    signed(proven, newest(proven), role="reviewer", name="dan")
+    proven.variables |= desk_with_keys(tmp_path / "new")
     with proven.environment() as environment:
         person = identify("dan", code=None, environment=environment)
         decisions_taken_back(newest(proven), person=person)
+    again = signed(proven, newest(proven), role="reviewer", name="dan")
 
-    assert [
-        each.role for each in signed(proven, newest(proven), role="reviewer", name="dan").signed
-    ]
+    assert [each.role for each in again.signed] == ["reviewer"]

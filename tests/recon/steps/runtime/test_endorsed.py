@@ -27,7 +27,7 @@ from recon.desk.endorsement import (
     opened,
     row_problem,
 )
-from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys, make_keys
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
@@ -60,6 +60,7 @@ from recon.store.schema import endorsement, instruction, used_code, wrong_code
 from reports.workbook_io import drawings
 from tests.recon.steps.conftest import UNREAD
 from tests.recon.steps.runtime.test_identity import code_of, declare
+from tests.recon.steps.signing import desk_with_keys
 from tests.recon.store import decided
 
 BOTH = "Jo Ahn, Kim Bell"
@@ -93,12 +94,7 @@ def settled(merchant: Any) -> str:
 @pytest.fixture
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables of the desk; without the last one those of a night."""
-    folder = tmp_path_factory.mktemp("desk")
-    make_keys(folder / "desk.key", public=folder / "desk.pub")
-    return {
-        "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
-        "RECON_DESK_KEY_FILE": str(folder / "desk.key"),
-    }
+    return desk_with_keys(tmp_path_factory.mktemp("desk"))
 
 
 def as_night(merchant: Any, keyed: dict[str, str]) -> None:
@@ -571,23 +567,13 @@ def test_night_and_desk_name_one_database_alike() -> None:
     assert names == {"postgresql://db:5432/recon"}
 
 
-def desk_of(folder: Path) -> dict[str, str]:
-    """The variables of a desk with a key pair of its own."""
-    folder.mkdir()
-    make_keys(folder / "desk.key", public=folder / "desk.pub")
-    return {
-        "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
-        "RECON_DESK_KEY_FILE": str(folder / "desk.key"),
-    }
-
-
 def test_after_a_new_key_an_approval_lapses_and_is_said_anew(begun: Any, tmp_path: Path) -> None:
     """What the old key signed counts for nothing, and holds nothing up for ever either."""
     merchant = begun(wait_for_two)
-    merchant.variables |= desk_of(tmp_path / "old")
+    merchant.variables |= desk_with_keys(tmp_path / "old")
     with merchant.environment() as environment:
         yes(environment, "jo", "kim")
-    merchant.variables |= desk_of(tmp_path / "new")
+    merchant.variables |= desk_with_keys(tmp_path / "new")
     merchant.wait(hours=24 * 7)
     merchant.move_money()
     lapsed = merchant.instruction_states()
