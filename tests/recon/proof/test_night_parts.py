@@ -11,7 +11,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources, frame_of
 from recon.proof.books_bridge import books_of, steps_of
 from recon.proof.proven import compared
 from tests.injected import planted
@@ -175,6 +175,21 @@ def test_a_bucket_compares_what_no_other_row_names(case: Any, name: str) -> None
     )
 
     assert bool(in_buckets) is (name in ROUTINE)
+
+
+def test_a_break_that_a_bucket_reopens_refers_to_the_closed_one(case: Any) -> None:
+    """It was closed before, and its set is compared in a bucket."""
+    told = ROUTINE["break"](case)
+    first = told.run()
+    closed = frozenset(first.breaks["break_id"])
+    nothing = frame_of((), columns=KEY_COLUMNS)
+    previous = Previous(first.as_of, first.breaks.iloc[:0], nothing, closed=closed)
+    night: Any = {"rules": told.rules, "as_of": told.as_of, "previous": previous}
+
+    assert_same_in_parts(told.sources(), buckets=2, **night)
+    ours = reconciled_in_buckets(told.sources(), buckets=2, **night).result
+
+    assert {*ours.movements["reopens"]} == closed
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recon.matching.breaks import movements
@@ -52,3 +53,21 @@ def test_a_step_that_is_one_off_fails_its_block(
     checks = checks_of(replace(figures, **{changed: steps}), rows_on_sheets(figures))
 
     assert failing(checks)[title] == 1
+
+
+def test_what_its_own_row_says_of_a_break_is_no_effect_elsewhere(figures: NightFigures) -> None:
+    """On any side: orders, ledger or bank; what a second currency adds is listed."""
+    of_break = figures.breaks.iloc[0][["break_id", "merchant_id", "account_id", "currency"]]
+    row = {**of_break, "effect_orders": 300, "effect_ledger": -200, "effect_bank": -500}
+    breaks = figures.breaks.iloc[:1].assign(**row)
+    own = [
+        {**of_break, "leg": n, "amount": row[f"effect_{n}"]} for n in ("orders", "ledger", "bank")
+    ]
+    other = {**own[0], "currency": "USD", "amount": 40}
+    shown = replace(figures, breaks=breaks, effects=pd.DataFrame([*own, other]))
+
+    listed = rows_on_sheets(shown).other_effects
+
+    assert [(row["leg"], row["currency"], row["amount"]) for row in listed] == [
+        ("orders", "USD", 40)
+    ]
