@@ -94,7 +94,7 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
 TITLE = "Statement"
 TROUBLES_MAX = 12
 """Maximum number of sentences on the page; the accompanying files have all of them."""
-_, BANK, _ = BLOCKS = ("The gateway", "On the way to the bank", "The books")
+BLOCKS = ("The gateway", "On the way to the bank", "The books")
 _INDENT = "    "
 
 
@@ -159,16 +159,15 @@ def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
             Column("Check", 12, "check", "check"),
         )
         title = currency if about == BLOCKS[0] else ""
-        yield Listing(columns, _rows(block, currency=currency, about=about), title=title)
+        yield Listing(columns, _rows(block, currency=currency), title=title)
 
 
-def _rows(block: Sequence[StatementRow], *, currency: str, about: str) -> list[dict[str, Any]]:
+def _rows(block: Sequence[StatementRow], *, currency: str) -> list[dict[str, Any]]:
     place = [row.kind for row in block].index("close")
     moved = sum(row.amount for row in block[:place] if row.kind != "note")
     listed = sum(row.amount for row in block if row.kind == "listed")
     total = block[place].amount
-    # What is in transit to the bank is listed on a sheet of its own, not in this block.
-    holds = moved == total and (about == BANK or listed == total)
+    holds = moved == total == listed
     return [
         {
             "kind": row.kind,

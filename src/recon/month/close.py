@@ -30,6 +30,7 @@ from recon.month.statement import (
     CLOSING,
     DIFFERENCES,
     GROUPS,
+    IN_TRANSIT,
     ITEMS,
     MOVED,
     MOVEMENTS,
@@ -586,8 +587,8 @@ _NAMES: Mapping[str, str] = {
     **MOVEMENTS,
     **ITEMS,
     **TRANSIT,
+    **IN_TRANSIT,
     **DIFFERENCES,
-    "in_transit": "In transit",
     "reserve": RESERVE_MOVED,
 }
 

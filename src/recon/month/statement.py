@@ -287,6 +287,12 @@ TRANSIT: Mapping[str, str] = {
     "returned": "Returned by the bank",
     "kept": "Kept or exchanged by the bank",
 }
+IN_TRANSIT: Mapping[str, str] = {
+    "coming": "On the way to the bank",
+    "missing": "Missing at the bank: see the breaks",
+    "beyond": "At the bank, beyond what was paid out: see the breaks",
+}
+"""Classes of what is in transit: never netted, or what came twice would hide what never came."""
 DIFFERENCES: Mapping[str, str] = {
     "booked_later": "Took place by then, booked later",
     "booked_earlier": "Booked by then, took place later",
@@ -383,6 +389,7 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
                 ),
                 *rows("move", BANK, MOVED, TRANSIT),
                 end("close", f"In transit to the bank {by_then}", sums[currency, BANK, CLOSING]),
+                *rows("listed", BANK, CLOSING, IN_TRANSIT),
                 *[StatementRow("note", "before", BEFORE_BANK, None, before)][: bool(before)],
             ]
         )

@@ -89,7 +89,7 @@ FIRST = AccountMonth(
         MonthFigure("EUR", "gateway", "closing", "not_settled", 1, 1_200),
         MonthFigure("EUR", "reserve", "moved", "reserve", 1, 90),
         MonthFigure("EUR", "outside", "moved", "capture", 1, 80),
-        MonthFigure("EUR", "transit", "closing", "in_transit", 1, 500),
+        MonthFigure("EUR", "transit", "closing", "coming", 1, 500),
         MonthFigure("EUR", "books", "opening", "open", 1, -30),
         MonthFigure("EUR", "books", "moved", "capture", 2, 600),
         MonthFigure("EUR", "books", "closing", "open", 1, 370),
