@@ -519,7 +519,8 @@ def refuse_lost(environment: Environment) -> None:
     """Refuse to accept decisions while endorsements are missing.
 
     Raises:
-        UsageError: the newest endorsement that the desk remembers is not in the database.
+        UsageError: the newest endorsement that the desk remembers is not in the database, or one
+            among the others is gone or not the desk's.
     """
     known = _lost(_memory(environment), store=environment.store)
     if known is not None:
@@ -529,6 +530,11 @@ def refuse_lost(environment: Environment) -> None:
             "desk knows which (`recon verify`), and says `recon serve desk --restored`; nothing "
             "was changed"
         )
+        raise UsageError(msg)
+    with environment.store.reading() as connection:
+        gone = Endorsed(environment.desk).taken_away(connection)
+    if gone:
+        msg = f"{gone}; nothing was changed"
         raise UsageError(msg)
 
 

@@ -521,6 +521,28 @@ def test_a_night_misses_the_newest_word_by_its_link(
     assert settled(merchant) != ""
 
 
+def test_the_desk_misses_a_word_from_among_the_others(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """A deleted rejection is noticed by the next person who speaks, not only by the next night."""
+    merchant = begun(wait_for_two)
+    reported_no(merchant, keyed)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        stop_sending(by="Jo", reason="looks wrong", environment=environment)
+        speak_up(environment, "jo")
+        merchant.as_owner(delete(endorsement).where(endorsement.c.sequence == 3))
+        with pytest.raises(UsageError, match="endorsement 3 is gone"):
+            speak_up(environment, "kim")
+        assert sending_stopped(environment) is not None
+
+
+def speak_up(environment: Environment, name: str) -> None:
+    """One person's word that sending may go on."""
+    go_on = ReleaseHold(hold="sending", reason="it was looked into")
+    submit(go_on, who=(name, None), place=Place(environment, drawings))
+
+
 def test_a_night_misses_a_word_that_is_gone_with_its_links(
     begun: Callable[[Any], Any], keyed: dict[str, str]
 ) -> None:
