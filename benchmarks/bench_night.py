@@ -66,7 +66,7 @@ def lines_of(base_url: str, what: str) -> Iterator[dict[str, str]]:
 
 
 def write_ledger(path: Path, base_url: str) -> tuple[dict[str, str], Counter[str]]:
-    """The books; when each payment was authorised, and the minor units refunded of each."""
+    """The ledger; when each payment was authorised, and the minor units refunded of each."""
     authorised: dict[str, str] = {}
     refunded: Counter[str] = Counter()
     with path.open("w", newline="") as file:
@@ -118,7 +118,7 @@ def write_orders(path: Path, base_url: str, *, ledger: Path) -> None:
 
 
 def prepared(folder: Path, base_url: str) -> dict[str, str]:
-    """A merchant with files and books of every payment; the variables of its nights."""
+    """A merchant with files and a ledger of every payment; the variables of its nights."""
     environment = os.environ | variables(folder, base_url)
     ledger = folder / "ledger.csv"
     merchants, rules = folder / "merchants.toml", folder / "rules.toml"

@@ -95,7 +95,7 @@ def business_days(since: date) -> Iterator[date]:
 
 
 def brought(payments: Sequence[dict[str, str]], *, effects: Mapping[str, Rows]) -> Day:
-    """Rows of an order file, and what the books have of its orders."""
+    """Rows of an order file, and what the ledger has of its orders."""
     refunded: Counter[str] = Counter()
     dated: dict[str, str] = {}
     booked: Rows = []

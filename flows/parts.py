@@ -150,7 +150,7 @@ def _finished_run(request: NightRequest) -> str:
 ingest = _form(
     "ingest",
     "Take in what lies in the inbox now, so that what is wrong with it is known before the night."
-    "\n\nNothing is asked or sent.",
+    "\n\nNothing is queried or sent.",
     day="The night that the files belong to; it may still be open. None means the next night to "
     "come.",
     played=partial(_part, Part.INGEST),
@@ -159,7 +159,7 @@ query = _form(
     "query",
     "Ask the gateway again, and list what it shows otherwise than in the night.\n\n"
     "The night stays as it is; the answers are kept as evidence for doubts.",
-    day=f"The night whose orders are asked about. {LAST}",
+    day=f"The night whose orders are queried. {LAST}",
     played=partial(_part, Part.QUERY),
 )
 settle = _form(

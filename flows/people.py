@@ -312,7 +312,7 @@ def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]", *, now: datetime) 
         for _, line in people.attention_lines([instruction], now=now)
     ]
     if (more := len(shown) - DOUBTS_SHOWN_MAX) > 0:
-        lines += ["", f"{more} more stand in `recon status`."]
+        lines += ["", f"{more} more are in `recon status`."]
     return lines
 
 

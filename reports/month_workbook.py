@@ -94,7 +94,7 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
 TITLE = "Statement"
 TROUBLES_MAX = 12
 """Maximum number of sentences on the page; the accompanying files have all of them."""
-BLOCKS = ("The gateway", "On the way to the bank", "The books")
+BLOCKS = ("The gateway", "On the way to the bank", "The ledger")
 _INDENT = "    "
 
 
@@ -140,7 +140,7 @@ def _about(stated: StatedMonth) -> Iterator[str]:
     if stated.statement.transit is None:
         yield "The bank is not covered: no statement of it was given."
     if stated.statement.books is None:
-        yield "The books are not covered: no ledger was given."
+        yield "The ledger is not covered: no ledger was given."
     if len(stated.rules) > 1:
         times = len(stated.rules) - 1
         yield f"The rules changed {times} times (see Assurance); the newest ones date."
@@ -283,7 +283,7 @@ def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
 def journals_sheet(close: PreparedClose) -> Sheet:
     """The journals to be booked, and a check per currency and month that debits equal credits."""
     lines = close.stated.statement.journals
-    sentence = "What the books are to be told: permanent, or accrued and taken back next day."
+    sentence = "What is to be booked: permanent, or accrued and reversed next day."
     months = lines["date"].astype("str").str.slice(0, len("2026-11")).rename("month")
     sums = []
     for (currency, month), own in lines.groupby(["currency", months]):
@@ -401,7 +401,7 @@ BOOK_COLUMNS = (
     Column("What", 40, "label"),
     Column("Ccy", 6, "currency"),
     Column("Order or group", 28, "key"),
-    Column("Books less gateway", 20, "amount", "money"),
+    Column("Ledger less gateway", 20, "amount", "money"),
     Column("As the nights show it", 22, "reported", "money"),
     Column("Shown", 12, "is_shown"),
 )
@@ -424,7 +424,7 @@ FACT_COLUMNS = (
     Column("Order", 20, "order_no"),
     Column("Batch", 24, "batch_id"),
     Column("Dated by", 14, "dated_by"),
-    Column("First told", 12, "reported_on", "date"),
+    Column("First reported", 12, "reported_on", "date"),
     Column("Late", 6, "late"),
 )
 PRIOR_COLUMNS = (
@@ -436,7 +436,7 @@ PRIOR_COLUMNS = (
     Column("Payment", 24, "payment"),
     Column("Order", 20, "order_no"),
     Column("Batch", 24, "batch_id"),
-    Column("First told", 12, "reported_on", "date"),
+    Column("First reported", 12, "reported_on", "date"),
 )
 ASSURANCE_WIDTHS = (16, 26, 34, 10, 10, 20, 20, 10)
 NIGHTS = (
@@ -447,7 +447,7 @@ NIGHTS = (
 )
 PROOF = (
     Column("Id", 16, "id"),
-    Column("What is held against what", 60, "name", span=2, wrap=True),
+    Column("What is compared", 60, "name", span=2, wrap=True),
     Column("Ccy", 10, "currency"),
     Column("Measure", 10, "measure"),
     Column("Left", 20, "left", "money", currency="of"),

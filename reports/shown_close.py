@@ -200,7 +200,7 @@ def blocked(prepared: PreparedClose) -> list[str]:
 
 ACCOUNTS_MIN = 2
 """Below this number of accounts a merchant needs no page over all of them."""
-SENTENCE = "The books have one clearing account for these: it stands at the sums, at no line alone."
+SENTENCE = "The ledger has one clearing account for these: it stands at the sums, at no line alone."
 STATUS_TONES: Mapping[str, Tone] = {
     "": "",
     **dict.fromkeys((PROVEN, CloseVerdict.CLOSED, CloseVerdict.READY), "good"),
@@ -216,8 +216,8 @@ COLUMNS = (
     Column("Moved", 20, "moved", "money"),
     Column("The gateway owes", 20, "owed", "money"),
     Column("Check", 10, "check", "check"),
-    Column("The books, derived", 20, "booked", "money"),
-    Column("Books less gateway", 20, "apart", "money"),
+    Column("The ledger, derived", 20, "booked", "money"),
+    Column("Ledger less gateway", 20, "apart", "money"),
     Column("Workbook", 52, "workbook"),
 )
 

@@ -101,7 +101,7 @@ def _free_name(path: Path, *, like: Path) -> Path:
         if not target.exists() or filecmp.cmp(target, like, shallow=False):
             return target
     msg = (
-        f"{path.name} and {VERSIONS_MAX - 1} later versions stand in {path.parent} already; the "
+        f"{path.name} and {VERSIONS_MAX - 1} later versions are in {path.parent} already; the "
         "result is kept in the database: move old workbooks away, then write the report again"
     )
     raise OutputError(msg)

@@ -137,7 +137,7 @@ def evidence_index(index: EvidenceIndex) -> bytes:
             "People",
             PEOPLE,
             people,
-            about="Who may speak by approvers.toml today, and who spoke by the history.",
+            about="Who may decide by approvers.toml today, and who decided by the history.",
         ),
         list_sheet(
             "Words",

@@ -89,9 +89,11 @@ def write_what_if(answer: WhatIf, *, path: Path, at: datetime) -> Path:
         for night in answer.nights
         for change in night.changes
     ]
-    text = "Each set that is judged otherwise."
+    text = "Each set that is classified differently."
     if len(sets) > SETS_SHOWN_MAX:
-        text = f"The first {SETS_SHOWN_MAX:,} of {len(sets):,} sets that are judged otherwise."
+        text = (
+            f"The first {SETS_SHOWN_MAX:,} of {len(sets):,} sets that are classified differently."
+        )
     same = sum(night.is_same for night in answer.nights)
     about = (
         f"{same} of {len(answer.nights)} nights the same to the byte. Nothing was moved or signed. "

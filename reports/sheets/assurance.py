@@ -352,7 +352,7 @@ def named_in(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int, str]
 def added_up(sets: str, *, named: Iterable[ListFile], where: str = f"on {TITLE}") -> str:
     """The sentence of a sheet with sums in place of `sets`; `where` their files are listed."""
     files = " and ".join(file.name for file in named) or "the files of the run"
-    return f"{sets}, added up; each row stands in {files} (rows and SHA-256 {where})."
+    return f"{sets}, added up; each row is listed in {files} (rows and SHA-256 {where})."
 
 
 def _bridge(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:

@@ -96,7 +96,7 @@ def bank_sheet(figures: NightFigures) -> Sheet:
         ],
         heading=TITLE,
         about="What the gateway says it paid out, and what the bank has. Entries of other "
-        "people stand nowhere here: only their sum is a part of the movements.",
+        "people are not listed here: only their sum is a part of the movements.",
         widths=[column.width for column in columns],
     )
 

@@ -88,7 +88,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     )
     about = (
         "Waiting: one side may still come and is not late yet. Not verified: no usable answer or "
-        f"row; it is judged when one comes. Times in {figures.timezone}."
+        f"row; it is compared when one comes. Times in {figures.timezone}."
     )
     count, shown = rows.open.count(), len(rows.open.shown)
     if shown < count:
@@ -309,7 +309,7 @@ JOURNAL_SUMS = (
 JOURNALS = (
     Column("Journal", 36, "journal_id"),
     Column("Date", 14, "date", "date"),
-    Column("Account of the books", 27, "account"),
+    Column("Account of the ledger", 27, "account"),
     Column("Ccy", 8, "currency"),
     Column("Debit", 16, "debit", "money"),
     Column("Credit", 16, "credit", "money"),
@@ -323,7 +323,7 @@ OUT = (
     Column("Handed out (UTC)", 14, "handed_out"),
     Column("Of run", 27, "run_id"),
     Column("Ccy", 8, "currency"),
-    Column("Books still lack", 16, "amount", "money"),
+    Column("Ledger still lacks", 16, "amount", "money"),
     Column("", 16, lambda _: None),
     Column("Order no", 24, "order_no"),
     Column("Payment", 24, "transaction_id"),
@@ -362,11 +362,11 @@ def journals_sheet(figures: NightFigures, rows: Rows) -> Sheet:
                 nothing="No journal is proposed.",
             ),
             Listing(JOURNALS, rows.journals, title=f"Lines of the proposals ({count})"),
-            Listing(OUT, out, title=f"Handed out, not yet seen in the books ({len(out)})"),
+            Listing(OUT, out, title=f"Handed out, not yet seen in the ledger ({len(out)})"),
             Listing(MOVEMENTS, rows.movements, title=became),
         ],
         heading="Journals",
-        about="Proposed journals: what would put the books right, two lines for each kind of "
+        about="Proposed journals: what would correct the ledger, two lines for each kind of "
         f"entry. Nothing is booked from here{'' if figures.of_plain_files else _HANDED_OUT}.",
         widths=[column.width for column in MOVEMENTS],
     )
@@ -467,7 +467,7 @@ def fees_sheet(fees: ChargedFees) -> Sheet:
         blocks,
         heading="Fees",
         about="What each line of the fee contract expects of the settlement, and what the "
-        "gateway charged. What no line holds for stands below it by name.",
+        "gateway charged. What no line applies to is listed below it by name.",
         widths=[column.width for column in BY_LINE],
     )
 

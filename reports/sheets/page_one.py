@@ -74,7 +74,7 @@ OF_A_NIGHT: Mapping[str, str] = {
     "written": "This file is not what the database holds: `recon workbook` writes it again.",
 }
 """Placeholder in the `to_do` texts of words.toml -> the command for a run."""
-_FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, tell IT."
+_FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, inform IT."
 WITHOUT_A_NIGHT: Mapping[str, str] = dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN) | {"stopped": ""}
 NOTIFY_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
@@ -212,7 +212,7 @@ def _next_step(page: Page) -> str:
     then = "" if page.figures.of_plain_files else ", then sign"
     answers = page.figures.answers
     severe, left = lacking(breaks, answers)
-    each = f"each of the {severe:,} high and critical breaks" if severe > 1 else "the grave break"
+    each = f"each of the {severe:,} high and critical breaks" if severe > 1 else "the severe break"
     answered = f"{sum(key in answers for key in breaks):,} of {len(breaks):,} answered."
     if not severe:
         return f"{NEXT}look through Breaks{then}. {answered}"
@@ -258,7 +258,7 @@ def _unproven(page: Page) -> Iterator[Part]:
 
 def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
     commands = WITHOUT_A_NIGHT if page.figures.of_plain_files else OF_A_NIGHT
-    to_do = TABLES["to_do"].get(proof.id, "See Assurance, and tell IT.").format(**commands)
+    to_do = TABLES["to_do"].get(proof.id, "See Assurance, and inform IT.").format(**commands)
     records = list(_records_of(page, proof))
     if records:
         to_do = f"{to_do} Records of exactly this money: {', '.join(records)}."
@@ -432,7 +432,7 @@ def _unverified(page: Page) -> Iterator[dict[str, Any]]:
     sets, rejected = page.rows.open.count(NOT_VERIFIED), len(page.figures.rejects)
     if not sets and not rejected:
         return
-    to_do = "Why stands on Pending: correct the row or entry, the next night judges it."
+    to_do = "Why stands on Pending: correct the row or entry, the next night compares it."
     yield _line(
         {
             "what": f"{sets:,} not verified, {rejected:,} rejected",

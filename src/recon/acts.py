@@ -874,7 +874,7 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Don
     """
     model = HEARD.get(act)
     if model is None:
-        msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(HEARD))})"
+        msg = f"the desk knows no decision {act[:40]!r} (known: {', '.join(sorted(HEARD))})"
         raise UsageError(msg)
     environment = place.environment
     refuse_open_files(environment)
@@ -888,7 +888,7 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Don
     done = act_of(model, fields).heard(person, place.drawings)
     remember(environment)
     if person.before:
-        tried = f"{person.before}: if that was not you, tell whoever runs this installation."
+        tried = f"{person.before}: if that was not you, inform whoever runs this installation."
         return done.model_copy(update={"warnings": (tried, *done.warnings)})
     return done
 

@@ -1,7 +1,7 @@
 """Three exports of one shop, as its programs write them: nothing in them is written for recon.
 
 What is true of them stands here: 24 orders, of which one is unknown to the gateway, one was taken
-with a euro too much, and one is not in the books.
+with a euro too much, and one is not in the ledger.
 """
 
 import csv

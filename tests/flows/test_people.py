@@ -255,7 +255,7 @@ def run_of(account_id: str) -> Run:
     return Run(**fields | {"merchant_id": "100042", "account_id": account_id, "mode": Mode.LIVE})
 
 
-def doubt(told: str = "The gateway told by itself: payout FAILED (message 0a1b2c3d4e5f).") -> Any:
+def doubt(told: str = "Notified by the gateway: payout FAILED (message 0a1b2c3d4e5f).") -> Any:
     """A payout in doubt."""
     return Attention(
         what="payout in doubt",
@@ -277,7 +277,7 @@ def test_what_the_gateway_told_stands_beside_each_doubt() -> None:
 
     assert line == (
         "- 100042/100042001: payout in doubt, 250.00 EUR, since 2026-11-21 02:03 (1 days) "
-        r"\[i-1\]. The gateway told by itself: payout FAILED (message 0a1b2c3d4e5f). Do not send "
+        r"\[i-1\]. Notified by the gateway: payout FAILED (message 0a1b2c3d4e5f). Do not send "
         "it again."
     )
 
@@ -289,7 +289,7 @@ def test_foreign_words_stay_text_and_a_long_list_says_so() -> None:
 
     assert sum(line.startswith("- 100042/1: ") for line in page) == DOUBTS_SHOWN_MAX
     assert "![i" not in "".join(page)
-    assert page[-1] == "2 more stand in `recon status`."
+    assert page[-1] == "2 more are in `recon status`."
 
 
 @pytest.mark.parametrize("void", ["", "run r|2 replaced it"])

@@ -269,7 +269,7 @@ def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
     process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     said = iter(process.stdout.readline, "")
-    assert any("hears people at" in line for line in said)
+    assert any("takes decisions at" in line for line in said)
     return psutil.Process(process.pid)
 
 

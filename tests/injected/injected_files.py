@@ -206,7 +206,7 @@ def _with_pay_out(settlement: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_booked_cash(ledger: pd.DataFrame, *, settlement: pd.DataFrame) -> pd.DataFrame:
-    """The books have the payout and the fees of the batch."""
+    """The ledger has the payout and the fees of the batch."""
     paid = settlement[settlement["entry_type"].eq("payout")]
     rows: list[dict[str, Any]] = [
         {

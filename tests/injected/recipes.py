@@ -146,7 +146,7 @@ _A = AMOUNT
 
 
 def _booked_though_sent_again(scene: Scene) -> Scene:
-    """A payout was refused and sent again, and the books have both."""
+    """A payout was refused and sent again, and the ledger has both."""
     name = f"P-{scene.order_no}"
     scene.payout("rejected", order_no=f"O{name}", outcome_at="2026-09-30T12:00:00Z")
     scene.payout(order_no=f"O{name}", request_id=f"{name}-2")

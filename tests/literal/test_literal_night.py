@@ -194,7 +194,7 @@ def test_a_night_moves_exactly_what_was_instructed(shop: Shop) -> None:
 
 
 def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
-    """Orders without a payment are breaks; the order of the books is asked about, too."""
+    """Orders without a payment are breaks; the order of the ledger is asked about, too."""
     cells = (MERCHANT, ACCOUNT, "W-9", "EUR", "10.00", "paid", "2026-11-18T10:00:00Z", "")
     shop.drop("orders-2026-11-20.csv", ",".join((*cells, "", "", "", "", "")))
     assert shop.night("2026-11-20") is Verdict.BREAKS_OPEN

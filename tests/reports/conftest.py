@@ -143,7 +143,7 @@ def effects_of(breaks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def sides_of(parts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """What each source says per currency and state; gateway has 1.11 USD more for break 8.
 
-    A payout of 50.00 EUR of ours stands in the books.
+    A payout of 50.00 EUR of ours stands in the ledger.
     """
     sums: Counter[tuple[str, str, str]] = Counter()
     counts: Counter[tuple[str, str, str]] = Counter()

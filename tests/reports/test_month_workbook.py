@@ -178,7 +178,7 @@ def rows_of_sheet(path: Path, title: str) -> list[list[Any]]:
 
 LISTS = {
     "Open items": (["What", "Ccy", "Close"], "Amount", ["closing-items.csv", "opening-items.csv"]),
-    "Books": (["What", "Ccy", "Shown"], "Books less gateway", ["books.csv"]),
+    "Books": (["What", "Ccy", "Shown"], "Ledger less gateway", ["books.csv"]),
     "Facts": (["What", "Ccy", "Counts", "Late"], "Amount", ["facts.csv"]),
     "Straddling": (["What", "Ccy"], "Amount", ["straddling.csv"]),
 }

@@ -103,9 +103,9 @@ class DemoFolder:
         self.database = root / "recon.sqlite"
         self.database_url = f"sqlite:///{self.database}"
         self.ledger = root / "ledger.sqlite"
-        """The merchant's books."""
+        """The merchant's ledger."""
         self.ledger_csv = root / "ledger.csv"
-        """The same books as a file, for `recon reconcile`."""
+        """The same ledger as a file, for `recon reconcile`."""
         self.answer_key = root / "answer-key.json"
         """What was planted."""
         self.memory = root / "demo.json"
@@ -229,7 +229,7 @@ ACCOUNTS = (
     (ACCOUNT.account_id, "Northwind Trading", 30),
     (ACCOUNT.other_account, "Northwind Trading, outlet", 45),
 )
-"""Both accounts of the merchant, over one inbox and one set of books: name, minute of its night."""
+"""Both accounts of the merchant, over one inbox and one ledger: name, minute of its night."""
 
 
 def write_configuration(folder: DemoFolder) -> None:
@@ -476,7 +476,7 @@ def write_files(demo: DemoFolder, memory: DemoMemory) -> None:
     day = date.fromisoformat(memory.day)
     move_clock(memory.port, to=datetime.combine(day, GATEWAY_AT))
     texts = handed_out(memory.port, account_id=ACCOUNT.account_id, day=day)
-    # The sandbox's books have what was paid out before, as its settlement files and banks do.
+    # The sandbox's ledger has what was paid out before, as its settlement files and banks do.
     ledger = texts[f"ledger-{day}.csv"]
     write_whole(demo.ledger_csv, add_to_ledger_table(ledger, path=demo.ledger))
     settled = (f"settlement-before-{day}.csv", f"settlement-{day}.csv")

@@ -267,7 +267,7 @@ def _list(merchant: str, account: str) -> None:
         order = row.order_no or "an order whose number could not be read"
         where = f"{row.source} line {row.line}, {row.column}: {row.reason}"
         echo(f"{row.reject_id}  {'/'.join(which)}  {order}  {where}")
-    echo(f"{len(refused)} rejected rows stand for orders that are not verified.")
+    echo(f"{len(refused)} rejected rows belong to orders that are not verified.")
 
 
 def _line_of(file: "KnownFile") -> str:

@@ -106,7 +106,7 @@ def init(
         typer.Option(
             "--as",
             help="What all files are that are named: orders, gateway, ledger, settlement, bank or "
-            "instructions; without it their contents tell.",
+            "instructions; without it their contents decide.",
         ),
     ] = "",
     answer: Annotated[

@@ -54,7 +54,7 @@ def close(
     code: Code = "",
     as_json: AsJson = False,
 ) -> None:
-    """State a month, tied to lists and books: NOT READY with what blocks its close, or READY.
+    """State a month, tied to lists and ledger: NOT READY with what blocks its close, or READY.
 
     That changes nothing. With --sign a reviewer and an approver, in any order, put their names
     under what was prepared; the second one closes the month and seals its folder. Of a closed month
@@ -192,7 +192,7 @@ def journals(
     again: Again = None,
     day_of_night: DayOfNight = False,
 ) -> None:
-    """List the journals that are out, or write them for the books (--out): each once, never again.
+    """List the journals that are out, or write them for the ledger (--out): each once, never again.
 
     Listed is what was handed out and no night's ledger shows yet; also accruals and reversals of
     closed months, which no night looks for, until the month after theirs is closed.
@@ -265,7 +265,7 @@ def _list_out() -> None:
             f"{out.day or 'by a night that is not kept'}, handed out as {out.format} "
             f"{out.handed_out_at:%Y-%m-%d %H:%M} UTC of {source} {out.handed_out_of}"
         )
-    echo(f"{len(handed_out)} journals are out and not yet seen in the books.")
+    echo(f"{len(handed_out)} journals are out and not yet seen in the ledger.")
 
 
 def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]:

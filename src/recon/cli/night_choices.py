@@ -30,7 +30,7 @@ Live = Annotated[
     bool | None,
     typer.Option(
         "--live/--dry-run",
-        help="Send what is approved, or tell what would be sent; live only towards the sandbox "
+        help="Send what is approved, or list what would be sent; live only towards the sandbox "
         "without either.",
         show_default=False,
     ),

@@ -338,8 +338,8 @@ def status(
         str,
         typer.Option(
             "--tell",
-            help="A run or a business date: tell the people of notices.toml how it ended who have "
-            "not been told yet, and nothing else.",
+            help="A run or a business date: notify the people of notices.toml who do not know yet "
+            "how it ended, and do nothing else.",
         ),
     ] = "",
 ) -> None:
@@ -442,17 +442,18 @@ def _echo_status(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> No
     if account["workbook"]:
         echo(f"  Workbook: {account['workbook']}")
     for name, problem in account["not_reported"].items():
-        echo(f"  Not told: {name} ({problem}); `recon status --tell {run}` tries again.")
+        echo(f"  Not notified: {name} ({problem}); `recon status --tell {run}` tries again.")
 
 
 def _notify_again(night: str) -> None:
-    """Tell the people of notices.toml how a night ended who have not been told yet."""
+    """Notify the people of notices.toml who do not know yet how a night ended."""
     from recon.steps.night import notices
 
     named = run_of(night)
     with opened() as environment:
         again = notices.notify_again(named, environment=environment)
-    echo(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
+    none = f"Nobody is still to be notified of run {named}."
+    echo(f"Notified: {', '.join(again)}." if again else none)
 
 
 CHANGES_SHOWN_MAX = 100

@@ -39,8 +39,8 @@ def breaks(
     against: Annotated[
         str,
         typer.Option(
-            help="An earlier night, as a run or a business date: list what is judged otherwise "
-            "than then, and which side moved, instead.",
+            help="An earlier night, as a run or a business date: list what is classified "
+            "differently than then, and which side moved, instead.",
         ),
     ] = "",
     opening: Annotated[
@@ -104,7 +104,7 @@ def _echo_difference(first: str, second: str) -> None:
         echo(f"  {rule}")
     if both.moved_by_rules:
         echo(f"  {both.moved_by_rules}")
-    echo(f"{len(both.changes)} changed, {both.unchanged} judged alike")
+    echo(f"{len(both.changes)} changed, {both.unchanged} classified alike")
     for change in both.changes[:CHANGES_SHOWN_MAX]:
         merchant, account, name, currency = change.key
         money = format_minor_units(change.exposure, currency=currency) if currency else "0"
@@ -206,7 +206,7 @@ def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
     for fault in index.faults[:FAULTS_SHOWN_MAX]:
         echo_error(fault)
     if index.faults:
-        echo_error(f"{len(index.faults)} fault(s); all of them stand in index.xlsx.")
+        echo_error(f"{len(index.faults)} fault(s); all of them are in index.xlsx.")
         raise typer.Exit(1)
 
 

@@ -26,7 +26,7 @@ Paths = list[Path]
 AsOf = Annotated[
     str,
     typer.Option(
-        help="Business date, of which the cut-off is the instant judged; without it the last "
+        help="Business date, of which the cut-off is the instant compared at; without it the last "
         "one that has closed.",
         show_default=False,
     ),
@@ -263,7 +263,7 @@ def verify(
     for sentence in checked.purged[:LET_GO_SHOWN_MAX]:
         echo(f"Let go: {sentence}.")
     if len(checked.purged) > LET_GO_SHOWN_MAX:
-        echo(f"… and {len(checked.purged) - LET_GO_SHOWN_MAX} more folders that were let go.")
+        echo(f"… and {len(checked.purged) - LET_GO_SHOWN_MAX} more folders that were purged.")
     for problem in checked.problems:
         echo_error(problem)
     if checked.problems:

@@ -47,7 +47,7 @@ def upgrade(
         ),
     ] = False,
     app: Annotated[str, typer.Option(help="The role of nights.")] = "",
-    people: Annotated[str, typer.Option(help="The role of the desk, where people speak.")] = "",
+    people: Annotated[str, typer.Option(help="The role of the desk, which takes decisions.")] = "",
     read: Annotated[str, typer.Option(help="The role of those who only look.")] = "",
     migrate: Annotated[str, typer.Option(help="The role that owns and changes tables.")] = "",
 ) -> None:
@@ -247,10 +247,10 @@ def _hear_people(socket: Path | None, *, restored: bool) -> None:
         if restored:
             lost = go_on_restored(environment)
             echo(
-                f"The desk goes on by what the database has; words up to {lost} were given, and "
-                "are lost."
+                f"The desk continues with what the database has; decisions up to {lost} "
+                "were given, and are lost."
                 if lost
-                else "The database has every word that this desk remembers; nothing was changed."
+                else "The database has every decision that this desk knows; nothing was changed."
             )
         if not path.name:
             return
@@ -268,7 +268,7 @@ def _hear_people(socket: Path | None, *, restored: bool) -> None:
                 path,
                 hear=heard,
                 ready=lambda at: echo(
-                    f"The desk hears people at {at}; its key is {environment.desk.name}."
+                    f"The desk takes decisions at {at}; its key is {environment.desk.name}."
                 ),
             )
 

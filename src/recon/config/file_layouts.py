@@ -156,13 +156,13 @@ class FileLayout(DeclaredTable):
     debit_minus: bool = False
     """Whether what is subtracted bears a minus of its own in its column."""
     sign: dict[str, SignColumn] = Field(default_factory=dict)
-    """Our amount column -> the column with its sign, which it has not itself; of books S and H."""
+    """Our amount column -> the column with its sign, which it has not itself; of a ledger: S, H."""
     turned: tuple[str, ...] = ()
     """Our amount columns whose sign is the opposite of ours."""
     turned_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Entry type of settled rows -> our amount columns whose sign is the opposite in these."""
     captures: Literal["", "plus", "minus"] = ""
-    """Of books whose amounts have a sign or two sides: that of captures; empty: none has one."""
+    """Of a ledger whose amounts have a sign or two sides: that of captures; empty: none has one."""
     order_numbers: WrittenNumbers | None = None
     """What becomes of the order numbers, of any kind of file; absent: nothing."""
     decimals: Literal["full", "as_written"] = "full"

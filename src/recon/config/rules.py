@@ -182,12 +182,12 @@ class FeeRules(DeclaredTable):
 
 
 class LedgerRules(DeclaredTable):
-    """How the books are kept."""
+    """How the ledger is kept."""
 
     fees_per: Literal["balance", "payment", "batch", "day", "month"] = "balance"
     """What one booking of fees is of; `balance`: all since the opening are compared as one sum."""
     bank: bool = Field(default=False, exclude_if=not_)
-    """Whether the books have what arrives at the bank, as entries of type `bank`."""
+    """Whether the ledger has what arrives at the bank, as entries of type `bank`."""
 
 
 class SettlementRules(DeclaredTable):
@@ -270,7 +270,7 @@ DatevRate = Annotated[Decimal, Field(ge=1, lt=10_000, decimal_places=6)]
 
 
 class DatevExport(DeclaredTable):
-    """Whose books DATEV's files are for; all of it or none, as the accountant has it."""
+    """Whose ledger DATEV's files are for; all of it or none, as the accountant has it."""
 
     consultant: int = Field(ge=1001, le=9_999_999)
     client: int = Field(ge=1, le=99_999)
@@ -279,7 +279,7 @@ class DatevExport(DeclaredTable):
     account_digits: int = Field(ge=4, le=8)
     """Of an account of the general ledger."""
     base_currency: CurrencyCode | None = Field(default=None, exclude_if=not_)
-    """In which the books are kept; without it a batch in another currency has no rates."""
+    """In which the ledger is kept; without it a batch in another currency has no rates."""
     rates: dict[MonthName, dict[CurrencyCode, DatevRate]] = Field(
         default_factory=dict, max_length=DATEV_MONTHS_MAX, exclude_if=not_
     )
@@ -297,12 +297,12 @@ class DatevExport(DeclaredTable):
 
 
 class JournalExport(DeclaredTable):
-    """What files for import into the books say beside the lines; nothing of it is ever guessed."""
+    """What import files for the ledger state beside the lines; nothing of it is guessed."""
 
     tax_code: TaxCode | None = None
     """Of every account that `tax_codes` does not name."""
     tax_codes: dict[AccountName, TaxCode] = Field(default_factory=dict)
-    """Account -> its tax code, as the books call it."""
+    """Account -> its tax code, as the ledger names it."""
     company_code: CompanyCode | None = None
     """SAP's company code, NetSuite's subsidiary."""
     datev: DatevExport | None = Field(default=None, exclude_if=not_)

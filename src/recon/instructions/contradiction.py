@@ -112,7 +112,7 @@ def number_unexplained(*, known: Iterable[str], refund_ids: Iterable[str]) -> st
     missing = sorted(set(range(first, last)) - named)
     if not missing:
         return ""
-    return f"the gateway told of refund -{last:02} of this payment, and nobody of -{missing[0]:02}"
+    return f"the gateway reported refund -{last:02} of this payment, but not -{missing[0]:02}"
 
 
 def number_of(refund_reference_id: str) -> int:

@@ -279,7 +279,7 @@ def _beyond_captured(
     if back + payment.charged_back > captured:
         return (
             "refunds and chargebacks would exceed what was captured: settlement files or the "
-            "books know of a chargeback of this payment"
+            "ledger has a chargeback of this payment"
         )
     return ""
 

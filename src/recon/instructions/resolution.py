@@ -169,7 +169,7 @@ def _unseen(
     if evidence.seen and not seen:
         sentence = (
             "no clock says how old the doubt was at any answer: this machine was started anew, or "
-            "is another, and the gateway's replies have no Date that tells"
+            "is another, and the gateway's replies have no Date that decides it"
         )
     return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
@@ -297,7 +297,7 @@ def _refund(agreed: Seen, *, until: datetime) -> Resolution | None:
     if agreed.state in {_S.REFUNDED, _S.PARTIALLY_REFUNDED}:
         return Resolution(
             InstructionState.NEEDS_HUMAN,
-            f"the gateway shows {agreed.state}; the query cannot tell whose refund that is",
+            f"the gateway shows {agreed.state}; the query does not show whose refund that is",
         )
     if agreed.queried_at < until:
         return None

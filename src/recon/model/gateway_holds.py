@@ -163,7 +163,7 @@ def _held_in_words(held: Holding) -> str:
 def _fees_in_words(fees: FeesCharged) -> str:
     charged = f"charged {_money(fees.charged, fees.currency)}"
     if fees.booked is None or fees.difference is None:
-        return f"{charged}, the books are not covered"
+        return f"{charged}, the ledger is not covered"
     booked = f"booked {_money(fees.booked, fees.currency)}"
     return f"{charged}, {booked}, difference {_money(fees.difference, fees.currency)}"
 

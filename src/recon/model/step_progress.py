@@ -32,7 +32,7 @@ def _nobody(_: StepProgress) -> None:
     """The default listener ignores progress."""
 
 
-_LISTENER: ContextVar[Listener] = ContextVar("who hears how far the work is", default=_nobody)
+_LISTENER: ContextVar[Listener] = ContextVar("who is notified how far the work is", default=_nobody)
 
 
 @contextmanager

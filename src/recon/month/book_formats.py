@@ -331,7 +331,7 @@ def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
     books = wanted.codes.datev
     if books is None:
         msg = (
-            "DATEV asks whose books they are, and [journal.export.datev] of rules.toml declares "
+            "DATEV asks whose ledger it is, and [journal.export.datev] of rules.toml declares "
             "none; nothing is written: it names consultant, client, fiscal_year_month and "
             "account_digits, as your accountant has them"
         )
@@ -339,7 +339,7 @@ def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
     for line in lines:
         if not _ACCOUNT.fullmatch(line.account) or len(line.account) > books.account_digits + 1:
             msg = (
-                f"{_one_line(line.account)!r} is no account of DATEV's books with "
+                f"{_one_line(line.account)!r} is no account of DATEV's ledger with "
                 f"{books.account_digits} digits (a person's has one more); nothing is written: "
                 "[journal.accounts] names the accounts, [journal.export.datev] account_digits says "
                 "how long they are"
@@ -392,7 +392,7 @@ def _rate(line: BookLine, *, books: DatevExport) -> tuple[str, Decimal] | None:
     if rate is None:
         msg = (
             f"[journal.export.datev] rates names none of {line.currency} for {month}, and the "
-            f"books are kept in {base}; nothing is written: declare how much {line.currency} is "
+            f"ledger is kept in {base}; nothing is written: declare how much {line.currency} is "
             f"one {base}, or take --currency for the others"
         )
         raise UsageError(msg)

@@ -242,7 +242,7 @@ def _choice(
         if strange := [name for name in again if name not in {*known, *out}]:
             msg = (
                 f"{', '.join(strange)} was never handed out of {source.what}; nothing was written: "
-                "without --again what was not handed out is, and `recon journals` tells what was"
+                "without --again what was not handed out is, and `recon journals` lists what was"
             )
             raise UsageError(msg)
         return [line for line in lines if line.journal_id in again], 0, {}
@@ -259,7 +259,7 @@ def _choice(
     for name, each in out.items():
         if closed is not None and each.number != closed.number:
             held_back[name] = (
-                f"close {each.number} handed it out: take that out of the books, then --again"
+                f"close {each.number} handed it out: take that out of the ledger, then --again"
             )
     before = {*known, *out} - {*held_back}
     chosen = [line for line in lines if line.journal_id not in {*before, *held_back}]

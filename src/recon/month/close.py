@@ -62,7 +62,7 @@ from recon.store.nights import runs
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import ClosedMonth, MonthState
 
-NO_BREAK = "Differs in the books, and no break shows it yet"
+NO_BREAK = "Differs in the ledger, and no break shows it yet"
 PROOF_SHEET = "sheet Assurance; statement.sql says how each is computed"
 BOOKS_SHEET = "sheet Books lists by order what no break shows; run the next night over those orders"
 _LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}

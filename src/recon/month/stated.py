@@ -214,7 +214,7 @@ def _read(live: Mapping[date, Run], *, month: BusinessMonth, account: tuple[str,
     since = [day for day in sorted(live) if day >= month.first]
     if not since:
         which = "/".join(account)
-        msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
+        msg = f"no live night of {which} covers {month.name}: run `recon nightly` first"
         raise UsageError(msg)
     return [live[day] for day in (*before, *since)][:NIGHTS_MAX]
 

@@ -250,7 +250,7 @@ def unreported_refunds(refunds: Sequence[UnknownRefund]) -> Iterator[UnreportedR
         yield UnreportedRefunds(
             currency,
             len(own),
-            "Refunded in part by an amount that nothing tells: order "
+            "Refunded in part by an amount that nothing states: order "
             f"{', '.join([*named, *more])} ({currency}); the gateway's portal knows how much",
         )
 
@@ -261,7 +261,7 @@ MOVEMENTS: Mapping[str, str] = {
     "chargeback": "Chargebacks",
     "won_back": "Chargebacks won back",
     "fee_on_captures": "Fees on captures",
-    "fee_on_refunds": "Fees on refunds, given back",
+    "fee_on_refunds": "Fees on refunds, returned",
     "fee_on_chargebacks": "Fees on chargebacks",
     "fee_of_account": "Fees in lines of their own",
     "fee_on_others": "Other fees",
@@ -271,7 +271,7 @@ MOVEMENTS: Mapping[str, str] = {
 }
 """Kinds of movements in the order of a statement."""
 ITEMS: Mapping[str, str] = {
-    "not_settled": "Captured or given back, not settled",
+    "not_settled": "Captured or refunded, not settled",
     "never_shown": "Settled, never shown by the gateway",
     "opening": "Owed from before the first line",
     "no_payout": "Settled, not paid out",
@@ -403,9 +403,9 @@ def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[Statemen
         closing = booked + sums[currency, BOOKS, MOVED]
         blocks.append(
             [
-                end("open", f"The books, derived, at the close of {day}", booked),
+                end("open", f"The ledger, derived, at the close of {day}", booked),
                 *rows("move", BOOKS, MOVED, words),
-                end("close", f"The books, derived, {by_then}", closing),
+                end("close", f"The ledger, derived, {by_then}", closing),
                 StatementRow("listed", "owed", "The gateway owes", None, owed),
                 *rows("listed", BOOKS, CLOSING, DIFFERENCES),
                 *not_counted("listed"),

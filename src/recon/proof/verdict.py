@@ -144,7 +144,7 @@ def not_covered(
     yield from unrated_texts(unrated)
     if lines is None:
         yield "settlement, T11 and T18: no settlement file was given"
-        yield "fees and reserves of the books: no settlement file"
+        yield "fees and reserves of the ledger: no settlement file"
     else:
         batches = texts(lines["batch_id"])
         if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
@@ -165,7 +165,7 @@ def not_covered(
         and (earlier := int(equals(sources.ledger["entry_id"], *agreed.entries).sum()))
     ):
         yield (
-            f"approval of write-offs, T10: {earlier} stood in the books before anybody could "
+            f"approval of write-offs, T10: {earlier} stood in the ledger before anybody could "
             "agree, and were taken over"
         )
     if cash is not None:

@@ -117,7 +117,7 @@ def orders_of_key(key: dict[str, Any]) -> dict[str, tuple[str, Legs | None]]:
 
 
 def groups_of_key(key: dict[str, Any]) -> Counter[tuple[str, int, int]]:
-    """Code, effect on the books and effect at the bank of everything that is of no order."""
+    """Code, effect on the ledger and effect at the bank of everything that is of no order."""
     found: Counter[tuple[str, int, int]] = Counter()
     for planted in (*key["held_back"], *key["books"], *key["bank"]["breaks"]):
         effects = (planted.get(name, "") for name in ("effect_ledger", "effect_bank"))

@@ -119,5 +119,5 @@ def test_months_count_what_earlier_runs_handed_on() -> None:
     assert codes("next")["A1"] == "FEE_VARIANCE"
     reconciled("--settlement", "settlement.csv", *fees, out="alone")
     summary: dict[str, Any] = json.loads(Path("alone", "summary.json").read_text())
-    why = "visa needs what 2026-10 came to, of which no line is told (3 settlement lines)"
+    why = "visa needs what 2026-10 came to, of which no line is reported (3 settlement lines)"
     assert f"fee contract: {why}" in summary["not_covered"]

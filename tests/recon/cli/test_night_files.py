@@ -73,8 +73,8 @@ def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None
     assert "refused whole: " in before
     assert said == "Let go: notes.csv. Start the night of 2026-11-20 again.\n"
     assert "dismissed, said Ann at " in after
-    assert "a colleague's note\n0 rejected rows stand" in after
-    assert "somebody let it go" in _ingest()
+    assert "a colleague's note\n0 rejected rows belong" in after
+    assert "somebody dismissed it" in _ingest()
 
 
 @pytest.mark.usefixtures("inbox")

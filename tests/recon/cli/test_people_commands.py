@@ -85,7 +85,7 @@ def test_a_desk_gets_its_key_and_goes_on_after_a_restore(
     assert main(["enrol", "--desk", str(folder)]) == 0
     monkeypatch.setenv("RECON_DESK_KEY_FILE", str(folder / "desk.key"))
     assert main(["serve", "desk", "--restored"]) == 0
-    assert "every word that this desk remembers" in capsys.readouterr().out
+    assert "every decision that this desk knows" in capsys.readouterr().out
     assert main(["serve", "desk"]) == 2
     assert "say where the desk listens" in capsys.readouterr().err
     assert main(["enrol", "--desk", str(folder)]) == 2

@@ -19,7 +19,7 @@ from recon.desk.held_keys import make_keys
 
 RECON = str(Path(sys.executable).with_name("recon"))
 SECRET = pyotp.random_base32()
-HEARD_ALREADY = "a desk hears people of this database already"
+HEARD_ALREADY = "a desk takes decisions for this database already"
 START_SECONDS = 120
 
 
@@ -91,7 +91,7 @@ class TwoPlaces:
 def is_ready(process: "subprocess.Popen[str]") -> bool:
     """Whether a desk listens, once it says anything of it."""
     assert process.stdout is not None
-    return any("hears people at" in line for line in iter(process.stdout.readline, ""))
+    return any("takes decisions at" in line for line in iter(process.stdout.readline, ""))
 
 
 @pytest.fixture

@@ -101,8 +101,8 @@ def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
 @pytest.mark.parametrize(
     ("known", "told", "expected"),
     [
-        (["T1-01"], ["T1-03"], "refund -03 of this payment, and nobody of -02"),
-        ([], ["T1-02"], "nobody of -01"),
+        (["T1-01"], ["T1-03"], "refund -03 of this payment, but not -02"),
+        ([], ["T1-02"], "but not -01"),
         (["T1-01"], ["T1-02"], ""),
         (["T1-01"], ["T1-01"], ""),
         (["T1-01"], ["T1-03", "T1-02"], ""),

@@ -72,7 +72,7 @@ class Set:
     """Its rows are dated long after the night; then they are late, too."""
     covered: bool = True
     gone: bool = False
-    """The night before had an entry of it that the books have no more."""
+    """The night before had an entry of it that the ledger has no more."""
     lacking: bool = False
     """An order file is lacking that may tell of its payments."""
     shown: frozenset[str] = frozenset()
@@ -176,7 +176,7 @@ class Judge:
 
     @property
     def ledger(self) -> int:
-        """The net of the books."""
+        """The net of the ledger."""
         signs = {"capture": 1, "refund": -1, "chargeback": -1, "adjustment": 1}
         return sum(sign * self.one.booked(kind) for kind, sign in signs.items())
 
@@ -230,7 +230,7 @@ class Judge:
         return self.effects[1] - (self._for_books() - self.refunded) if self.one.covered else 0
 
     def _for_books(self) -> int:
-        """What the books should have as refunded."""
+        """What the ledger should have as refunded."""
         early = self.running and self.one.booked("refund") == self.refunded + self.running
         return self.refunded + self.hidden + (self.running if early else 0)
 

@@ -293,7 +293,7 @@ def test_exposure_and_severity_are_the_worst_of_all_findings(case: Any) -> None:
 
 
 def test_a_refund_known_from_its_reply_counts_as_money_at_risk(case: Any) -> None:
-    """The books lack 30.00 that we know went out, though the query shows nothing of it."""
+    """The ledger lacks 30.00 that we know went out, though the query shows nothing of it."""
     row = _replied(case, books=0).run().breaks.iloc[0]
 
     assert (row["code"], row["effect_ledger"], row["exposure"]) == ("REFUND_NOT_BOOKED", 0, 3000)

@@ -256,7 +256,7 @@ BROKEN: Mapping[str, tuple[Break, set[str]]] = {
         of_source("settlement", more("fee", -1, entry_type="capture")),
         {"T19"},
     ),
-    "a cent more in the books": (of_source("ledger", more("amount")), {"T19"}),
+    "a cent more in the ledger": (of_source("ledger", more("amount")), {"T19"}),
 }
 """What is done to the result of a night, and the totals that must fail at least."""
 
@@ -495,7 +495,7 @@ def test_a_file_that_was_changed_is_found(
 
 
 def injected_case(case: Any) -> Any:
-    """A chargeback that the settlement and the books have, and the query does not show."""
+    """A chargeback that the settlement and the ledger have, and the query does not show."""
     case.order().payment().entry().entry("chargeback", amount=4000)
     case.line().line("chargeback", gross=-4000)
     return case.order(order_no="R").payment(order_no="R", transaction_id="TR").entry(order_no="R")
@@ -505,7 +505,7 @@ def injected_case(case: Any) -> Any:
 def test_sql_takes_a_chargeback_of_the_settlement_for_proven(
     case: Any, monkeypatch: pytest.MonkeyPatch, spoilt: str
 ) -> None:
-    """What the books have more of it is explained by the lines; SQL that forgets them is found."""
+    """What the ledger has more of it is explained by the lines; SQL that forgets them is found."""
     read = totals_in_sql._text
     assert spoilt in read("rows.sql")
     monkeypatch.setattr(totals_in_sql, "_text", lambda name: read(name).replace(spoilt, ""))

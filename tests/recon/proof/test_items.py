@@ -161,6 +161,6 @@ def test_an_entry_that_nothing_is_compared_with_is_its_own_match(case: Any) -> N
 
 
 def test_a_payout_of_a_batch_is_an_item_of_its_break(case: Any) -> None:
-    """What a settlement file paid out and the books do not have is told under its batch."""
+    """What a settlement file paid out and the ledger does not have is reported under its batch."""
     case.order().payment().entry().line().line("payout", order_no="", transaction_id="")
     assert ("payouts", "", "payout:EUR:B1", "BREAK", 1) in told(case)

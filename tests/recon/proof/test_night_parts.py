@@ -310,7 +310,7 @@ def test_entries_abroad_come_to_the_same(day: str) -> None:
 
 
 def test_an_entry_abroad_that_names_its_payment_alone_is_counted_once() -> None:
-    """The first entry of the books, which every part needs and none counts."""
+    """The first entry of the ledger, which every part needs and none counts."""
     night = replace(planted(size=120, broken=30).sources, settlement=None)
     ledger, gateway = night.ledger, night.gateway
     assert ledger is not None

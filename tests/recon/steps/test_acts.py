@@ -69,7 +69,7 @@ def served(merchant: Any, folder: Path) -> Iterator[None]:
         text=True,
     ) as process:
         assert process.stdout is not None
-        assert "hears people" in process.stdout.readline()
+        assert "takes decisions" in process.stdout.readline()
         merchant.variables |= {
             "RECON_DESK_PUBLIC_KEY_FILE": str(folder / "desk.pub"),
             "RECON_DESK_SOCKET": str(path),

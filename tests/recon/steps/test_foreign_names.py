@@ -101,7 +101,7 @@ def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
             reason="a stray file",
         )
     merchant.night()
-    assert f"{SHOWN[0]} was not read: somebody let it go" in merchant.told[0].sentence
+    assert f"{SHOWN[0]} was not read: somebody dismissed it" in merchant.told[0].sentence
 
 
 def test_an_id_with_a_card_number_refuses_its_row_and_rests_nowhere(merchant: Merchant) -> None:

@@ -73,7 +73,7 @@ def _in_doubt(merchant: Any) -> list[Any]:
 
 
 def _book(merchant: Any, *refunded: tuple[Any, str]) -> None:
-    """The books know each payment's capture and its refund."""
+    """The ledger has each payment's capture and its refund."""
     header = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
     rows = [
         f"{kind}-{one.order_no},100042,100042001,{one.order_no},{kind},EUR,{money},{one.ordered_at}"

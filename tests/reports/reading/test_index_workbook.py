@@ -131,7 +131,7 @@ def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
 
 
 def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path: Path) -> None:
-    """By currency, of what the gateway owes and of what the books' entries come to."""
+    """By currency, of what the gateway owes and of what the ledger's entries come to."""
     path = written(tmp_path, FIRST, SECOND)
     rows = values(path, "Accounts", first=7)
 

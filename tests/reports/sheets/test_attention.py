@@ -275,7 +275,7 @@ def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> Non
             "a: b.csv: rows read = accepted + rejected + skipped",
         ),
         ("gateway - orders = effects", "gateway less order files = explained by the sheets"),
-        ("ledger: places = items", "ledger: every record stands in exactly one place"),
+        ("ledger: places = items", "ledger: every record is in exactly one place"),
         ("sheet = database, break", "rows of this workbook = database: break"),
         ("{0} a name with braces", "{0} a name with braces"),
     ],

@@ -1,4 +1,4 @@
-"""Journals and the roll-forward: what would put the books right, and whence each break."""
+"""Journals and the roll-forward: what would correct the ledger, and whence each break."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_a_journal_that_does_not_balance_is_seen(build: Build) -> None:
 
 
 def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
-    """Each journal with its day, its order and what the books still lack; or the word None."""
+    """Each journal with its day, its order and what the ledger still lack; or the word None."""
     out = HandedOut(
         journal_id="b1-EUR-1",
         break_id="b1",
@@ -58,12 +58,12 @@ def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
         handed_out_at=datetime(2026, 11, 18, 7, 30, tzinfo=UTC),
     )
     rows = rows_on(build(handed_out=(out,)), "Journals")
-    (listed,) = below(rows, "Handed out, not yet seen in the books (1)")
+    (listed,) = below(rows, "Handed out, not yet seen in the ledger (1)")
     without = rows_on(build(handed_out=()), "Journals")
 
     assert listed[:5] == ["b1-EUR-1", "2026-11-18", "run-7", "EUR", -123.45]
     assert listed[6:9] == ["=1+1", "T1", "b1"]
-    assert below(without, "Handed out, not yet seen in the books (0)")[0][0] == "None."
+    assert below(without, "Handed out, not yet seen in the ledger (0)")[0][0] == "None."
 
 
 def test_breaks_roll_forward_in_number_and_in_money(figures: NightFigures) -> None:

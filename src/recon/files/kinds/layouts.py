@@ -72,7 +72,7 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
             "captures",
             layout.captures,
             {"entry_type", "booked_at"},
-            "only entries of books have such a sign, and these files have none",
+            "only entries of a ledger have such a sign, and these files have none",
         ),
         (
             "trailer.amount",

@@ -298,7 +298,9 @@ def take_directions(
             signed_rows |= rows
         if way := DIRECTIONS.get(entry_type, 0) * side:
             seen, due = ("minus", "plus") if way > 0 else ("plus", "minus")
-            why = f"is {seen}, but {entry_type} must be {due} in books with captures in {captures}"
+            why = (
+                f"is {seen}, but {entry_type} must be {due} in ledgers with captures in {captures}"
+            )
             wrong = rows & (amounts.minor_units * way < 0)
             refuse_where(amounts, wrong, why=why, problems=problems)
     units = amounts.minor_units

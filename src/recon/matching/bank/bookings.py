@@ -142,7 +142,7 @@ def _texts(labels: Iterable[str]) -> Column:
 def _name(arrived: ArrivedGroup | None) -> str:
     """Return the name of a group for sentences."""
     if arrived is None:
-        return "all that arrived and that no entry of the books names"
+        return "all that arrived and that no entry of the ledger names"
     if arrived.batches:
         label = "batch" if len(arrived.batches) == 1 else "batches"
         return f"{label} {' and '.join(arrived.batches)}"

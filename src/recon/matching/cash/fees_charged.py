@@ -30,7 +30,7 @@ from recon.model.gateway_holds import (
     ChargedFees,
 )
 
-GIVEN_BACK = "given back by the gateway"
+GIVEN_BACK = "returned by the gateway"
 REASONS_SHOWN = 10
 """Number of reasons for uncovered fees that the result names; the sheet names all."""
 _ACCOUNT_KEY = ("merchant_id", "account_id", "currency")
@@ -208,7 +208,7 @@ def _differing_rows(
 
 
 def _differing(pieces: Sequence[pd.DataFrame], *, given: Counter[Key]) -> pd.DataFrame:
-    """Combine the differing lines of all pieces, each with what was given back of it."""
+    """Combine the differing lines of all pieces, each with what was refunded of it."""
     # A piece without rows has no text type either: its columns would turn those of others into
     # objects.
     some = [piece for piece in pieces if len(piece)] or pieces[:1]
@@ -257,7 +257,7 @@ def _priced_otherwise(
 
 
 def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
-    """Return what was given back of each overcharge: by transaction, then order, oldest first."""
+    """Return what was refunded of each overcharge: by transaction, then order, oldest first."""
     back = np.zeros(len(differing), dtype=np.int64)
     left = Counter(given)
     if not left:
@@ -275,7 +275,7 @@ def _given_back(differing: pd.DataFrame, *, given: Counter[Key]) -> Ints:
 
 
 def _credits(lines: pd.DataFrame, *, rows: Rows) -> Counter[Key]:
-    """Return what was given back to each payment, by its transaction, else its order."""
+    """Return what was refunded to each payment, by its transaction, else its order."""
     given: Counter[Key] = Counter()
     names = (*_ACCOUNT_KEY, "transaction_id", "order_no")
     columns = [texts(lines[name].iloc[rows]).tolist() for name in names]

@@ -83,7 +83,7 @@ def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> t
         lacking = [fact for fact in FACTS if line.accepted_values(fact) and not cells.get(fact)]
         if lacking:
             needs = " and ".join(lacking)
-            reason = f"{line.name} needs {needs}, which the settlement does not tell"
+            reason = f"{line.name} needs {needs}, which the settlement does not state"
             return NOT_COVERED, number, reason
         return number, NOT_LACKING, ""
     facts = [cells[fact] for fact in FACTS if cells.get(fact)]
@@ -231,12 +231,12 @@ class Months:
         if first == end:
             return Reach(0, 0, "")
         if self._line.tiers_by == "month_before" and not low:
-            return Reach(0, None, "of which no line is told")
+            return Reach(0, None, "of which no line is reported")
         if first < self._from:
             return Reach(low, None, f"which begins before volumes_from ({self._from})")
         if self._until and (end - timedelta(days=1)).isoformat() > self._until:
             return Reach(low, None, f"of which the file after {self._until} is missing")
-        return Reach(low, low + open_, "of which some lines do not tell all that it asks for")
+        return Reach(low, low + open_, "of which some lines do not state all that it asks for")
 
     def _between(self, account_key: AccountCurrency, *, first: str, end: str) -> tuple[int, int]:
         days, sums = self._days.get(account_key, []), self._sums.get(account_key, [(0, 0)])
@@ -318,7 +318,7 @@ _WHOLE = BASIS * RATE_UNITS_PER_BASIS_POINT
 _INT64_MAX = int(np.iinfo(np.int64).max)
 NOT_STORED = "nothing of them was kept for this comparison"
 OF_NO_PAYMENT = "fees that name no payment"
-OF_EARLIER_LINES = "sums of lines that were judged on their own night"
+OF_EARLIER_LINES = "sums of lines that were compared on their own night"
 
 
 @dataclass(frozen=True, slots=True)

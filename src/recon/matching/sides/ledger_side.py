@@ -95,7 +95,7 @@ def unrated_texts(unrated: Mapping[AppliedRate, int]) -> Iterator[str]:
         first = min(several, key=lambda rate: rate.day)
         number = sum(several.values())
         entries = "1 entry" if number == 1 else f"{number} entries"
-        yield f"exchange {pair} of {entries} of the books: {first.text}"
+        yield f"exchange {pair} of {entries} of the ledger: {first.text}"
 
 
 def _foreign_entries(ledger: pd.DataFrame, *, rules: Rules) -> Iterator[ForeignEntry]:

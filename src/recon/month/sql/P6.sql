@@ -1,4 +1,4 @@
--- The books at the close, with what of the proposed journals is dated by it, differ from the gateway by what is booked in
+-- The ledger at the close, with what of the proposed journals is dated by it, differs from the gateway by what is booked in
 -- another month and by what is left to decide. Journals between clearing and reserve account move neither: both are
 -- counted together.
 WITH proposed AS (
@@ -18,10 +18,10 @@ sides AS (
     SELECT currency, booked_by AS "left", moved_by + timing + waits + shown AS "right" FROM differing WHERE side = 'closing'
     UNION ALL SELECT currency, amount, coalesce(effect, 0) - later FROM booked WHERE by_close
 )
-SELECT 'P6' AS id, 'books with the journals = gateway + booked in another month + left to decide' AS name, currency,
+SELECT 'P6' AS id, 'ledger with the journals = gateway + booked in another month + left to decide' AS name, currency,
     'amount' AS measure, sum("left")::BIGINT AS "left", sum("right")::BIGINT AS "right"
 FROM sides WHERE EXISTS (FROM books_given) GROUP BY currency
 UNION ALL
-SELECT 'P6', 'breaks that journals book = breaks of the night with an effect on the books', currency, 'count',
+SELECT 'P6', 'breaks that journals book = breaks of the night with an effect on the ledger', currency, 'count',
     count(*), count(effect)
 FROM booked WHERE EXISTS (FROM books_given) GROUP BY currency;

@@ -1,4 +1,4 @@
--- Why books and gateway differ at both closes, by order or group: run after positions.sql.
+-- Why ledger and gateway differ at both closes, by order or group: run after positions.sql.
 CREATE OR REPLACE TEMP TABLE newest_breaks AS FROM breaks SEMI JOIN newest_night USING (number);
 CREATE OR REPLACE TEMP TABLE clearing AS
 SELECT word AS account FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'clearing';

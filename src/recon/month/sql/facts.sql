@@ -85,7 +85,7 @@ FROM beside b JOIN nights n USING (number) JOIN pairs p USING (pair)
 WHERE b.captured IS DISTINCT FROM captured_before OR b.refunded IS DISTINCT FROM refunded_before
     OR b.charged IS DISTINCT FROM charged_before;
 
--- Earlier nights alone show these: their books are those of earlier nights, too.
+-- Earlier nights alone show these: their ledger is that of earlier nights, too.
 CREATE OR REPLACE TEMP TABLE by_earlier AS
 SELECT DISTINCT payment FROM pairs
 SEMI JOIN (SELECT payment_no FROM numbered GROUP BY payment_no HAVING max(until) < 0) USING (payment_no)
@@ -341,7 +341,7 @@ SELECT 'reserve', currency, -gross, settled_on, order_no, '', batch_id, 'settled
 
 DELETE FROM facts WHERE amount = 0;
 
--- Payments that were settled before the first file are nobody's receivable: no line tells of them.
+-- Payments that were settled before the first file are nobody's receivable: no line shows them.
 ALTER TABLE facts ADD COLUMN is_outside BOOLEAN DEFAULT false;
 UPDATE facts SET is_outside = true
 WHERE kind IN ('capture', 'refund', 'chargeback', 'won_back')

@@ -56,6 +56,6 @@ JOIN (SELECT currency, sum(gross) AS gross, sum(fee) AS fee FROM lines, month
       WHERE base = 'capture' AND settled_on BETWEEN first AND last GROUP BY currency HAVING sum(gross) > 0) l USING (currency)
 WHERE w.amount * l.fee // l.gross > 0;
 
--- Payments refunded in part, of which neither an instruction nor a line tells how much.
+-- Payments refunded in part, of which neither an instruction nor a line states how much.
 CREATE OR REPLACE TEMP TABLE unknown_refunds AS
 SELECT payment, order_no, currency FROM levels WHERE is_unknown AND payment NOT IN (SELECT payment FROM facts WHERE kind = 'refund');

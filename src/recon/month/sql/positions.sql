@@ -2,7 +2,7 @@
 CREATE OR REPLACE TEMP TABLE closes AS
 SELECT 'opening' AS side, before AS day FROM month UNION ALL SELECT 'closing', last FROM month;
 
--- What the gateway owes, item by item: captured or given back and not settled, settled and never shown. What batches left
+-- What the gateway owes, item by item: captured or refunded and not settled, settled and never shown. What batches left
 -- and reserves follow one another in time: they are put in from `batches` and `reserve_days` once these are walked through.
 CREATE OR REPLACE TEMP TABLE open_items AS
 SELECT side, CASE WHEN bool_or(is_fact) THEN 'not_settled' ELSE 'never_shown' END AS what, currency, payment AS key,
@@ -71,7 +71,7 @@ FROM (
 LEFT JOIN (SELECT result_id AS finding, min(state) AS state, min(code) AS code
            FROM paid WHERE is_own AND state <> 'OPENING' GROUP BY result_id) s USING (finding);
 
--- The books: the newest version of each entry, as it moves clearing and reserve account together.
+-- The ledger: the newest version of each entry, as it moves clearing and reserve account together.
 CREATE OR REPLACE TEMP TABLE payments_of AS SELECT payment, max(order_no) AS order_no FROM orders_of GROUP BY payment;
 
 CREATE OR REPLACE TEMP TABLE fact_keys AS
@@ -95,7 +95,7 @@ newest AS (
     -- Of two contents under one number in one night neither counts.
     FROM contents WHERE entry_id NOT IN (SELECT entry_id FROM contents GROUP BY entry_id HAVING count(*) > 1)
 ),
--- What the next night with books has no more, though its books reach back to it or it asked about its order, was
+-- What the next night with a ledger has no more, though its ledger reaches back to it or it asked about its order, was
 -- deleted: it is taken back by the date of that night.
 lacked AS (
     SELECT e.*, m.next, m.business_date AS gone_on, m.books_since, m.cash_since

@@ -41,11 +41,11 @@ sides AS (
     SELECT merchant_id, account_id, currency, 0, CASE WHEN amount = allowed THEN number ELSE 0 END, 0, allowed FROM held
 ),
 totals AS (
-    SELECT 'write-offs in the books = those that two people agreed to' AS name,
+    SELECT 'write-offs in the ledger = those that two people agreed to' AS name,
         merchant_id, account_id, currency, 'count' AS measure, sum(number) AS "left", sum(fitting) AS "right"
     FROM sides GROUP BY ALL
     UNION ALL
-    SELECT 'write-offs in the books = those that two people agreed to',
+    SELECT 'write-offs in the ledger = those that two people agreed to',
         merchant_id, account_id, currency, 'amount', sum(amount), sum(allowed)
     FROM sides GROUP BY ALL
     UNION ALL

@@ -362,7 +362,7 @@ def _limits(place: Examined, _: str) -> str:
         return f"set for {', '.join([*general, *own])}; other currencies have {others}"
     if settings.is_sandbox:
         return "none set, and the sandbox needs none"
-    people = "every instruction waits for two people, and nothing bounds what they let go"
+    people = "every instruction waits for two people, and nothing bounds what they approve"
     if not any(account.auto_approve for account in settings.accounts.values()):
         return f"none set: {people} (auto_approve = false)"
     msg = f"none set: {people}; set `night` and `item` for each currency in limits.toml"
@@ -407,22 +407,22 @@ def desk(place: Examined, _: str) -> str:
     settings, variables = place.settings, place.variables
     held = held_keys(variables, is_sandbox=is_on_this_machine(settings))
     if held.public is None:
-        msg = f"nobody's word can be checked, so nothing that waits for people is sent: {SET_UP}"
+        msg = (
+            f"nobody's signature can be checked, so nothing that waits for people is sent: {SET_UP}"
+        )
         raise ConfigurationError(msg)
     if held is SANDBOX_KEYS:
         return "the sandbox's own key, which everybody knows: right for trying out only"
     if not given(variables, SOCKET):
         if held.private is None:
-            return (
-                f"key {held.name}; words are checked here and heard elsewhere ({SOCKET} is not set)"
-            )
+            return f"key {held.name}; checks decisions, takes none here ({SOCKET} is not set)"
         return (
-            f"key {held.name}, held by this very process: whoever has this login can speak for "
+            f"key {held.name}, held by this very process: whoever has this login can decide for "
             "everybody; `recon serve desk` under a login of its own is the barrier"
         )
     path = Path(variables[SOCKET])
     if not is_heard(path):
-        msg = f"no desk listens at {path}: start `recon serve desk`; until then nobody is heard"
+        msg = f"no desk listens at {path}: start `recon serve desk`; until then nobody decides"
         raise ConfigurationError(msg)
     open_to_us = [PRIVATE] * bool(given(variables, PRIVATE))
     open_to_us += sorted(
@@ -436,7 +436,7 @@ def desk(place: Examined, _: str) -> str:
             "out of these variables"
         )
         raise ConfigurationError(msg)
-    return f"key {held.name}; people are heard at {path}"
+    return f"key {held.name}; decisions are taken at {path}"
 
 
 def _cluster(place: Examined, _: str) -> str:
@@ -522,7 +522,7 @@ def _ledger(place: Examined, key: str) -> str:
         return NO_LEDGER
     if source.path is not None:
         if not source.path.is_file():
-            msg = f"{source.path} is not a file; put the books there, or correct `ledger`"
+            msg = f"{source.path} is not a file; put the ledger there, or correct `ledger`"
             raise ReconError(msg)
         if source.path.stat().st_size > FILE_BYTES_MAX:
             return f"{source.path}, too large to be read here"

@@ -301,7 +301,7 @@ def _replies(states: Sequence[SignatureState], *, policy: str) -> Check:
             sentence += f'; you have {policy}: set reply_signatures = "enforce" in gateway.toml'
         return Check("replies", ok=True, sentence=sentence)
     if states[-1] is SignatureState.ABSENT:
-        sentence = "query replies carry no signature; those of money are judged when they come"
+        sentence = "query replies carry no signature; those of money are verified when they come"
         return Check("replies", ok=True, sentence=sentence)
     sentence = f"reply {len(states)} carries a wrong signature ({states[-1]})"
     if policy == "enforce":
@@ -387,7 +387,7 @@ def _refusals(account: GatewayAccount, answer: Probe) -> tuple[bool, str]:
     if answer.term == "accepted":
         return False, (
             "a query with nobody's signature was answered: whoever knows the account's numbers can "
-            "read it; tell the gateway"
+            "read it; inform the gateway"
         )
     known = account.interface.status_map.refusals
     if answer.code in {*known.signature_codes, *known.before_processing_codes}:

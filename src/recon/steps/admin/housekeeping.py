@@ -339,7 +339,7 @@ class _Nights:
         if not after or not is_closed(min(after)):
             yield f"nights of {name} from {run.business_date} on are read by what is open"
         if any(out.run_id == run.run_id for out in journal_rows.not_seen_in_the_books(connection)):
-            yield "a journal of it is not in the books yet"
+            yield "a journal of it is not in the ledger yet"
         if run.run_id == journal_rows.newest_reader(connection, run):
             yield "its books are the newest that were read"
         # Money that its answers may decide: a night also queries its merchant's other accounts, and

@@ -368,7 +368,7 @@ def _uncovered(
         if _has_its_own(other, saved=saved):
             order = subject_of(night.breaks[other.break_id])
             problem = (
-                f"{order} has an answer of its own, which stands: the one of row {row.number} to "
+                f"{order} has an answer of its own, which counts: the one of row {row.number} to "
                 "every break of its cause was not applied to it; answer it in its own row"
             )
         if problem and other.break_id not in taken:

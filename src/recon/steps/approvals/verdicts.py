@@ -81,7 +81,7 @@ def named_message(connection: Connection, item: Instruction, *, digest: str) -> 
     if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
         known = ", ".join(message.sha256[:DIGEST_CHARACTERS] for message in messages) or "none"
         msg = (
-            f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
+            f"message {digest} is none that the gateway sent of instruction {item.instruction_id} "
             f"(known: {known}); nothing was noted"
         )
         raise UsageError(msg)
@@ -122,7 +122,7 @@ def _sentence(messages: list[GatewayMessage]) -> str:
     more = len(messages) - MESSAGES_SHOWN_MAX
     rest = f"; and {more} earlier" if more > 0 else ""
     return (
-        f"The gateway told by itself: {shown}{rest}. Its signature covers ids alone: look it up, "
+        f"Notified by the gateway: {shown}{rest}. Its signature covers ids alone: look it up, "
         "and name the message as evidence (`--message`)"
     )
 
@@ -230,14 +230,14 @@ def sentence_of(decision: DoubtDecision, *, verdict: str) -> str:
         for statement in decision.others
         if statement.says["verdict"] != verdict
     ]
-    changed = f" Your earlier word ({decision.before}) counts no more." if decision.before else ""
+    changed = f" Your earlier answer ({decision.before}) counts no more." if decision.before else ""
     if decision.decided:
         overruled = f" Not all said so: {', '.join(against)}." if against else ""
         return f"Decided: {what}.{changed}{overruled}"
     if against:
         return (
             f"Noted, and undecided: you say {verdict} of the {item.kind} of {item.subject}, "
-            f"{', '.join(against)}. Both words stand until two people, one of them an approver, "
+            f"{', '.join(against)}. Both answers count until two people, one of them an approver, "
             f"say the same: look it up together.{changed}"
         )
     return f"Noted: {what}; it waits for a second person, one of the two an approver.{changed}"

@@ -410,7 +410,7 @@ class _Run:
                 )
                 yield (
                     f"{redacted(before.facts.source_file.name)}: {number} lines, net "
-                    f"{', '.join(amounts)}, were told by another file, too, and count once."
+                    f"{', '.join(amounts)}, are in another file, too, and count once."
                 )
         kind = SourceKind.ORDERS
         for before, once in zip(self.given[kind], self.tables[kind], strict=True):
@@ -428,14 +428,14 @@ class _Run:
             newest = f", the newest settled on {days.max()}" if days.size else ""
             yield (
                 f"No settlement file was given: the {days.size} lines that earlier runs read are "
-                f"judged{newest}."
+                f"compared{newest}."
             )
         if earlier.bank is not None and not request.bank and "counted" in result.bank:
             until = covered_to(result.bank["counted"])
             days_of = {name: f"to {until[name]}" for name in until}
             banks = self.rules.bank
             reach = ", ".join(f"{redacted(n)} {days_of.get(n, 'not at all')}" for n in banks)
-            sentence = "No statement of a bank was given: those that earlier runs read are judged"
+            sentence = "No statement of a bank was given: those that earlier runs read are compared"
             yield f"{sentence}, covered are {reach}." if reach else f"{sentence}."
 
     def lines_totals(self) -> Iterator[ControlTotal]:
@@ -452,7 +452,7 @@ class _Run:
             place = line["merchant_id"], line["account_id"], line["currency"]
             times[place] += number
             net[place] += number * line["net"]
-        name = "settlement: each line as often as the file that tells it most often = compared"
+        name = "settlement: each line as often as in the file that has it most often = compared"
         yield from paired("T2", name, left=times, right=counts(compared), measure="count")
         right = sums(compared, column="net")
         yield from paired("T2", name, left=net, right=right, measure="amount")

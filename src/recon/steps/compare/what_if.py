@@ -378,7 +378,7 @@ def _side_by_side(run: Run, *, then: Reconciliation, now: Reconciliation) -> Com
 
 
 def _sentence(night: ComparedAgain) -> str:
-    same = "the same" if night.is_same else f"{len(night.changes)} judged otherwise"
+    same = "the same" if night.is_same else f"{len(night.changes)} classified differently"
     if night.never_verified:
         same += f", {night.never_verified:,} not verified under any rules"
     return (

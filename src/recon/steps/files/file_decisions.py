@@ -287,7 +287,7 @@ def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str)
     if not file.refused:
         msg = (
             f"{name} was read ({file.source.rows_accepted} rows taken): only a file that was "
-            "refused whole, or never came, can be let go; nothing was changed: let a corrected "
+            "refused whole, or never came, can be dismissed; nothing was changed: let a corrected "
             "version of the same name arrive"
         )
         raise UsageError(msg)

@@ -65,7 +65,7 @@ STRAY_ROWS_SHARE = 0.01
 STEP = "ingest"
 NAMED_MAX = 3
 """Refused instructions that the step names; `recon order-file check` shows more."""
-LET_GO = "was not read: somebody let it go (`recon order-file check`)"
+LET_GO = "was not read: somebody dismissed it (`recon order-file check`)"
 
 
 @reading_lost_facts

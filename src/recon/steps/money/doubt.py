@@ -292,7 +292,7 @@ class Doubts:
         known = self._own_refunds(connection, item)
         skipped = number_unexplained(known=known, refund_ids=references)
         named = (
-            f"the gateway told of refund {reference or 'of ours'} with our reference at "
+            f"the gateway reported refund {reference or 'of ours'} with our reference at "
             f"{message.received_at:%Y-%m-%d %H:%M:%S} UTC (message {message.sha256[:12]})"
             for reference, message in zip(references, evidence, strict=True)
             if (message.fields.get("refund_reference") or message.fields.get("request_id"))

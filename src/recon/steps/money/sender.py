@@ -290,7 +290,7 @@ class Sender:
 
     def _ending(self) -> str:
         signal = self._ending_signal()
-        return f"this process was told to end ({signal})" if signal else ""
+        return f"this process received the signal to end ({signal})" if signal else ""
 
     def _evaluate(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
         """Store the reply, record outcomes; return how many rows count as sent.

@@ -262,7 +262,7 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
     reason = f" ({why})" if why != run.predecessor else ""
     days = "this day" if len(missing) == 1 else "these days"
     return [
-        f"No night ran for {named_days(missing)}{reason}: what came in on {days} is judged tonight."
+        f"No night ran for {named_days(missing)}{reason}: what came in on {days} is compared now."
     ]
 
 

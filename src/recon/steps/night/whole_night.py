@@ -368,9 +368,9 @@ def _close(run_id: str, *, status: str, problem: str, environment: Environment) 
 
 def _reported(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return f"it was told to end ({str(error) or 'SIGINT'})"
+        return f"it received the signal to end ({str(error) or 'SIGINT'})"
     if not isinstance(error, Exception):  # Prefect's Cancel and Suspend
-        return f"it was told to end ({type(error).__name__}, by whatever started it)"
+        return f"it received the signal to end ({type(error).__name__}, by whatever started it)"
     return str(error) if isinstance(error, ReconError) else type(error).__name__
 
 

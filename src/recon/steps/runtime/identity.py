@@ -151,10 +151,10 @@ class Person:
         desk = self.environment.desk
         if desk.private is None:
             msg = (
-                "this process is not the desk, so nobody's word counts here: say it through "
+                "this process is not the desk, so nobody's decision counts here: give it through "
                 "`recon serve desk` (RECON_DESK_SOCKET)"
                 if desk.public
-                else f"there is no desk, so nobody's word counts: {SET_UP}"
+                else f"there is no desk, so nobody's decision counts: {SET_UP}"
             )
             raise UsageError(f"{msg}; nothing was changed")
         nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.at
@@ -289,7 +289,7 @@ def _check_code(
         if wrong and (until := waits_until(wrong)) > now:
             problem = (
                 f"{len(wrong)} wrong codes for {short} came from here ({origin}): wait, then try "
-                f"again at {until:%H:%M:%S} UTC; {short} may speak from elsewhere meanwhile"
+                f"again at {until:%H:%M:%S} UTC; {short} may decide from elsewhere meanwhile"
             )
         elif step is None:
             decision_rows.note_wrong_code(connection, short, origin=origin, at=now)
@@ -508,9 +508,9 @@ def refuse_open_files(environment: Environment) -> None:
     for path in sorted(Path(environment.variables[CONFIG_DIR]).glob("*.toml")):
         if others_may_change(path):
             msg = (
-                f"{path} says who is heard at the desk, and others can change it: let root or the "
-                f"desk's login own it and its folder (chmod go-w {path} {path.parent}); nothing "
-                "was changed"
+                f"{path} says who may decide at the desk, and others can change it: let root or "
+                f"the desk's login own it and its folder (chmod go-w {path} {path.parent}); "
+                "nothing was changed"
             )
             raise ConfigurationError(msg)
 
@@ -525,10 +525,10 @@ def refuse_lost(environment: Environment) -> None:
     known = _lost(_memory(environment), store=environment.store)
     if known is not None:
         msg = (
-            f"this desk signed word {known.sequence}, and the database lacks it: words of people "
-            "were taken away, or an older backup is in use. Nobody is heard until whoever runs the "
-            "desk knows which (`recon verify`), and says `recon serve desk --restored`; nothing "
-            "was changed"
+            f"this desk signed decision {known.sequence}, and the database lacks it: decisions of "
+            "people were removed, or an older backup is in use. None is taken until whoever runs "
+            "the desk knows which (`recon verify`), and says `recon serve desk --restored`; "
+            "nothing was changed"
         )
         raise UsageError(msg)
     with environment.store.reading() as connection:
@@ -570,8 +570,8 @@ def lost_endorsement(desk: HeldKeys, *, store: Store) -> str:
     if known is None:
         return ""
     return (
-        f"the desk said at {desk.published} that it signed word {known.sequence}, and the database "
-        "lacks it: words of people were taken away, or an older backup is in use (`recon verify`, "
+        f"the desk said at {desk.published} that it signed decision {known.sequence}, and the "
+        "database lacks it: decisions were removed, or an older backup is in use (`recon verify`, "
         "then `recon serve desk --restored` as the desk's login)"
     )
 
@@ -617,7 +617,7 @@ def the_desk(environment: Environment) -> Iterator[Callable[[], None]]:
             stands = held.enter_context(desk_lock(environment.store))
         except NightHeldError as error:
             msg = (
-                "a desk hears people of this database already: speak to it at its socket "
+                "a desk takes decisions for this database already: connect to it at its socket "
                 f"({SOCKET}), or end it first; nothing was changed"
             )
             raise ConfigurationError(msg) from error
@@ -628,7 +628,7 @@ def the_desk(environment: Environment) -> Iterator[Callable[[], None]]:
                 if not stands():
                     msg = (
                         "this desk lost its connection to the database, so that another desk may "
-                        "hear people by now: start it again; nothing was changed"
+                        "take decisions by now: start it again; nothing was changed"
                     )
                     raise ConfigurationError(msg)
 

@@ -562,7 +562,7 @@ def _shown(total: ControlTotal) -> str:
 
 LEDGER = "ledger"
 """The one file of the step, with the schema of compared entries."""
-BOOKS_UNREAD = f"the books of the night {NOT_READ}"
+BOOKS_UNREAD = f"the ledger of the night {NOT_READ}"
 _TAKEN_BACK = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "entry_type"),
     *("currency", "amount", "transaction_currency", "transaction_amount"),

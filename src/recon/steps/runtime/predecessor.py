@@ -190,7 +190,7 @@ def _later(
     msg = (
         f"account {_named(request)} has no finished night of {named_days(missing)}; nothing was "
         "done: run what is missing first, oldest first, or say why not with --skip REASON (what "
-        f"came in then is judged in the night of {request.business_date})"
+        f"came in then is compared in the night of {request.business_date})"
     )
     raise UsageError(msg)
 

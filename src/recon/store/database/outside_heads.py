@@ -312,7 +312,7 @@ def _without_notes(connection: Connection, file: HeadFile, *, accounts: Iterable
             return (
                 f"{file.path} is not there or empty, but this database {did} of account "
                 f"{'/'.join(account)} at {at:%Y-%m-%d %H:%M} UTC and noted it there: without that "
-                "file nobody can tell whether this is the newest database. Put the file back, also "
+                "file nobody can know whether this is the newest database. Put the file back, also "
                 "where the reports folder was moved without it; if it is lost, let two people run "
                 "`recon approve --hold restore`"
             )

@@ -93,7 +93,7 @@ INSTRUCTION = Bound(
     erased=frozenset({"sealed"}),
     ended=frozenset[str](state for state, following in FOLLOWS.items() if not following),
     free={
-        "natural_key": "WEAK: the same intention is still told by order and amount",
+        "natural_key": "WEAK: the same intention is still identified by order and amount",
         "hold": "every reason to wait is read from the audit log before an approval",
         **dict.fromkeys(("file_id", "line", "run_id", "planned_at"), _ORIGIN),
         **dict.fromkeys(("outcome", "code", "message", "outcome_at"), _ORIGIN),
@@ -317,7 +317,7 @@ def data_of(text: str | None) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-_UNKNOWN = "the history never heard of it: it was written past the journal"
+_UNKNOWN = "the history has no event of it: it was written past the journal"
 _GONE = "the history knows it, its table does not: it was removed past the journal"
 
 

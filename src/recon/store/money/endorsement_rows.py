@@ -235,7 +235,7 @@ class Endorsed:
             return ""
         return (
             f"endorsement {gone} is gone or not the desk's: a rejection may be missing there, so "
-            "no word of people counts (`recon verify`)"
+            "no decision of people counts (`recon verify`)"
         )
 
     def _missing(
@@ -318,8 +318,8 @@ class Endorsed:
                 item_events = events.get(wanted, [])
                 if problem := self._row_problem(connection, wanted, item_events=item_events, at=at):
                     yield (
-                        f"instruction {wanted} counts as approved, but {problem}: nobody's word "
-                        "stands behind it (`recon approve`)"
+                        f"instruction {wanted} counts as approved, but {problem}: no "
+                        "signature covers it (`recon approve`)"
                     )
 
     def passed_on(

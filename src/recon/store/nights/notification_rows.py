@@ -48,7 +48,7 @@ class GatewayMessage:
 class Saved(Enum):
     """The result of storing a verified message."""
 
-    ALONE = "nothing else was told of this"
+    ALONE = "nothing else was reported of this"
     CONTRADICTS_OTHERS = "kept, and another message says something else of the same"
     NOT_STORED = "too many messages say different things of the same"
 

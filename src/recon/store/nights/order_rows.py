@@ -251,7 +251,7 @@ def _problem(first: Mapping[Any, Any], *, now: Mapping[str, Any], account: str) 
     bound = data_of(first["data"])
     arrived = bound.get("accounts", {}).get(account)
     if arrived is None:
-        return "the history never heard of them"
+        return "the history has no event of them"
     if any(first[f"file_{name}"] != bound[name] for name in OF_A_FILE):
         return f"the file was {bound['name']} ({bound['kind']}, {bound['sha256'][:12]}…)"
     if now["rows"] != arrived["rows"]:

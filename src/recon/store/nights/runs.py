@@ -66,7 +66,7 @@ def changed_rules(connection: Connection) -> Iterator[str]:
             yield _changed(digest)
     evaluated = connection.execute(select(run.c.rules_digest).distinct()).scalars()
     for digest in sorted({*evaluated} - {*saved, ""}):
-        yield f"the rules {digest}, by which runs were judged, were taken away; {_PAST}"
+        yield f"the rules {digest}, by which runs were compared, were removed; {_PAST}"
 
 
 def _changed(digest: str) -> str:
@@ -107,7 +107,7 @@ class PurgedNight:
 
     def __str__(self) -> str:
         return (
-            f"run {self.run_id} of {self.business_date}: the folder of this night was let go on "
+            f"run {self.run_id} of {self.business_date}: the folder of this night was purged on "
             f"{self.at:%Y-%m-%d} by {self.by} under retention; its totals and manifests are kept: "
             "look at a later night, or the close of its month"
         )
@@ -406,7 +406,7 @@ def finish(
     values = _end(status, now) | ({"problem": reason_that_fits(problem)} if problem else {})
     of, details = {"run_id": run_id, "status": "active"}, {"problem": problem}
     if not record(connection, RUN, values, of=of, event=status, at=now, details=details):
-        msg = f"run {run_id} was closed: another run took the account over, and tells what became"
+        msg = f"run {run_id} was closed: another run took the account over, and states what became"
         raise NightHeldError(f"{msg} of it")
 
 

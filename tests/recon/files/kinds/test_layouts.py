@@ -60,7 +60,7 @@ def problem(schema: TableSchema = ORDER_FILE, /, **layout: Any) -> str:
         ({"sums": {"status": ("A", "B")}}, "layout: sums.status is no column of amounts"),
         ({"currencies": {"order_no": "A"}}, "currencies.order_no is no column of amounts"),
         ({"net": "gross_less_fee"}, "layout: net: only settled rows have one"),
-        ({"captures": "plus"}, "layout: captures: only entries of books have such a sign"),
+        ({"captures": "plus"}, "layout: captures: only entries of a ledger have such a sign"),
         ({"constants": {"status": "Paid"}}, "constants.status: 'Paid' is none of authorised,"),
     ],
 )

@@ -197,7 +197,7 @@ def test_the_address_of_postgresql_is_taken_as_people_write_it(books_url: str, s
 
 @pytest.mark.parametrize("address", ["mysql://books:s3cret@h/b", "oracle://books:s3cret@h/b"])
 def test_a_database_without_a_driver_is_named(address: str) -> None:
-    """Who keeps the books elsewhere hears which package is missing, and no password is quoted."""
+    """Whoever keeps the ledger elsewhere is told the missing package, and no password is quoted."""
     with pytest.raises(
         ConfigurationError, match=r"needs the Python package [A-Za-z_]+, which"
     ) as no:

@@ -44,10 +44,10 @@ class Case:
     covered: bool = True
     """Whether a statement is given at all."""
     misbooked: int = 0
-    """What the books have too little of each payout."""
+    """What the ledger has too little of each payout."""
     night: NightOfBank | None = None
     at_bank: list[dict[str, Any]] = field(default_factory=list)
-    """What the books have of the bank, see `took`."""
+    """What the ledger has of the bank, see `took`."""
 
     def paid(self, batch: str, amount: int, *, on: str = "2026-11-10", **cells: Any) -> "Case":
         """A batch of one line that was paid out."""
@@ -69,7 +69,7 @@ class Case:
         return self
 
     def took(self, names: str, amount: int, *, on: str = "2026-11-12", **cells: Any) -> "Case":
-        """The books have it at the bank."""
+        """The ledger has it at the bank."""
         row = {"merchant_id": "M", "account_id": "A", "currency": "EUR", "reference_no": names}
         row |= {"entry_id": f"K{len(self.at_bank) + 1}", "amount": abs(amount)}
         row |= {"entry_type": "bank" if amount > 0 else "bank_reversal", "source": "l.csv"}
@@ -78,7 +78,7 @@ class Case:
         return self
 
     def wrote_off(self, names: str, amount: int, **cells: Any) -> "Case":
-        """The books write off what a group differs by, or adjust it."""
+        """The ledger writes off what a group differs by, or adjust it."""
         return self.took(names, amount, **{"entry_type": "write_off", **cells})
 
     def played(self, steps: str) -> "Case":
@@ -124,7 +124,7 @@ class Case:
 
 
 def booked(lines: list[dict[str, Any]], *, less: int = 0) -> list[dict[str, Any]]:
-    """Entries of every payout among some lines: the books have what the gateway says, or less."""
+    """Entries of every payout among some lines: the ledger has what the gateway says, or less."""
     return [
         {
             **{name: line[name] for name in ("merchant_id", "account_id", "currency")},

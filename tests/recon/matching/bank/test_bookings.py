@@ -1,4 +1,4 @@
-"""What the books have of what arrived at the bank, each rule by its own case."""
+"""What the ledger has of what arrived at the bank, each rule by its own case."""
 
 import pandas as pd
 import pytest
@@ -25,7 +25,7 @@ def case() -> Case:
 
 
 def found(result: Reconciliation) -> list[tuple[str, str, int]]:
-    """Code, flags and effect of every break of the books of the bank, of effects.csv."""
+    """Code, flags and effect of every break of the ledger of the bank, of effects.csv."""
     legs = result.effects[result.effects["leg"].eq("bank_books")]
     amounts = dict(zip(legs["break_id"].tolist(), legs["amount"].tolist(), strict=True))
     breaks = result.breaks[result.breaks["break_id"].isin(amounts)]
@@ -36,7 +36,7 @@ def found(result: Reconciliation) -> list[tuple[str, str, int]]:
 
 
 def t19(totals: tuple[ControlTotal, ...]) -> list[ControlTotal]:
-    """The total of the books of the bank."""
+    """The total of the ledger of the bank."""
     return [one for one in totals if one.id == "T19" and one.name.startswith("bank")]
 
 
@@ -142,7 +142,7 @@ def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone()
 
 
 def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() -> None:
-    """One entry closes one group: that of the books first."""
+    """One entry closes one group: that of the ledger first."""
     one = case().paid("BATCH-01", 500).came("BATCH-01", 500)
     one.misbooked = 500
     result = one.wrote_off("BATCH-01", 500).come_to()
@@ -150,7 +150,7 @@ def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() 
 
 
 def test_a_pay_out_that_is_not_booked_keeps_its_code() -> None:
-    """What the books lack of the bank is a flag, and its effect has a leg of its own."""
+    """What the ledger lacks of the bank is a flag, and its effect has a leg of its own."""
     one = case().paid("BATCH-01", 500).came("BATCH-01", 500)
     one.misbooked = 100
     result = one.come_to()

@@ -173,7 +173,7 @@ def test_a_statement_without_balances_is_never_reconciled() -> None:
 
 
 def test_a_pay_out_that_neither_books_nor_bank_have_right_is_as_grave_as_the_worse() -> None:
-    """One break of a cent in the books and of a million at the bank is about the million."""
+    """One break of a cent in the ledger and of a million at the bank is about the million."""
     case = Case(misbooked=1).paid("BATCH-01", 100_000_000)
     breaks = case.come_to().breaks
     (row,) = breaks[breaks["effect_bank"].notna()].to_dict("records")
@@ -186,7 +186,7 @@ def test_a_pay_out_that_neither_books_nor_bank_have_right_is_as_grave_as_the_wor
 
 
 def test_the_graver_side_of_a_pay_out_may_be_the_books() -> None:
-    """A million wrong in the books stays critical where the bank lacks a cent."""
+    """A million wrong in the ledger stays critical where the bank lacks a cent."""
     case = Case(misbooked=100_000_000).paid("BATCH-01", 100_000_001)
     breaks = case.came("BATCH-01", 100_000_000).come_to().breaks
     (row,) = breaks[breaks["effect_bank"].notna()].to_dict("records")

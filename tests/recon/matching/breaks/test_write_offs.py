@@ -1,4 +1,4 @@
-"""What the books wrote off, and sums that would not be exact."""
+"""What the ledger wrote off, and sums that would not be exact."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from recon.model.terms import ControlTotal, Verdict
 from tests.proving import reconcile_proven
 
 Money = tuple[str, int]
-NAME = "write-offs in the books = those that two people agreed to"
+NAME = "write-offs in the ledger = those that two people agreed to"
 
 
 def reconciled(
@@ -135,7 +135,9 @@ def test_what_stood_in_the_books_before_anybody_could_agree_is_taken_over_and_to
     changed = reconciled(booked, entries={"E1": ("EUR", 20)})
 
     assert failing(same) == []
-    assert any("1 stood in the books before anybody could agree" in one for one in same.not_covered)
+    assert any(
+        "1 stood in the ledger before anybody could agree" in one for one in same.not_covered
+    )
     assert (NAME, 200, 0) in failing(changed)
 
 

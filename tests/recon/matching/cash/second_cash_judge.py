@@ -1,4 +1,4 @@
-"""A second judge of what the gateway holds and of fees, reserves and payouts of the books.
+"""A second judge of what the gateway holds and of fees, reserves and payouts of the ledger.
 
 The contract (settlement, order of time, groups) read aloud, row by row, in plain Python. It shares
 nothing with the engine but the words of codes and of what is listed. Money is whole minor units,
@@ -84,7 +84,7 @@ def signed(entry: Row) -> int:
 
 
 class CashJudge:
-    """All lines of a settlement and all entries of the books, as they stood at an instant."""
+    """All lines of a settlement and all entries of the ledger, as they stood at an instant."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class CashJudge:
         return [row for account_key in sorted(account_keys) for row in self._held(account_key)]
 
     def findings(self) -> list[Finding]:
-        """Groups of the books, and what the listed amounts are told as."""
+        """Groups of the ledger, and what the listed amounts are reported as."""
         account_keys = sorted({*self.lines, *self.entries})
         rows = [row for account_key in account_keys for row in self._compared(account_key)]
         rows += [each for row in self.held() for each in self._listed(row)]
@@ -367,7 +367,7 @@ def _batches(lines: Iterable[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def _paid(rows: Iterable[Row]) -> int:
-    """What payout rows come to, as the books sign it."""
+    """What payout rows come to, as the ledger signs it."""
     return -sum(int(row["net"]) for row in rows)
 
 

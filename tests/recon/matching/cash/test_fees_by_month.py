@@ -207,11 +207,11 @@ def test_a_brand_that_is_not_told_matters_only_where_it_could_change_the_tier() 
         told = with_fees([first, later], [0, 200])
         return reasons(fees_of(sources_of(told), contract=contract_for("each brand")))
 
-    needs = "visa needs brand, which the settlement does not tell"
+    needs = "visa needs brand, which the settlement does not state"
     assert outside(400_000) == {needs: 1}
     assert outside(400_001) == {
         needs: 1,
-        "visa needs what 2026-10 came to, of which some lines do not tell all that it asks for": 1,
+        "visa needs what 2026-10 came to, of which some lines do not state all that it asks for": 1,
     }
 
 

@@ -82,7 +82,7 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
         parts = int(charged.by_line["charged"].sum() + charged.outside["charged"].sum())
         assert charged.totals == (("EUR", parts),) == (("EUR", sum(row["fee"] for row in lines)),)
         assert not any("name no payment" in labels for labels in result.not_covered)
-        unknown = [one for one in result.not_covered if "the settlement does not tell" in one]
+        unknown = [one for one in result.not_covered if "the settlement does not state" in one]
         assert bool(unknown) == bool(truth.unknown), seed
 
 

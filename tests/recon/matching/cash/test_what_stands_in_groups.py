@@ -1,4 +1,4 @@
-"""What stands in groups of the books, and what the gateway holds."""
+"""What stands in groups of the ledger, and what the gateway holds."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def test_a_day_that_is_still_to_come_is_not_called_a_release(
     (row,) = breaks[breaks["code"].eq(f"{kind.upper()}_BOOKED_DIFFERS")].to_dict("records")
 
     assert row["flags"] == "date_ahead"
-    assert "the settlement has 1.00 EUR, the books have 3.00 EUR, 2.00 EUR apart" in row["reason"]
+    assert "the settlement has 1.00 EUR, the ledger has 3.00 EUR, 2.00 EUR apart" in row["reason"]
 
 
 @pytest.mark.parametrize("blank", ["account_id", "merchant_id"])
@@ -56,7 +56,7 @@ def test_a_line_whose_owner_cannot_be_read_may_be_of_any_account(case: Any, blan
 
 
 def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) -> None:
-    """Neither changes the books; what is at risk is what is left."""
+    """Neither changes the ledger; what is at risk is what is left."""
     case.ledger()
     case.line("adjustment", batch_id="B1", gross=1_000, **OLD, **KEYLESS)
     case.line("payout", batch_id="B1", gross=400, **OLD, **KEYLESS)
@@ -81,7 +81,7 @@ def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) ->
 def test_a_fee_that_is_too_dear_counts_as_settled_all_the_same(
     case: Any, booked: int, codes: list[str]
 ) -> None:
-    """Its variance is one break; the books are held against what the gateway took."""
+    """Its variance is one break; the ledger is compared with what the gateway took."""
     case.ruled(fees={"EUR": {"basis_points": 100, "fixed_minor_units": 0}})
     case.order().payment().entry().line(fee=400)
     case.line("payout", gross=9_600, fee=0, **KEYLESS)
@@ -120,7 +120,7 @@ def test_without_a_settlement_source_fees_and_reserves_are_not_covered(case: Any
     case.entry("fee", amount=86).entry("reserve", amount=20)
 
     result = case.run()
-    assert "fees and reserves of the books: no settlement file" in result.not_covered
+    assert "fees and reserves of the ledger: no settlement file" in result.not_covered
     assert result.breaks["code"].tolist() == []
 
 
@@ -148,7 +148,7 @@ ALONE = {"order_no": "", "transaction_id": ""}
 
 
 def _differing(case: Any) -> Any:
-    """A settled payment of order A1 with a fee of 10.00, of which the books have 7.00."""
+    """A settled payment of order A1 with a fee of 10.00, of which the ledger has 7.00."""
     case.order().payment().entry().line(fee=1000, transaction_id="")
     case.line("payout", gross=9000, **ALONE).entry("payout", reference_no="B1", amount=9000)
     return case.entry("fee", amount=700)

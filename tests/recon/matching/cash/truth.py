@@ -1,7 +1,7 @@
 """Months of payments, batches, fees, reserves and books made from the truth, with the answer key.
 
 Shares nothing with the engine, nor with the second judge: it knows what happened and what somebody
-got wrong, writes down what the gateway and the books say of it, and what must be found. One account
+got wrong, writes down what gateway and ledger say of it, and what must be found. One account
 has one story, so that no two meet in one group.
 """
 
@@ -138,7 +138,7 @@ class Month:
         self.settled(batch, entry_type="payout", **sums, currency=currency)
 
     def paid(self, batch: Batch, amount: int, *, booked: int | None = None, ours: str = "") -> None:
-        """The payout of a batch, and what the books have of it (None: the same)."""
+        """The payout of a batch, and what the ledger has of it (None: the same)."""
         currency = ours or self.currency
         self.pay_out(batch, amount, currency=currency)
         self.book(
@@ -150,7 +150,7 @@ class Month:
         )
 
     def book(self, kind: str, amount: int, *, day: date, **cells: Any) -> None:
-        """An entry of the books; less than nothing is a reversal, nothing is none."""
+        """An entry of the ledger; less than nothing is a reversal, nothing is none."""
         if not amount:
             return
         self.numbers += 1
@@ -341,7 +341,7 @@ def _reserve_booked_differs(m: Month) -> None:
 
 
 def _over_released(m: Month) -> None:
-    """More comes back than was kept; the books say the same."""
+    """More comes back than was kept; the ledger says the same."""
     first, second = m.calm(2)
     kept, over = m.amount(), m.amount()
     m.line(first, "reserve", -kept)

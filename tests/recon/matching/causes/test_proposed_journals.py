@@ -82,7 +82,7 @@ def test_the_id_is_that_of_the_break_with_a_version(case: Any) -> None:
 
 
 def test_an_exported_journal_is_never_proposed_again(case: Any) -> None:
-    """While it waits for the books nothing is proposed; once booked, a new difference is new."""
+    """While it waits for the ledger nothing is proposed; once booked, a new difference is new."""
     case.order().payment().ledger()
     name = journals_of(case)["break_id"].iloc[0]
 
@@ -104,7 +104,7 @@ def test_booked_is_what_the_ledger_shows(case: Any, new_case: Callable[[], Any])
 
 
 def test_what_two_people_wrote_off_is_not_booked_as_well(case: Any) -> None:
-    """A write-off and a journal for one break would put the books wrong by its amount."""
+    """A write-off and a journal for one break would put the ledger wrong by its amount."""
     case.order().payment().ledger().ruled(journal={"accounts": ACCOUNTS})
     name = journals_of(case)["break_id"].iloc[0]
     told = replace(case.sources(), agreed_write_offs=AgreedWriteOffs({name: ("EUR", 10000)}))
@@ -114,7 +114,7 @@ def test_what_two_people_wrote_off_is_not_booked_as_well(case: Any) -> None:
 
 
 ENTRY_OF_ACCOUNT = {"8400": "capture", "8700": "refund", "6930": "chargeback", "1200": "payout"}
-"""Account of the books -> the type of entry that its journal is."""
+"""Account of the ledger -> the type of entry that its journal is."""
 BOOKED_AS_A_DEBIT = frozenset({"refund", "chargeback", "payout"})
 
 

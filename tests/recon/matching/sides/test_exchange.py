@@ -102,11 +102,11 @@ def test_what_no_rate_is_held_against_is_told_by_pair() -> None:
     ledger = frame_of(rows, columns=LEDGER_COLUMNS)
     assert [*unrated_texts(unrated_entries(ledger, rules=RULES))] == [
         (
-            "exchange GBP.EUR of 1 entry of the books: [rate] of the rules names no rate GBP.EUR "
+            "exchange GBP.EUR of 1 entry of the ledger: [rate] of the rules names no rate GBP.EUR "
             "of 10 Nov 2026 or before"
         ),
         (
-            "exchange USD.EUR of 2 entries of the books: the newest rate USD.EUR of the rules "
+            "exchange USD.EUR of 2 entries of the ledger: the newest rate USD.EUR of the rules "
             "before 11 Nov 2026 is of 5 Nov 2026, and holds for 5 days"
         ),
     ]

@@ -305,7 +305,7 @@ APART = "the desk alone should have"
         (True, KEYS | {"RECON_DESK_SOCKET": "none.sock"}, "no desk listens", ""),
         (True, PUBLIC | KEYS, APART, ""),
         (True, PUBLIC | CODE, APART, ""),
-        (True, PUBLIC, "", "people are heard at {folder}/desk.sock"),
+        (True, PUBLIC, "", "decisions are taken at {folder}/desk.sock"),
     ],
 )
 def test_the_desk_is_told_as_what_it_is(

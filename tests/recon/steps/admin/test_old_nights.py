@@ -176,7 +176,7 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     assert breaks is not None
     for found in (checked(aged), checked(aged, folder.name)):
         assert found.problems == ()
-        assert "was let go on 2028-" in "".join(found.purged)
+        assert "was purged on 2028-" in "".join(found.purged)
     assert dates(aged) == []
 
 
@@ -235,7 +235,7 @@ def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Mer
     run_id = night_folder(aged).name
     deleted(aged)
     sentence = (
-        r"^run \S+ of 2026-11-20: the folder of this night was let go on 2028-\d\d-\d\d "
+        r"^run \S+ of 2026-11-20: the folder of this night was purged on 2028-\d\d-\d\d "
         "by Otto Ops under retention; its totals and manifests are kept: "
         "look at a later night, or the close of its month$"
     )
@@ -411,7 +411,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "an instruction or a case of",
     ),
     "a link": (change_history, "does not close"),
-    "a journal": (hand_out, "a journal of it is not in the books yet"),
+    "a journal": (hand_out, "a journal of it is not in the ledger yet"),
 }
 
 
@@ -494,7 +494,7 @@ def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
     """Nobody puts a name under what nobody can look at."""
     run_id = night_folder(aged).name
     deleted(aged)
-    with pytest.raises(NightPurgedError, match="was let go on"):
+    with pytest.raises(NightPurgedError, match="was purged on"):
         signed_as(aged, run_id, role="reviewer", name="dan")
     assert checked(aged, run_id).problems == ()
 

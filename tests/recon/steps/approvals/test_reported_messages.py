@@ -73,10 +73,10 @@ def test_what_the_gateway_told_of_a_payout_stands_beside_its_doubt(doubtful_payo
     (after,) = [one for one in attention(doubtful_payout) if one.what.startswith("payout")]
     shown = after.next_step
 
-    assert "The gateway told" not in before.next_step
+    assert "Notified by the gateway" not in before.next_step
     assert "asks the gateway" not in before.next_step + shown
     assert "No question to the gateway shows it" in shown
-    assert "The gateway told by itself: payout FAILED of 250.00 EUR at 2026-11-" in shown
+    assert "Notified by the gateway: payout FAILED of 250.00 EUR at 2026-11-" in shown
     assert shown.count("(message ") == 1
     assert "name the message as evidence" in shown
 

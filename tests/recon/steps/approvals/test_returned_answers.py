@@ -480,7 +480,7 @@ def test_an_answer_to_a_whole_cause_is_given_once_and_leaves_its_trace(merchant:
     assert {one.order_no for one in later.taken} == {orders[0], orders[2], orders[3]}
     assert {one.answer.comment for one in later.taken} == {"for all"}
     (kept,) = later.refusals
-    assert kept.reason.startswith(f"{orders[1]} has an answer of its own, which stands")
+    assert kept.reason.startswith(f"{orders[1]} has an answer of its own, which counts")
 
 
 def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant: Any) -> None:

@@ -281,7 +281,7 @@ def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path: Path) -> No
 
 
 def test_what_was_settled_just_before_and_booked_late_is_even(tmp_path: Path) -> None:
-    """The last days before the books begin count where the books have them, and only those."""
+    """The last days before the ledger begins count where the ledger has them, and only those."""
     files = month(11)
     files["ledger"] = [
         {**row, "booked_at": "2026-11-06T21:00Z"}

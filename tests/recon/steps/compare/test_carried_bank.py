@@ -168,7 +168,9 @@ def test_without_a_statement_a_run_says_up_to_which_day_it_is_covered(tmp_path: 
     terms: dict[str, Any] = {"as_of": "2026-10-20", "rules": RULES, "previous": before}
     third = run(tmp_path / "third", quiet, **terms, write_workbook=keep)
     assert at_bank(third) == at_bank(second)
-    said = "No statement of a bank was given: those that earlier runs read are judged, covered are"
+    said = (
+        "No statement of a bank was given: those that earlier runs read are compared, covered are"
+    )
     assert f"{said} main to {ENDS}." in notes
 
 

@@ -67,7 +67,7 @@ def text_of(merchant: Any, *, sheet: str = "Summary") -> str:
 
 
 def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant: Any) -> None:
-    """The sum of the books, less each step by its name, is the ledger that was compared."""
+    """The sum of the ledger, less each step by its name, is the ledger that was compared."""
     amount = float(booked(merchant))
     verdict = merchant.night(workbooks=workbooks())
     euro, dollar = ways(merchant)

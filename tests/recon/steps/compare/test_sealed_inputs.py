@@ -113,7 +113,7 @@ OLD = BOOKED.format(
 
 
 def book(merchant: Merchant, *, more: str = "") -> None:
-    """Two captures of the window in the books, and orders for them."""
+    """Two captures of the window in the ledger, and orders for them."""
     captured = merchant.payments("captured")[:2]
     merchant.drop("orders.csv", *(merchant.order(each) for each in captured))
     rows = (
@@ -142,7 +142,7 @@ def compared_entries(merchant: Merchant) -> int:
 
 @pytest.mark.parametrize("more", ["", OLD])
 def test_books_that_are_compared_whole_lie_once_on_the_disk(more: str, merchant: Merchant) -> None:
-    """The inputs name the books in place of a ledger of their own, unless a part is left out.
+    """The inputs name the ledger in place of a ledger of their own, unless a part is left out.
 
     The proof in SQL, `recon verify` and whoever compares the night again find them there.
     """

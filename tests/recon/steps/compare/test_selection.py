@@ -81,7 +81,7 @@ def older(merchant: Merchant) -> None:
 
 
 def settled(merchant: Merchant) -> None:
-    """Lines of the gateway, and payouts of the books: named, of the window, of a batch before."""
+    """Lines of the gateway, and payouts of the ledger: named, of the window, of a batch before."""
     place(merchant).mkdir()
     declare(merchant)
     older(merchant)

@@ -210,7 +210,7 @@ def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun: 
 
     (night,) = answer.nights
     assert (night.unverified_then, night.unverified, night.never_verified) == (0, 3, 0)
-    assert sentences[0].endswith("; 3 judged otherwise")
+    assert sentences[0].endswith("; 3 classified differently")
 
 
 def test_rules_that_decide_what_a_night_reads_are_named(shop: Any) -> None:

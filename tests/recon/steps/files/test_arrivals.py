@@ -268,7 +268,7 @@ def _sources_with_rejects(merchant: Any) -> list[str]:
 PLACE = ("100042", "100042001")
 LARGE_BYTES = 20_000
 LEDGER = "ledger.csv"
-"""The books of every night here, which are right but in one test."""
+"""The ledger of every night here, which is right but in one test."""
 
 
 NOTES = "order_no,notes\n" + "A-1,nothing to see here\n" * 100_000
@@ -462,7 +462,7 @@ def test_a_ledger_with_card_numbers_is_not_kept(merchant: Any, make: Any) -> Non
 
 
 def test_a_ledger_file_that_is_still_written_is_refused(merchant: Any) -> None:
-    """Half of the books is worse than none."""
+    """Half of the ledger is worse than none."""
     ledger = csv_file(merchant, ROW)
 
     def keep_writing(_: Any) -> None:

@@ -95,7 +95,7 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None
     verdict = merchant.night()
 
     assert verdict is not Verdict.INCOMPLETE
-    assert "notes.csv was not read: somebody let it go" in _ingested(merchant)
+    assert "notes.csv was not read: somebody dismissed it" in _ingested(merchant)
     word = _files(merchant)["notes.csv"].decision
     assert word is not None
     assert (word.data["by"], word.data["reason"]) == ("Ann", "a colleague's note")

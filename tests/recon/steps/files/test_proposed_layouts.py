@@ -235,7 +235,7 @@ def test_the_sign_of_an_entry_says_what_its_type_says(tmp_path: Path) -> None:
         tmp_path / "a.csv", proposal.layout, Rules(), schema=KINDS["ledger"].schema
     ).rejects
     assert (reject.line, reject.column) == (5, "amount")
-    assert reject.reason == "is plus, but fee must be minus in books with captures in plus"
+    assert reject.reason == "is plus, but fee must be minus in ledgers with captures in plus"
 
 
 def test_sides_that_contradict_each_other_are_asked(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settl
 
 @pytest.mark.parametrize("fees_per", ["payment", "batch", "balance"])
 def test_fees_from_before_the_window_stay_with_their_payments(settling: Any, fees_per: str) -> None:
-    """Nobody asks about these payments any more; the books have the fee of each, and all agree."""
+    """Nobody asks about these payments any more; the ledger has the fee of each, and all agree."""
     rules = settling.folder / "config" / "rules.toml"
     said = rules.read_text().replace("[window]", "[window]\nledger_days = 5", 1)
     rules.write_text(f'{said}\n[ledger]\nfees_per = "{fees_per}"\n')
@@ -266,7 +266,7 @@ def test_pay_outs_that_name_no_batch_are_held_by_amount_from_the_first_settled_d
 ) -> None:
     """One that was settled is booked, also some days before; others of the first days are older.
 
-    What is older is opening balance with its money: 97.00 and 500.00 that the books paid out.
+    What is older is opening balance with its money: 97.00 and 500.00 that the ledger paid out.
     """
     (recent,) = booked(settling, 1)
     sold = line(recent, settled_on="2026-11-11", gross="97.00", net="97.00", order_no="")

@@ -72,9 +72,9 @@ def test_both_sources_tell_of_the_same_movements(
 
 
 def test_what_was_charged_back_is_not_refunded(merchant: Any) -> None:
-    """One by a settlement file, one in the books by its order number; a third is refunded.
+    """One by a settlement file, one in the ledger by its order number; a third is refunded.
 
-    A chargeback that was won back in the books bars nothing.
+    A chargeback that was won back in the ledger bars nothing.
     """
     place(merchant).mkdir()
     declare(merchant)

@@ -85,7 +85,7 @@ def test_a_number_that_does_not_fit_stops_refunds_until_two_people_closed_it(
     (told,) = (one.next_step for one in _attention(merchant) if one.what == "refund contradicted")
 
     assert at_once == (1 if shown == "skipped" else 0)
-    assert "The gateway told by itself: refund result 1 of 2.50 EUR" in told
+    assert "Notified by the gateway: refund result 1 of 2.50 EUR" in told
     words = {"skipped": "numbered it -03 after -01", "repeated": f"gave it the id {first}"}
     assert words[shown] in told
     assert _refunds(merchant) == ["1.00", "2.00"]

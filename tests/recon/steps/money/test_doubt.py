@@ -96,7 +96,7 @@ def test_a_message_that_covers_the_state_ends_a_doubt_with_one_answer(merchant: 
 
 
 def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> None:
-    """The gateway told of -02 and nobody of -01: one that we do not know took effect."""
+    """The gateway reported -02, and nobody reported -01: one that we do not know took effect."""
     paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
     merchant.drop("orders.csv", merchant.order(paid, status="refunded", action="refund"))
     merchant.fault({"operation": "refund", "kind": "fin", "when": "before", "nth": 1})
@@ -109,7 +109,7 @@ def test_a_later_refund_that_skips_a_number_brings_a_person(merchant: Any) -> No
 
     with merchant.environment() as environment:
         ((_, (doubt,)),) = status(environment)
-    assert "told of refund -02 of this payment, and nobody of -01" in doubt.next_step
+    assert "reported refund -02 of this payment, but not -01" in doubt.next_step
     assert merchant.instruction_states() == {"needs_human": 1}
 
 

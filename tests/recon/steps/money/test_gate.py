@@ -102,7 +102,7 @@ def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
         desk = replace(environment.desk, published=published)
         assert closed_because(merchant, environment) == ""
         told = closed_because(merchant, replace(environment, desk=desk))
-    assert "signed word 3, and the database lacks it" in told
+    assert "signed decision 3, and the database lacks it" in told
 
 
 def test_a_dry_run_says_that_sending_is_stopped(merchant: Merchant) -> None:

@@ -370,7 +370,7 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
 
     assert _steps(tape)[:2] == ["claim b1", "send capture i1"]
     assert len(_steps(tape)) <= 3
-    assert "told to end (SIGTERM)" in sent.stop_reason
+    assert "received the signal to end (SIGTERM)" in sent.stop_reason
 
 
 def test_a_batch_refused_for_sure_goes_again_as_a_new_one_after_the_wait_three_times() -> None:

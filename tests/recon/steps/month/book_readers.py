@@ -310,7 +310,7 @@ def _from_datev_row(
 
 
 def _ensure_base(cell: Mapping[int, str], *, base: str) -> None:
-    """Rate, amount and currency of the books: all three, or none, of the batch's own currency."""
+    """Rate, amount and currency of the ledger: all three, or none, of the batch's own currency."""
     given = [bool(cell[number]) for number in (4, 5, 6)]
     ensure(all(given) or not any(given), f"a rate without its amount: {cell[4]} {cell[5]}")
     ensure((cell[6] or cell[3]) == base, f"currency {cell[3]}, {cell[6]}")

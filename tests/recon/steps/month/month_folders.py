@@ -148,7 +148,7 @@ class NightFolders:
         return asked
 
     def _booked_early(self, night: date) -> list[Sale]:
-        """Sales of later days of which the books know already: asked about by their entries."""
+        """Sales of later days of which the ledger knows already: asked about by their entries."""
         later = [sale for sale in self.truth.sales if sale.sold > night]
         booked = self.truth.booked_on
         return [sale for sale in later if any(day <= night for day in booked.get(sale.order, []))]

@@ -185,7 +185,7 @@ def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
 
 
 def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month() -> None:
-    """Rate, amount and currency of the books in every row of another currency, and in no other."""
+    """Rate, amount and currency of the ledger in every row of another currency, and in no other."""
     files = based(BOOKS)
 
     read_back = read(files, kind="datev")
@@ -213,7 +213,7 @@ def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_mon
     ],
 )
 def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None:
-    """It reckons the amount of the books for itself."""
+    """It reckons the amount of the ledger for itself."""
     ((name, content),) = based([line for line in BOOKS if line.currency == "USD"]).items()
     assert good in content
 
@@ -227,7 +227,7 @@ def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None
         (journal("x-GBP-1", ("1360", 5), ("8400", -5), currency="GBP"), "names none of GBP for"),
         (
             journal("x-USD-1", ("1360", 5), ("8400", -5), currency="USD", day=NEXT),
-            "none of USD for 2026-12, and the books are kept in EUR; nothing is written: declare",
+            "none of USD for 2026-12, and the ledger is kept in EUR; nothing is written: declare",
         ),
         (
             journal("y-KWD-1", ("1360", 10), ("8400", -10), currency="KWD"),
@@ -321,7 +321,7 @@ def in_account(account: str, other: str = "1360") -> list[BookLine]:
 
 
 OFF = [*BOOKS, BookLine("permanent", "off", LAST, "1360", 1, 0, "EUR")]
-NO_ACCOUNT = "is no account of DATEV's books with 4 digits"
+NO_ACCOUNT = "is no account of DATEV's ledger with 4 digits"
 REFUSED: dict[str, tuple[str, list[BookLine], str]] = {
     **{
         f"out of balance in {kind}": (kind, OFF, r"journal off does not balance: .* 0\.01 EUR")

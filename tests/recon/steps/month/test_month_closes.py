@@ -149,7 +149,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
 
     items = {(each.what, each.currency): each for each in close.open_items if each.sheet == "Books"}
     assert {place: (each.count, each.amount) for place, each in items.items()} == {
-        ("Differs in the books, and no break shows it yet", "EUR"): (1, -2_246),
+        ("Differs in the ledger, and no break shows it yet", "EUR"): (1, -2_246),
         (DIFFERENCES["payouts"], "JPY"): (1, 8_869),
     }
     assert close.prepared_verdict is CloseVerdict.WITH_OPEN_ITEMS
@@ -215,7 +215,7 @@ def lost(settled_on: str) -> dict[str, object]:
     ],
     ids=[
         "an equation does not hold",
-        "the books differ, in the currency's own decimals",
+        "the ledger differs, in the currency's own decimals",
         "lines of batches that a wider window reaches",
         "lines of batches that none reaches",
         "the bank is covered for a part",

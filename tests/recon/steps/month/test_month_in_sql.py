@@ -164,7 +164,7 @@ def test_a_person_reads_which_orders_and_where_to_look() -> None:
 
     told = [*unreported_refunds([*every, UnknownRefund("T9", "", "USD")])]
 
-    first = "Refunded in part by an amount that nothing tells: order"
+    first = "Refunded in part by an amount that nothing states: order"
     last = "the gateway's portal knows how much"
     assert told == [
         ("EUR", 7, f"{first} A-0, A-1, A-2, A-3, A-4, 2 more (EUR); {last}"),

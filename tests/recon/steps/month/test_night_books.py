@@ -1,4 +1,4 @@
-"""What a night hands out for the books: nothing that waits for the close of the month before."""
+"""What a night hands out for the ledger: nothing that waits for the close of the month before."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_what_may_be_of_an_ended_month_waits_for_its_close(
 def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
     begun: Callable[[Any], Merchant], tmp_path: Path
 ) -> None:
-    """Where nobody will close the month, or the books of it take no entry any more."""
+    """Where nobody will close the month, or the ledger of it takes no entry any more."""
     handed = of_night(begun(play_over), tmp_path / "night", is_of_night=True)
 
     assert (handed.journals, handed.held_back_journals) == (1, {})

@@ -618,7 +618,7 @@ def of_pay_outs(age: int, *, beyond: int = 0) -> Bent:
 
 
 def of_what_was_booked_later(month: SmallMonth, folder: Path) -> list[MonthNight]:
-    """The books made it even after the close: it needs no journal there."""
+    """The ledger booked it even after the close: it needs no journal there."""
     assert month.statement.books is not None
     late = month.statement.books[month.statement.books["what"].eq("booked_later")].iloc[0]
     own = {"code": "LEDGER_MISSING", "currency": late["currency"], "age_days": 9}
@@ -661,7 +661,7 @@ DATED: dict[str, tuple[date, Bent, bool]] = {
     "a payout as old as a day off after the month": (JULY, of_pay_outs(3), False),
     "a payout older than days off": (JULY, of_pay_outs(4), True),
     "more than differed at the close": (SMALL.first, of_pay_outs(9, beyond=1), False),
-    "what the books made even later": (SMALL.first, of_what_was_booked_later, False),
+    "what the ledger booked even later": (SMALL.first, of_what_was_booked_later, False),
     "a reserve that was not due": (SMALL.first, of_reserves(is_due=False), False),
     "more than differs of reserves": (SMALL.first, of_reserves(is_due=True, beyond=5), False),
     "at the bank in the month": (SMALL.first, of_the_bank(4), True),

@@ -172,7 +172,7 @@ KILLED_AT = [
     ("archived a manifest:2", "nightly"),
     ("archived a manifest:4", "nightly --only finish"),
 ]
-"""The books, before they are bound; while `inputs` is written, before it is; then of `results`,
+"""The ledger, before it is bound; while `inputs` is written, before it is; then of `results`,
 before it and `proof` are."""
 
 

@@ -376,7 +376,7 @@ def crowded(case: Any) -> Any:
 def test_what_is_shown_is_what_the_whole_sources_say(
     case: Any, tmp_path: Path, *, is_settled: bool
 ) -> None:
-    """Rows behind others, steps of the books, fees, and what is missing."""
+    """Rows behind others, steps of the ledger, fees, and what is missing."""
     crowded(case)
     if is_settled:
         case.line(fee=30).line("fee", gross=0, fee=9, order_no="", transaction_id="")

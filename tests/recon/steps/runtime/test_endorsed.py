@@ -412,7 +412,7 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(
     refuse_open_files(live_desk)
     path.chmod(mode)
     word = ReleaseHold(hold="r1", reason="x")
-    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who may decide"):
         submit(word, who=("anna", None), place=Place(live_desk, drawings))
     merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url
     with merchant.environment() as sandbox:
@@ -423,7 +423,7 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(
 def test_a_file_of_somebody_else_says_nobody(merchant: Any, live_desk: Environment) -> None:
     """Whoever owns it can change it, whatever its mode."""
     os.chown(merchant.folder / "config" / "approvers.toml", 4242, -1)
-    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who may decide"):
         refuse_open_files(live_desk)
 
 
@@ -553,7 +553,7 @@ def test_a_night_misses_a_word_that_is_gone_with_its_links(
     (merchant.folder / "reports" / "history-head.jsonl").unlink()
     with merchant.environment() as environment:
         told = lost_endorsement(environment.desk, store=environment.store)
-    assert "signed word 3, and the database lacks it" in told
+    assert "signed decision 3, and the database lacks it" in told
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None

@@ -382,7 +382,7 @@ ACCOUNT = {"merchant_id": "100042", "account_id": "100042001"}
 
 
 def entry(number: int, **changed: Any) -> dict[str, Any]:
-    """One entry of the books."""
+    """One entry of the ledger."""
     return {
         **ACCOUNT,
         "entry_id": f"L-{number}",
@@ -410,7 +410,7 @@ def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def told(asking: Asking, question: Callable[[StoredBooks], Any]) -> Any:
-    """The answer to a question about the books as the run read them."""
+    """The answer to a question about the ledger as the run read them."""
     with asking.environment.store.reading() as connection:
         return question(StoredBooks(connection, asking.run, asking.environment))
 
@@ -423,7 +423,7 @@ def every_entry(books: StoredBooks) -> pa.Table:
 
 
 def the_file(asking: Asking, merchant: Merchant) -> Path:
-    """Where the books of the run lie."""
+    """Where the ledger of the run lies."""
     (path,) = archive_beside(asking, merchant).glob(f"**/{asking.run.run_id}/books/ledger.parquet")
     return path
 
@@ -496,7 +496,7 @@ def test_what_was_charged_back_is_asked_of_the_runs_own_books(merchant: Merchant
 
 
 def test_a_run_that_read_no_books_asks_the_newest_that_any_did(merchant: Merchant) -> None:
-    """A chargeback that was booked once is not forgotten where the books cannot be read."""
+    """A chargeback that was booked once is not forgotten where the ledger cannot be read."""
     with begun(merchant) as asking:
         keep(asking, [entry(1, **BACK)])
     merchant.as_owner("UPDATE run SET status = 'finished'")

@@ -1,4 +1,4 @@
-"""Which entries of the books stand against the payouts of a window."""
+"""Which entries of the ledger are compared with the payouts of a window."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -298,7 +298,7 @@ SINCE = datetime(2026, 10, 21, tzinfo=UTC)
 
 
 def entry(name: str, day: str, **cells: object) -> dict[str, object]:
-    """A payout in the books."""
+    """A payout in the ledger."""
     plain = {"entry_id": name, "entry_type": "payout", "currency": "EUR", "amount": 1, "line": 2}
     return {**plain, "booked_at": f"2026-{day}T12:00:00Z", **cells}
 

@@ -198,7 +198,7 @@ def test_a_row_that_is_gone_or_was_made_up_is_named(spoken: Store, table: str) -
 
     start = f"{table.replace('_', ' ')} "
     assert made_up.startswith(start)
-    assert "the history never heard of it" in made_up
+    assert "the history has no event of it" in made_up
     assert gone.startswith(f"{start}{row[bound.key]}: the history knows it, its table does not")
     assert gone.endswith("it was removed past the journal")
 
@@ -208,7 +208,7 @@ def test_a_row_twice_under_one_key_is_found(spoken: Store) -> None:
     with spoken.writing() as connection:
         copy = first_row(connection, bound) | {"answer_id": 99, "merchant_id": "another"}
         connection.execute(insert(bound.table).values(copy))
-    assert any("never heard of it" in one for one in problems(spoken))
+    assert any("has no event of it" in one for one in problems(spoken))
 
 
 def test_the_state_of_every_instruction_is_looked_at_alone(spoken: Store) -> None:
@@ -246,7 +246,7 @@ def test_a_link_that_was_spoilt_binds_nothing(spoken: Store) -> None:
         connection.execute(text(past))
         connection.execute(text("UPDATE history SET data = 'x' WHERE entity = 'sending'"))
     (found,) = problems(spoken)
-    assert found.startswith("sending switch 1: the history never heard of it")
+    assert found.startswith("sending switch 1: the history has no event of it")
 
 
 def test_a_date_that_is_none_is_told_and_never_read(spoken: Store) -> None:

@@ -57,7 +57,7 @@ def change(store: Store, statement: str) -> None:
         # They are planned.
         ("SET instruction_id = 'i', sealed = ''", "", ""),
         # A file that the history never heard of asks for nothing.
-        ("SET file_id = 3 - file_id", *["the history never heard of them"] * 2),
+        ("SET file_id = 3 - file_id", *["the history has no event of them"] * 2),
         # What is changed of one account closes that account's gate, and no other's.
         (f"SET action_amount = 6 WHERE account_id = '{OTHER}'", "", f"account 100042/{OTHER}"),
     ],
