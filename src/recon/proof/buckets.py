@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.breaks.write_offs import Sums, sums_of_amounts
-from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.engine import Broken, classify, prepared
 from recon.matching.frames.coding import equals
 from recon.matching.frames.sources import Previous, Sources
@@ -171,7 +170,7 @@ class BucketFigures:
     steps: Steps
     """See books_bridge.steps_of."""
     unpriced: Mapping[str, int]
-    """See fees_charged.unpriced_lines."""
+    """See Sources.unpriced."""
     unrated: Mapping[AppliedRate, int]
     """See ledger_side.unrated_entries."""
 
@@ -233,7 +232,7 @@ def compare_bucket(
         rows={name: len(frame) for name in ROWS if (frame := getattr(own, name)) is not None},
         answers=frozenset(own.gateway["answer"].unique()),
         steps=steps_of(sources, rules=rules),
-        unpriced=unpriced_lines(sources, contract=rules.fee_contract),
+        unpriced=sources.unpriced,
         unrated=unrated_entries(ledger, rules=rules),
     )
     frames = {name: getattr(classified.frames, name) for name in SECTIONS}

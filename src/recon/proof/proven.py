@@ -24,7 +24,6 @@ from recon.matching.breaks.result_rows import (
     dispositions_of_found,
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
-from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.codes import TABLE
@@ -111,7 +110,6 @@ def _result_of(
     lacks = bank_lacks(bank)
     counts = _open_counts(frames, sides=sides)
     held = listed_frame(() if cash is None else cash.listed)
-    unpriced = unpriced_lines(sources, contract=rules.fee_contract)
     unrated = unrated_entries(sources.ledger, rules=rules)
     items = every_item(classified, sources=sources)
     return Reconciliation(
@@ -132,7 +130,7 @@ def _result_of(
             *not_covered(
                 sources,
                 rules=rules,
-                unpriced=counted([unpriced, *(each.unpriced for each in figures)]),
+                unpriced=counted([sources.unpriced, *(each.unpriced for each in figures)]),
                 unrated=counted([unrated, *(each.unrated for each in figures)]),
                 cash=cash,
             ),

@@ -21,7 +21,7 @@ from recon.matching.sides.agreed_fees import (
     span,
     volumes_of,
 )
-from recon.matching.sides.settlement_side import one_by_one, pay_outs
+from recon.matching.sides.settlement_side import pay_outs
 from recon.model.gateway_holds import (
     BY_LINE_COLUMNS,
     DIFFERING_COLUMNS,
@@ -110,17 +110,8 @@ class _Charged:
         return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers={*_SUMMED})
 
 
-def unpriced_lines(sources: Sources, *, contract: FeeContract | None) -> Counter[str]:
-    """Count single lines whose expected fee is unknown, by reason."""
-    if sources.settlement is None or contract is None:
-        return Counter()
-    lines = one_by_one(sources.settlement)
-    agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
-    return Counter(agreed.reasons[why] for why in agreed.why[agreed.line == NOT_COVERED].tolist())
-
-
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
-    """Yield the reasons for unknown fees as text, with their counts (see unpriced_lines)."""
+    """Yield the reasons for unknown fees as text, with their counts (see Sources.unpriced)."""
     shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     for reason, number in shown[:REASONS_SHOWN]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"

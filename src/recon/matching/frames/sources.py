@@ -83,6 +83,8 @@ class Sources:
     """None: settlement, its fees and its payouts are not covered."""
     volumes: pd.DataFrame | None = None
     """VOLUME_COLUMNS, where the fee contract has tiers by month."""
+    unpriced: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> settlement lines whose expected fee is unknown, once they are priced."""
     bank: BankSource | None = None
     """None: no bank statements were given."""
     settled: "SettledDays | None" = None

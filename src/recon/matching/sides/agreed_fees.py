@@ -5,6 +5,7 @@ none applies, or what decides its tier is not reported, the price is unknown and
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -28,7 +29,7 @@ from recon.matching.frames.arrays import text_column, texts
 from recon.matching.frames.coding import by_label, equals, keyed
 from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows, total
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
-from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
+from recon.matching.sides.settlement_side import EARLIER, is_summed, of_payments, pay_outs
 from recon.model.terms import EntryType
 
 NOT_COVERED = -1
@@ -337,22 +338,27 @@ class AgreedFees:
 
 
 def with_fees_priced(sources: Sources, *, rules: Rules) -> Sources:
-    """Return the sources with the fee difference of each settlement line in column FEE_GAP."""
-    lines = sources.settlement
+    """Return the sources with the fee charged less the fee agreed of each line in column FEE_GAP.
+
+    By the contract of fees.toml if there is one, returned fees included, with the lines that it
+    does not price counted; else by [fees] of the rules, for captures only.
+    """
+    lines, contract = sources.settlement, rules.fee_contract
     if lines is None:
         return sources
-    gaps = _fee_gaps(lines, volumes=volumes_of(sources), rules=rules)
-    return replace(sources, settlement=lines.assign(**{FEE_GAP: gaps}))
+    if contract is None:
+        return replace(sources, settlement=lines.assign(**{FEE_GAP: _fee_gaps(lines, rules=rules)}))
+    agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
+    unknown = agreed.why[(agreed.line == NOT_COVERED) & ~is_summed(lines)].tolist()
+    return replace(
+        sources,
+        settlement=lines.assign(**{FEE_GAP: agreed.gap}),
+        unpriced=Counter(agreed.reasons[why] for why in unknown),
+    )
 
 
-def _fee_gaps(lines: pd.DataFrame, *, volumes: Volumes | None, rules: Rules) -> Ints:
-    """Return the fee charged less the fee agreed, 0 where that is unknown or within tolerance.
-
-    By the contract of fees.toml if there is one, returned fees included; else by [fees] of the
-    rules, for captures only.
-    """
-    if rules.fee_contract is not None:
-        return agreed_fees(lines, contract=rules.fee_contract, volumes=volumes).gap
+def _fee_gaps(lines: pd.DataFrame, *, rules: Rules) -> Ints:
+    """Return the difference of each fee, 0 where none is agreed or it is within tolerance."""
     gross = lines["gross"].to_numpy(dtype=np.int64)
     gap = np.zeros(len(lines), dtype=np.int64)
     for currency, agreed in rules.fees.items():
