@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from playwright.sync_api import TimeoutError as NothingHappenedError
 
 from flows import serve
 from flows.serve import auth_of, free_port
+from tests.flows.prefect_api import REPLY_SECONDS_MAX, prefect_api
 from tests.recon.steps.demo_people import (
     CODE_LIVES,
     PEOPLE,
@@ -35,9 +35,9 @@ from tests.recon.steps.demo_people import (
 
 PICTURES = Path(__file__).parents[2] / "out" / "pages"
 NIGHT = "100042-100042001"
-RUN_SECONDS_MAX = 400
-"""A worker starts an interpreter with all of Prefect for each run."""
-PAGE_MILLISECONDS = 60_000
+RUN_SECONDS_MAX = 900
+"""A worker starts an interpreter with all of Prefect for each run, on a machine at other work."""
+PAGE_MILLISECONDS = 180_000
 SHOWN = {
     "summary": "what it did",
     "totals": "what must be equal",
@@ -62,6 +62,8 @@ class Desk:
     folder: Path
     url: str
     page: Page
+    api: httpx.Client
+    """Of Prefect's server; one for all that is asked of it, with one token."""
 
     def form(self, name: str, **given: str) -> Page:
         """The form of a deployment; `given` as a link to it would have it."""
@@ -205,8 +207,8 @@ class Desk:
     def fault(self, *rules: dict[str, Any]) -> None:
         """Replace the gateway's fault plan."""
         address = serve.read_env(self.folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"]
-        reply = httpx.post(f"{address}/_sandbox/faults", json={"rules": rules})
-        reply.raise_for_status()
+        faults = f"{address}/_sandbox/faults"
+        httpx.post(faults, json={"rules": rules}, timeout=REPLY_SECONDS_MAX).raise_for_status()
 
     def artifact(self, key: str, *, words: str | re.Pattern[str], picture: str) -> None:
         """Open the newest artifact of a key, and wait until it shows some words."""
@@ -240,8 +242,8 @@ class Desk:
     def moved(self, kind: str) -> int:
         """How often the gateway did something for us."""
         address = serve.read_env(self.folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"]
-        lines = httpx.get(f"{address}/_sandbox/effects").raise_for_status().text.splitlines()
-        done = [json.loads(line) for line in lines]
+        reply = httpx.get(f"{address}/_sandbox/effects", timeout=REPLY_SECONDS_MAX)
+        done = [json.loads(line) for line in reply.raise_for_status().text.splitlines()]
         return sum(one["origin"] == "api" and one["operation"] == kind for one in done)
 
     def picture(self, name: str) -> None:
@@ -250,14 +252,7 @@ class Desk:
         self.page.screenshot(path=PICTURES / f"prefect-{name}.png")
 
     def _asked(self, path: str, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-        auth = auth_of(self.folder / "prefect")
-        name, _, password = auth.partition(":")
-        with httpx.Client(base_url=f"{self.url}/api", auth=(name, password)) as api:
-            ours = str(uuid.uuid4())
-            token = api.get("/csrf-token", params={"client": ours}).raise_for_status().json()
-            said = {"Prefect-Csrf-Token": token["token"], "Prefect-Csrf-Client": ours}
-            reply = api.post(f"/{path}", json=wanted, headers=said).raise_for_status()
-        found: list[dict[str, Any]] = reply.json()
+        found: list[dict[str, Any]] = self.api.post(path, json=wanted).raise_for_status().json()
         return found
 
     def sign_in(self) -> None:
@@ -278,15 +273,17 @@ def desk(chromium: Browser, tmp_path: Path) -> Iterator[Desk]:
         declare_people(folder / "demo")
         page = chromium.new_page(viewport={"width": 1300, "height": 1100})
         page.set_default_timeout(PAGE_MILLISECONDS)
-        found = Desk(folder, f"http://127.0.0.1:{port}", page)
-        found.sign_in()
-        yield found
+        url = f"http://127.0.0.1:{port}"
+        with prefect_api(f"{url}/api", auth=auth_of(folder / "prefect")) as api:
+            found = Desk(folder, url, page, api)
+            found.sign_in()
+            yield found
     finally:
         subprocess.run([*command, "stop", "--dir", folder], check=True)
 
 
 @pytest.mark.flow
-@pytest.mark.timeout(1_800)
+@pytest.mark.timeout(5_400)
 def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk) -> None:
     """A wrong value starts no run; nothing moves before the second person's code, then it does.
 
