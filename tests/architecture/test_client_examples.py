@@ -5,7 +5,6 @@ import importlib
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import recon.gateway_client.interface
 from tests.architecture.test_documents import ROOT
@@ -16,7 +15,7 @@ EXAMPLES_MIN = 15
 """Functions with an example; fewer means that none is run any more."""
 
 
-def test_every_example_of_a_docstring_gives_what_it_shows() -> None:
+def test_every_example_of_a_docstring_gives_what_it_shows():
     """Whoever reads one sees what the function does today."""
     found = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(verbose=False)
@@ -33,7 +32,7 @@ def test_every_example_of_a_docstring_gives_what_it_shows() -> None:
     assert ran >= EXAMPLES_MIN
 
 
-def test_every_example_is_strictly_typed(tmp_path: Path) -> None:
+def test_every_example_is_strictly_typed(tmp_path):
     """Who copies one needs no ignore: mypy --strict has nothing to say."""
     page = (ROOT / "docs/GATEWAY.md").read_text(encoding="utf-8")
     texts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -53,7 +53,7 @@ def mocked_modules(tree: ast.Module) -> set[str]:
     )
 
 
-def test_every_test_expects_something() -> None:
+def test_every_test_expects_something():
     """A test without an expectation is green for ever."""
     found = [
         sentence
@@ -64,7 +64,7 @@ def test_every_test_expects_something() -> None:
     assert found == [], "\n".join(found)
 
 
-def test_no_test_replaces_the_wire() -> None:
+def test_no_test_replaces_the_wire():
     """Faults are played on real sockets; a mock would replace the code that tells them apart."""
     mocked = {
         from_root(path): mocked_modules(ast.parse(path.read_text("utf-8")))
@@ -74,14 +74,14 @@ def test_no_test_replaces_the_wire() -> None:
     assert {path: names for path, names in mocked.items() if names} == {}
 
 
-def test_a_mock_of_the_wire_is_found() -> None:
+def test_a_mock_of_the_wire_is_found():
     """The rule knows the ways in which a wire is replaced."""
     assert mocked_modules(ast.parse("from unittest.mock import Mock")) == {"unittest.mock"}
     assert mocked_modules(ast.parse("from httpx import MockTransport")) == {"httpx.MockTransport"}
     assert mocked_modules(ast.parse("import respx.router")) == {"respx"}
 
 
-def test_a_test_that_expects_nothing_is_found() -> None:
+def test_a_test_that_expects_nothing_is_found():
     """The rule names the empty test, and knows an expectation behind a call."""
     text = """
 def expect_total(): assert 1

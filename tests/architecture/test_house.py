@@ -69,7 +69,7 @@ def is_stored(number: str, graph: grimp.ImportGraph) -> bool:
 
 
 @pytest.mark.parametrize("number", CONTRACTS)
-def test_the_linter_would_find_an_arrow_too_many(number: str, graph: grimp.ImportGraph) -> None:
+def test_the_linter_would_find_an_arrow_too_many(number, graph):
     """Each contract holds as the house stands, and breaks by one import against it."""
     importer, imported = ARROWS_TOO_MANY[number]
     assert not graph.direct_import_exists(importer=importer, imported=imported)
@@ -88,14 +88,14 @@ def test_the_linter_would_find_an_arrow_too_many(number: str, graph: grimp.Impor
             graph.remove_module(imported)
 
 
-def test_both_ends_of_each_arrow_are_modules_of_ours(graph: grimp.ImportGraph) -> None:
+def test_both_ends_of_each_arrow_are_modules_of_ours(graph):
     """An arrow between names that nothing bears would prove nothing."""
     ours = {name for pair in ARROWS_TOO_MANY.values() for name in pair if "." in name}
 
     assert ours - graph.modules == set()
 
 
-def test_no_module_stands_loose() -> None:
+def test_no_module_stands_loose():
     """Every module of recon has its room."""
     loose = {path.name for path in RECON.iterdir() if path.is_file()}
 
@@ -111,7 +111,7 @@ ROOMS = [
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_each_room_says_what_it_is(room: Path) -> None:
+def test_each_room_says_what_it_is(room):
     """A reader finds in `__init__` what the folder is for, in one sentence first."""
     words = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
 

@@ -93,7 +93,7 @@ def is_named(sentence: str, words: list[str]) -> bool:
     return len(own.split()) < WORDS_MIN or any(each in sentence for each in words)
 
 
-def test_every_sentence_with_which_a_night_stops_says_what_to_do_or_the_page_does() -> None:
+def test_every_sentence_with_which_a_night_stops_says_what_to_do_or_the_page_does():
     """Whoever is called knows the next step from the sentence, or finds its words."""
     words = quoted()
     helpless = [
@@ -107,7 +107,7 @@ def test_every_sentence_with_which_a_night_stops_says_what_to_do_or_the_page_doe
 
 
 @pytest.mark.parametrize("words", quoted())
-def test_what_the_page_quotes_is_said_somewhere(words: str) -> None:
+def test_what_the_page_quotes_is_said_somewhere(words):
     """No message stands on the page that no program says any more."""
     pieces = [piece for piece in words.split("…") if piece.strip()]
     texts = _everything()

@@ -4,14 +4,14 @@ from recon.files.typing.typed_table import _RULES
 from tests.architecture.reference_page import MODELS, PAGE, RULES, SETTINGS, fields_of, page
 
 
-def test_the_reference_is_what_the_code_has() -> None:
+def test_the_reference_is_what_the_code_has():
     """Every key with its default, column, code and command stands there as the code has it."""
     assert {f"{kind} {last}" for kind, last in _RULES} == set(RULES)
     assert PAGE.read_text("utf-8") == page(), "python -m tests.architecture.reference_page"
 
 
 @pytest.mark.parametrize("table", SETTINGS, ids=lambda table: table["model"])
-def test_every_key_of_a_table_has_its_meaning_once(table: dict[str, dict[str, str]]) -> None:
+def test_every_key_of_a_table_has_its_meaning_once(table):
     """A new key of a model is red until it is explained, and none is explained twice."""
     named = [name for names in table["keys"] for name in names.split()]
 

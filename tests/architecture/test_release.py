@@ -45,9 +45,7 @@ def sources_at(folder: Path) -> Path:
     return folder
 
 
-def test_two_builds_and_the_sdist_give_the_same_bytes(
-    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_builds_and_the_sdist_give_the_same_bytes(release, tmp_path, monkeypatch):
     """Who builds the commit, from a checkout or the sdist, gets the files of SHA256SUMS."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1764547200")
     folders = [tmp_path / name for name in ("a", "b")]
@@ -101,9 +99,7 @@ def checkout(tmp_path: Path) -> Callable[..., Path]:
         (DATED.replace("2026-12-01", "2026-12-02"), "not with a day until 2026-12-01"),
     ],
 )
-def test_the_changelog_names_the_version_and_its_day(
-    release: ModuleType, checkout: Callable[..., Path], changelog: str, sentence: str
-) -> None:
+def test_the_changelog_names_the_version_and_its_day(release, checkout, changelog, sentence):
     """Nothing is released under a page that says another version, or no day that has come."""
     faults = list(release.faults_of(checkout(changelog), version="1.2.3", today=TODAY))
 
@@ -111,9 +107,7 @@ def test_the_changelog_names_the_version_and_its_day(
     assert sentence in "".join(faults)
 
 
-def test_what_is_in_no_commit_is_not_released(
-    release: ModuleType, checkout: Callable[..., Path]
-) -> None:
+def test_what_is_in_no_commit_is_not_released(release, checkout):
     """A changed file and a new one are named."""
     root = checkout(DATED)
     (root / "CHANGELOG.md").write_text(DATED + "\n")
@@ -124,9 +118,7 @@ def test_what_is_in_no_commit_is_not_released(
 
 
 @pytest.mark.parametrize(("tag", "count"), [("v1.2.3", 1), ("v1.2.2", 0)])
-def test_a_version_is_released_once(
-    release: ModuleType, checkout: Callable[..., Path], tag: str, count: int
-) -> None:
+def test_a_version_is_released_once(release, checkout, tag, count):
     """Another commit under a tag that is there is another version."""
     faults = list(release.faults_of(checkout(DATED, tag=tag), version="1.2.3", today=TODAY))
 
@@ -134,7 +126,7 @@ def test_a_version_is_released_once(
     assert [fault for fault in faults if "raise the version" not in fault] == []
 
 
-def test_the_version_stands_in_one_place(release: ModuleType) -> None:
+def test_the_version_stands_in_one_place(release):
     """What the program says, what is installed, and what the release reads are one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 

@@ -34,7 +34,7 @@ def last_words(folder: Path, *, require_all: str) -> tuple[int, str]:
     return ran.returncode, ran.stdout
 
 
-def test_a_skip_fails_where_everything_is_required(tmp_path: Path) -> None:
+def test_a_skip_fails_where_everything_is_required(tmp_path):
     """A proof that was skipped is no proof, be it a test or a module; a known failure stays one."""
     code, said = last_words(tmp_path, require_all="1")
 
@@ -43,7 +43,7 @@ def test_a_skip_fails_where_everything_is_required(tmp_path: Path) -> None:
     assert said.count("RECON_REQUIRE_ALL=1 and this was skipped") >= 2
 
 
-def test_a_skip_stays_a_skip_elsewhere(tmp_path: Path) -> None:
+def test_a_skip_stays_a_skip_elsewhere(tmp_path):
     """On a machine without the programs the suite is still useful, and says what it left out."""
     code, said = last_words(tmp_path, require_all="0")
 

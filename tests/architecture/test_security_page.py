@@ -43,7 +43,7 @@ def unheld(held: Mapping[str, Sequence[str]], *, root: Path) -> Iterator[str]:
                 yield f"{promise}: {named}"
 
 
-def test_every_promise_has_a_test_that_exists() -> None:
+def test_every_promise_has_a_test_that_exists():
     """Who renames or removes a test changes the list, or the promise is empty."""
     assert promises(PAGE.read_text(encoding="utf-8")) == list(HELD)
     assert list(unheld(HELD, root=ROOT)) == []
@@ -51,7 +51,7 @@ def test_every_promise_has_a_test_that_exists() -> None:
     assert len({name for tests in HELD.values() for name in tests}) >= TESTS_MIN
 
 
-def test_a_promise_without_a_test_is_found(tmp_path: Path) -> None:
+def test_a_promise_without_a_test_is_found(tmp_path):
     """The rule above can fail: no file, no such test, no name at all."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_a.py").write_text("def test_b(): ...\n")

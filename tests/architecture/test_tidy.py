@@ -471,7 +471,7 @@ def findings(rule: Rule, sources: Iterable[tuple[str, ast.Module]]) -> list[str]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
-def test_the_source_keeps_the_rule(rule: Rule) -> None:
+def test_the_source_keeps_the_rule(rule):
     """Every module of the product keeps every rule of the house."""
     found = findings(rule, modules())
 
@@ -479,23 +479,23 @@ def test_the_source_keeps_the_rule(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), BAD_SNIPPETS, ids=name_of)
-def test_the_rule_finds_its_bad_snippet(rule: Rule, path: str, text: str) -> None:
+def test_the_rule_finds_its_bad_snippet(rule, path, text):
     """A rule that has never failed proves nothing: each one fails on its bad snippet."""
     assert findings(rule, [(path, parse(text))])
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), GOOD_SNIPPETS, ids=name_of)
-def test_the_rule_leaves_its_good_snippet_alone(rule: Rule, path: str, text: str) -> None:
+def test_the_rule_leaves_its_good_snippet_alone(rule, path, text):
     """A rule that cries at sound code would be switched off by the next reader."""
     assert findings(rule, [(path, parse(text))]) == []
 
 
-def test_every_rule_has_a_bad_snippet() -> None:
+def test_every_rule_has_a_bad_snippet():
     """A new rule comes with the code that it forbids."""
     assert set(RULES) == {rule for rule, _, _ in BAD_SNIPPETS}
 
 
-def test_the_idioms_left_in_names_only_fall() -> None:
+def test_the_idioms_left_in_names_only_fall():
     """What has not been renamed yet is counted, so that nothing comes to it."""
     found = [
         f"{path}:{line} {name}"

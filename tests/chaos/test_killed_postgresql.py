@@ -2,11 +2,9 @@
 
 import os
 import random
-from collections.abc import Callable
 
 import pytest
-from server import Server
-from shop import ENDINGS, Shop
+from shop import ENDINGS
 
 SCHEDULES = int(os.environ.get("CHAOS_POSTGRESQL", "3"))
 FIRST_SEED = int(os.environ.get("CHAOS_SEED", "0"))
@@ -24,11 +22,8 @@ pytestmark = [
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SCHEDULES))
 def test_a_server_that_dies_in_a_night_loses_and_doubles_nothing(
-    postgresql_shop_of: Callable[[random.Random], Shop],
-    server: Server,
-    tell: Callable[..., None],
-    seed: int,
-) -> None:
+    postgresql_shop_of, server, tell, seed
+):
     """Killed before, in or after T1 and T2, or the lock cut off: later nights are whole."""
     chance = random.Random(seed)
     shop = postgresql_shop_of(chance)
@@ -48,9 +43,7 @@ def test_a_server_that_dies_in_a_night_loses_and_doubles_nothing(
     tell(strikes=len(struck), endings=[code for code, _ in struck])
 
 
-def test_a_read_only_database_is_refused_before_money_moves(
-    postgresql_shop_of: Callable[[random.Random], Shop], server: Server
-) -> None:
+def test_a_read_only_database_is_refused_before_money_moves(postgresql_shop_of, server):
     """A standby or a failed-over database ends the night at its start, and says so."""
     shop = postgresql_shop_of(random.Random(0))
     shop.instruct(3)

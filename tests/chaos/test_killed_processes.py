@@ -3,7 +3,6 @@
 import os
 import random
 import time
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -23,9 +22,7 @@ REPLAY = "CHAOS_SEED={seed} CHAOS_KILLS=1 .venv/bin/pytest -n 0 {file}"
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + SCHEDULES, AT_ONCE))
-def test_killed_nights_end_true(
-    shop_of: Callable[[random.Random], Shop], tell: Callable[..., None], first: int
-) -> None:
+def test_killed_nights_end_true(shop_of, tell, first):
     """Wherever a process is killed, later nights double nothing and forget nothing."""
     kills = starts = 0
     for seed in range(first, min(first + AT_ONCE, FIRST_SEED + SCHEDULES)):
@@ -75,9 +72,7 @@ def _meanwhile(shop: Shop, *, names: int) -> str:
 
 @pytest.mark.xdist_group("killed processes")
 @pytest.mark.parametrize(("at", "seconds"), STANDS if CHAOS else STANDS[:1])
-def test_a_start_beside_a_stopped_night_does_nothing(
-    shop_of: Callable[[random.Random], Shop], at: str, seconds: float
-) -> None:
+def test_a_start_beside_a_stopped_night_does_nothing(shop_of, at, seconds):
     """The stopped owner keeps the account; woken too long after its claim it sends nothing."""
     shop = shop_of(random.Random(3))
     pid = _stopped(shop, at=at)
@@ -96,8 +91,8 @@ def test_a_start_beside_a_stopped_night_does_nothing(
 @pytest.mark.xdist_group("killed postgresql")
 @pytest.mark.parametrize("end", ENDS if CHAOS else ENDS[:1])
 def test_a_stopped_night_that_lost_its_lock_is_taken_over_only_when_it_is_gone(
-    postgresql_shop_of: Callable[[random.Random], Shop], end: str
-) -> None:
+    postgresql_shop_of, end
+):
     """While its process lives here nobody sends beside it; what it claimed is never sent again.
 
     Whether a process of another machine lives nobody here can know: its batch goes to doubt.
@@ -136,9 +131,7 @@ STARTED_AT_ONCE = 10
 
 @pytest.mark.xdist_group("killed processes")
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + STARTS, STARTED_AT_ONCE))
-def test_of_two_nights_at_a_barrier_one_works_on_sqlite(
-    shop_of: Callable[[random.Random], Shop], seed: int
-) -> None:
+def test_of_two_nights_at_a_barrier_one_works_on_sqlite(shop_of, seed):
     """Two processes of one host: one moves the money, the other exits 75 and names the holder."""
     shop = shop_of(random.Random(seed))
     for _ in range(STARTED_AT_ONCE):
@@ -151,9 +144,7 @@ def test_of_two_nights_at_a_barrier_one_works_on_sqlite(
 @pytest.mark.postgresql
 @pytest.mark.timeout(SECONDS_A_START_MAX * STARTS_POSTGRESQL)
 @pytest.mark.xdist_group("killed postgresql")
-def test_of_two_nights_at_a_barrier_one_works_on_postgresql(
-    postgresql_shop_of: Callable[[random.Random], Shop],
-) -> None:
+def test_of_two_nights_at_a_barrier_one_works_on_postgresql(postgresql_shop_of):
     """The same with an advisory lock in place of a file lock."""
     shop = postgresql_shop_of(random.Random(FIRST_SEED))
     for _ in range(STARTS_POSTGRESQL):

@@ -3,7 +3,6 @@
 import ast
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,7 +28,7 @@ def numbers(source: str) -> set[int]:
     return set(range(first, last + 1))
 
 
-def test_every_operation_has_its_contract() -> None:
+def test_every_operation_has_its_contract():
     """The modules of this folder name ten operations, and each of them has tests."""
     modules = [path.read_text() for path in Path(__file__).parent.glob("test_*_contract*.py")]
     assert set().union(*map(numbers, modules)) == set(OPERATIONS)
@@ -40,9 +39,7 @@ PAYMENTS = {"card": card_payment, "apm": apm_payment, "hosted": hosted_payment}
 
 
 @pytest.mark.parametrize("operation", [*PAYMENTS, *DONE, "payout", "cancelsubscription"])
-def test_a_wrong_key_stops_the_run_before_anything_happens(
-    sandbox: Any, target: Any, operation: str
-) -> None:
+def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox, target, operation):
     """Rejected by its code, sending stops, the truth is untouched."""
     stranger = target.signing_with("not the key")
     if operation in DONE:

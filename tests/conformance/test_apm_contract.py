@@ -25,7 +25,7 @@ def apm_payment(**changes: Any) -> ApmPayment:
     return ApmPayment.model_validate(fields | changes)
 
 
-def test_a_payment_waits_on_the_issuers_page(sandbox: Any, target: Any) -> None:
+def test_a_payment_waits_on_the_issuers_page(sandbox, target):
     """Signed XML with the page's address, and no effect; the query shows it pending."""
     reply = target.pay(apm_payment())
     assert (reply.outcome, reply.signature) == (ReplyOutcome.PENDING, SignatureState.VALID)
@@ -40,8 +40,8 @@ def test_a_payment_waits_on_the_issuers_page(sandbox: Any, target: Any) -> None:
     [("pay", "1", ["authorise_apm", "capture"], "3000"), ("cancel", "0", [], "6000")],
 )
 def test_what_the_payer_does_there_is_what_the_query_shows(
-    sandbox: Any, target: Any, *, action: str, order_status: str, effects: list[str], after: str
-) -> None:
+    sandbox, target, *, action, order_status, effects, after
+):
     """Paid is authorised and captured at once; given up has no effect; both lead back, signed."""
     page = target.pay(apm_payment()).record.issuer_url
     left = sandbox.http.post(page, data={"action": action})
@@ -52,7 +52,7 @@ def test_what_the_payer_does_there_is_what_the_query_shows(
     assert target.status(ORDER) == after
 
 
-def test_an_order_that_was_given_up_may_be_tried_again(sandbox: Any, target: Any) -> None:
+def test_an_order_that_was_given_up_may_be_tried_again(sandbox, target):
     """While it waits the number is taken; after the shopper went away it is free."""
     page = target.pay(apm_payment()).record.issuer_url
     taken = target.pay(apm_payment())
@@ -62,7 +62,7 @@ def test_an_order_that_was_given_up_may_be_tried_again(sandbox: Any, target: Any
     assert target.pay(apm_payment()).outcome is ReplyOutcome.PENDING
 
 
-def test_an_account_nobody_knows_is_not_found(sandbox: Any, target: Any) -> None:
+def test_an_account_nobody_knows_is_not_found(sandbox, target):
     """HTTP 404 is a refusal: the document says so, and nobody was sent anywhere to pay."""
     reply = target.but(account_id="100042999").pay(apm_payment())
     assert reply.outcome is ReplyOutcome.REJECTED

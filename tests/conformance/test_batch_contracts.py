@@ -56,7 +56,7 @@ STATE_AFTER = {"capture": "3000", "cancel": "5000", "refund": "4100"}
 
 
 @pytest.mark.parametrize("operation", sorted(DONE))
-def test_good_rows_take_effect_once_each(sandbox: Any, target: Any, operation: str) -> None:
+def test_good_rows_take_effect_once_each(sandbox, target, operation):
     """Every row is done (a refund accepted), verified, without a finding, once in the truth."""
     payments = payments_for(sandbox, operation)[:3]
     reply = target.move(operation, rows_for(operation, payments))
@@ -71,7 +71,7 @@ def test_good_rows_take_effect_once_each(sandbox: Any, target: Any, operation: s
 
 
 @pytest.mark.parametrize("operation", sorted(STATE_AFTER))
-def test_the_query_shows_what_a_batch_did(sandbox: Any, target: Any, operation: str) -> None:
+def test_the_query_shows_what_a_batch_did(sandbox, target, operation):
     """The state of the payment has moved on."""
     (payment,) = payments_for(sandbox, operation)[:1]
     target.move(operation, rows_for(operation, [payment]))
@@ -80,9 +80,7 @@ def test_the_query_shows_what_a_batch_did(sandbox: Any, target: Any, operation: 
 
 
 @pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
-def test_what_was_done_in_full_is_refused_the_second_time(
-    sandbox: Any, target: Any, operation: str
-) -> None:
+def test_what_was_done_in_full_is_refused_the_second_time(sandbox, target, operation):
     """The second request is a plain refusal of its row, with code and text, and moves nothing."""
     rows = rows_for(operation, payments_for(sandbox, operation)[:1])
     target.move(operation, rows)
@@ -95,7 +93,7 @@ def test_what_was_done_in_full_is_refused_the_second_time(
 
 
 @pytest.mark.parametrize("operation", sorted(DONE))
-def test_one_bad_row_fails_alone(sandbox: Any, target: Any, operation: str) -> None:
+def test_one_bad_row_fails_alone(sandbox, target, operation):
     """A transaction nobody knows is refused; its neighbours take effect."""
     payments = payments_for(sandbox, operation)[:3]
     payments[1] = payments[1] | {"transaction_id": "77777777777777777777"}
@@ -106,9 +104,7 @@ def test_one_bad_row_fails_alone(sandbox: Any, target: Any, operation: str) -> N
 
 
 @pytest.mark.parametrize(("operation", "rows_max"), sorted(LIMITS.items()))
-def test_a_full_batch_is_taken_and_a_larger_one_never_sent(
-    sandbox: Any, target: Any, operation: str, rows_max: int
-) -> None:
+def test_a_full_batch_is_taken_and_a_larger_one_never_sent(sandbox, target, operation, rows_max):
     """50 rows, 100 of a review: what is beyond is stopped on our side, with nothing sent."""
     (payment,) = payments_for(sandbox, operation)[:1]
     many = [
@@ -124,7 +120,7 @@ def test_a_full_batch_is_taken_and_a_larger_one_never_sent(
 
 
 @pytest.mark.parametrize("operation", sorted(DONE))
-def test_a_payment_of_another_account_is_refused(sandbox: Any, target: Any, operation: str) -> None:
+def test_a_payment_of_another_account_is_refused(sandbox, target, operation):
     """What belongs to the other account of the merchant cannot be moved from this one."""
     others = [e for e in sandbox.effects(origin="seed") if e["account_id"] != "100042001"]
     names = ("transaction_id", "order_no", "currency", "amount")
@@ -134,7 +130,7 @@ def test_a_payment_of_another_account_is_refused(sandbox: Any, target: Any, oper
     assert true_effects(sandbox) == []
 
 
-def test_a_part_of_an_authorisation_can_be_captured(sandbox: Any, target: Any) -> None:
+def test_a_part_of_an_authorisation_can_be_captured(sandbox, target):
     """The captured amount is the row's, the rest lapses."""
     payment = next(row for row in sandbox.authorised() if row["currency"] == "EUR")
     part = Decimal(payment["amount"]) - Decimal("0.01")
@@ -143,7 +139,7 @@ def test_a_part_of_an_authorisation_can_be_captured(sandbox: Any, target: Any) -
     assert true_effects(sandbox) == [("capture", payment["transaction_id"], str(part))]
 
 
-def test_more_than_was_authorised_is_not_captured(sandbox: Any, target: Any) -> None:
+def test_more_than_was_authorised_is_not_captured(sandbox, target):
     """One cent above is refused."""
     payment = next(row for row in sandbox.authorised() if row["currency"] == "EUR")
     above = Decimal(payment["amount"]) + Decimal("0.01")
@@ -152,7 +148,7 @@ def test_more_than_was_authorised_is_not_captured(sandbox: Any, target: Any) -> 
     assert true_effects(sandbox) == []
 
 
-def test_partial_refunds_are_numbered_and_bounded(sandbox: Any, target: Any) -> None:
+def test_partial_refunds_are_numbered_and_bounded(sandbox, target):
     """Each refund has its own `-NN`; together they never come to more than was captured."""
     payment = next(row for row in sandbox.captured() if row["currency"] == "EUR")
     whole = Decimal(payment["amount"])

@@ -38,7 +38,7 @@ def card_page(sandbox: Any, reply: PaymentReply) -> str:
     return str(sent_on.headers["location"])
 
 
-def test_the_page_is_read_as_data_and_compared_with_the_request(sandbox: Any, target: Any) -> None:
+def test_the_page_is_read_as_data_and_compared_with_the_request(sandbox, target):
     """Pending, with the form to hand on: aliases and allParams say what was asked for."""
     reply = target.pay(hosted_payment())
     assert (reply.outcome, reply.findings) == (ReplyOutcome.PENDING, ())
@@ -51,7 +51,7 @@ def test_the_page_is_read_as_data_and_compared_with_the_request(sandbox: Any, ta
     assert target.status(ORDER) == "1000"
 
 
-def test_a_card_on_the_gateways_page_pays(sandbox: Any, target: Any) -> None:
+def test_a_card_on_the_gateways_page_pays(sandbox, target):
     """Authorised once, sent back signed, shown by the query; our side never had the card."""
     page = card_page(sandbox, target.pay(hosted_payment()))
     back = way_back(sandbox.http.post(page, data=CARD).headers["location"], target=target)
@@ -64,9 +64,7 @@ def test_a_card_on_the_gateways_page_pays(sandbox: Any, target: Any) -> None:
 @pytest.mark.parametrize(
     "given", [CARD | {"card": "4000000000000002"}, {"action": "cancel"}], ids=["declined", "left"]
 )
-def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(
-    sandbox: Any, target: Any, given: dict[str, str]
-) -> None:
+def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(sandbox, target, given):
     """The bank's no, and a shopper who goes away: order_status 0, the order is free again."""
     page = card_page(sandbox, target.pay(hosted_payment()))
     back = way_back(sandbox.http.post(page, data=given).headers["location"], target=target)
@@ -75,7 +73,7 @@ def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(
     assert target.pay(hosted_payment()).outcome is ReplyOutcome.PENDING
 
 
-def test_a_mistyped_card_is_asked_for_again(sandbox: Any, target: Any) -> None:
+def test_a_mistyped_card_is_asked_for_again(sandbox, target):
     """The page says what is wrong and shows no digit; with another card the payment is made."""
     page = card_page(sandbox, target.pay(hosted_payment()))
     again = sandbox.http.post(page, data=CARD | {"card": "4242424242424243"}).text
@@ -85,7 +83,7 @@ def test_a_mistyped_card_is_asked_for_again(sandbox: Any, target: Any) -> None:
     assert target.status(ORDER) == "2000"
 
 
-def test_a_hosted_page_needs_no_way_back(sandbox: Any, target: Any) -> None:
+def test_a_hosted_page_needs_no_way_back(sandbox, target):
     """Table 2.1 has no return_url here: it is signed as empty, and the shopper stays there."""
     page = card_page(sandbox, target.pay(hosted_payment(return_url="")))
     sandbox.http.post(page, data=CARD)

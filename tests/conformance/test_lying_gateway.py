@@ -111,9 +111,7 @@ SINGLE = cases("authorise", "payout", "cancelsubscription")
     ("operation", "kind", "side"),
     [*cases("capture", "cancel", "refund", "review"), *(SINGLE if ALL else SINGLE[::SAMPLED])],
 )
-def test_no_outcome_is_false(
-    sandbox: Any, target: Target, operation: str, kind: str, side: str
-) -> None:
+def test_no_outcome_is_false(sandbox, target, operation, kind, side):
     """What the client says happened did, what it says did not happen did not."""
     requests, field = REQUESTS[operation]
     asks = requests(target, sandbox, operation)
@@ -144,7 +142,7 @@ UNSEEN_BY_ANY_CLIENT = {"lag", "wrong_amount", "stray_row"}
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - UNSEEN_BY_ANY_CLIENT))
-def test_no_answer_of_a_query_is_false(sandbox: Any, target: Any, kind: str) -> None:
+def test_no_answer_of_a_query_is_false(sandbox, target, kind):
     """A known order is never `not found`, and what is found is the payment as it truly is."""
     # How many decimals a currency has is the adapter's knowledge, so here all have two.
     payments = [row for row in sandbox.authorised() if row["currency"] in TWO_DECIMALS][:3]

@@ -41,9 +41,7 @@ def paid(target: Any, **changes: Any) -> Any:
     ("payer", "pays", "receives"),
     [("PAYER", "255.10", "250.10"), ("BENEFICIARY", "250.10", "245.10")],
 )
-def test_a_payout_is_one_effect_and_says_who_paid_the_fee(
-    sandbox: Any, target: Any, payer: str, pays: str, receives: str
-) -> None:
+def test_a_payout_is_one_effect_and_says_who_paid_the_fee(sandbox, target, payer, pays, receives):
     """Done, verified, amounts as decimals; neither person nor account shows in the reply."""
     reply, row = paid(target, fee_paid_by=payer)
     assert (row.outcome, reply.signature) == (ReplyOutcome.DONE, SignatureState.VALID)
@@ -68,9 +66,7 @@ def test_a_payout_is_one_effect_and_says_who_paid_the_fee(
         ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, "300.00", "245.10", "EUR"),
     ],
 )
-def test_a_payout_from_another_currency_is_done(
-    sandbox: Any, target: Any, changes: dict[str, str], pays: str, receives: str, fee: str
-) -> None:
+def test_a_payout_from_another_currency_is_done(sandbox, target, changes, pays, receives, fee):
     """Each side in its own currency, the fee in that of who bears it; one effect."""
     reply, row = paid(target, source_currency="USD", **changes)
     assert (row.outcome, reply.findings) == (ReplyOutcome.DONE, ())
@@ -91,8 +87,8 @@ def test_a_payout_from_another_currency_is_done(
     ],
 )
 def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
-    sandbox: Any, target: Any, changes: dict[str, str], failure: str
-) -> None:
+    sandbox, target, changes, failure
+):
     """FAILED with a failure_type is believed: no effect, and the run may go on."""
     reply, row = paid(target, **changes)
     assert (row.outcome, row.payout.failure_type) == (ReplyOutcome.FAILED, failure)
@@ -101,7 +97,7 @@ def test_a_payout_that_cannot_be_made_is_a_record_with_its_reason(
     assert sandbox.effects() == []
 
 
-def test_a_request_that_comes_again_is_paid_once(sandbox: Any, target: Any) -> None:
+def test_a_request_that_comes_again_is_paid_once(sandbox, target):
     """Under the profile extended the second one is refused; one effect, no double."""
     paid(target)
     _, second = paid(target)

@@ -17,13 +17,13 @@ def known(target: Any) -> tuple[str, ...]:
     return target.known_orders
 
 
-def test_an_unknown_order_is_answered_as_not_found(target: Any) -> None:
+def test_an_unknown_order_is_answered_as_not_found(target):
     """The gateway says that it does not know the key; silence would be a failed key."""
     answers = target.ask(order_nos=[NOBODYS])
     assert (answers.not_found, answers.failed, answers.found) == ((NOBODYS,), (), ())
 
 
-def test_every_key_is_answered_exactly_once(target: Any) -> None:
+def test_every_key_is_answered_exactly_once(target):
     """Known and unknown orders in one call: each in one of the three lists, never in two."""
     keys = [*known(target), NOBODYS]
     answers = target.ask(order_nos=keys)
@@ -33,7 +33,7 @@ def test_every_key_is_answered_exactly_once(target: Any) -> None:
     assert answers.calls == 1
 
 
-def test_an_order_and_its_transaction_tell_the_same(target: Any) -> None:
+def test_an_order_and_its_transaction_tell_the_same(target):
     """`orders` and `trades` are two ways to the same record."""
     (order,) = known(target)[:1]
     by_order = target.ask(order_nos=[order]).found
@@ -45,7 +45,7 @@ def test_an_order_and_its_transaction_tell_the_same(target: Any) -> None:
     )
 
 
-def test_records_have_the_form_of_the_document(target: Any) -> None:
+def test_records_have_the_form_of_the_document(target):
     """Currency of three letters, an amount above 0, a date of 14 digits, codes."""
     for record in target.ask(order_nos=known(target)).found:
         assert len(record.currency) == 3
@@ -55,13 +55,13 @@ def test_records_have_the_form_of_the_document(target: Any) -> None:
         assert record.query_result
 
 
-def test_replies_raise_no_finding(target: Any) -> None:
+def test_replies_raise_no_finding(target):
     """Nothing in the replies surprises the client: signature, account, rows, codes."""
     answers = target.ask(order_nos=[*known(target), NOBODYS])
     assert [str(finding) for finding in answers.findings] == []
 
 
-def test_a_full_group_is_one_call(target: Any) -> None:
+def test_a_full_group_is_one_call(target):
     """As many keys as the profile allows fit into one request."""
     rows_max = target.account.interface.profile.query.retrievalTrans.rows_max
     characters_max = target.account.interface.profile.query_characters_max
@@ -71,13 +71,13 @@ def test_a_full_group_is_one_call(target: Any) -> None:
     assert answers.calls == (1 if not characters_max or 8 * rows_max <= characters_max else 2)
 
 
-def test_a_wrong_key_is_refused_as_such(target: Any) -> None:
+def test_a_wrong_key_is_refused_as_such(target):
     """The refusal is recognised, so that the run stops instead of asking on."""
     with pytest.raises(QueryRefusedError, match="check the sign key"):
         target.signing_with("not the key").ask(order_nos=[NOBODYS])
 
 
-def test_a_group_that_is_too_large_is_halved(target: Any, sandbox: Any) -> None:
+def test_a_group_that_is_too_large_is_halved(target, sandbox):
     """When the gateway takes fewer keys than the profile says, every key is answered still."""
     assert sandbox
     profile = target.account.interface.profile
@@ -93,7 +93,7 @@ def test_a_group_that_is_too_large_is_halved(target: Any, sandbox: Any) -> None:
     assert answers.calls == 3
 
 
-def test_another_merchant_is_refused_as_such(target: Any, sandbox: Any) -> None:
+def test_another_merchant_is_refused_as_such(target, sandbox):
     """A merchant that the gateway does not know stops the run."""
     assert sandbox
     with pytest.raises(QueryRefusedError, match="check both ids"):

@@ -1,7 +1,6 @@
 """The one white-space rule of signatures (A-17): both sides over the same worked examples."""
 
 import hashlib
-from typing import Any
 
 import pytest
 
@@ -21,9 +20,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("name", "signed"), VECTORS)
-def test_only_u0020_is_removed_before_signing_on_both_sides(
-    target: Any, name: str, signed: str
-) -> None:
+def test_only_u0020_is_removed_before_signing_on_both_sides(target, name, signed):
     """Every other white space is part of the name, and of what is signed."""
     account: OurAccount = target.account
     expected = hashlib.sha256(f"{HEAD}{signed}sandbox".encode()).hexdigest()

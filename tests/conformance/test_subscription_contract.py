@@ -33,7 +33,7 @@ def ends(sandbox: Any) -> int:
     return sum(e["operation"] == "cancelsubscription" for e in sandbox.effects())
 
 
-def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox: Any, target: Any) -> None:
+def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox, target):
     """Done, verified, one effect; the period that runs is charged at its end and no other is."""
     recurring_id = subscribed(target)
     sandbox.pass_days(11)
@@ -46,7 +46,7 @@ def test_an_ended_subscription_still_charges_the_contract_it_has(sandbox: Any, t
     assert charges(sandbox) == 2
 
 
-def test_a_second_end_is_a_plain_refusal_without_effect(sandbox: Any, target: Any) -> None:
+def test_a_second_end_is_a_plain_refusal_without_effect(sandbox, target):
     """Failed with code and text; the run may go on."""
     recurring_id = subscribed(target)
     ended(target, recurring_id)
@@ -59,7 +59,7 @@ def test_a_second_end_is_a_plain_refusal_without_effect(sandbox: Any, target: An
 
 
 @pytest.mark.parametrize("wrong", ["recurring_id", "contract_name"])
-def test_both_names_have_to_agree(sandbox: Any, target: Any, wrong: str) -> None:
+def test_both_names_have_to_agree(sandbox, target, wrong):
     """A contract under another name, or a name of another contract, is not ended."""
     named = {"recurring_id": subscribed(target), "contract_name": "Gold plan"} | {wrong: "other"}
     (row,) = ended(target, named["recurring_id"], contract_name=named["contract_name"]).rows

@@ -19,7 +19,7 @@ from openpyxl import load_workbook
 from recon.cli import main
 from recon.steps.files.proposed_layouts import KINDS, kinds_of
 from tests.connect.own_files import CODES, codes_of, written_into
-from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, Shape, made
+from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "CONNECT.md"
@@ -56,7 +56,7 @@ def sandbox(folder: Path) -> Iterator[str]:
         process.wait(60)
 
 
-def test_the_page_leads_to_a_first_workbook_and_a_night(tmp_path: Path) -> None:
+def test_the_page_leads_to_a_first_workbook_and_a_night(tmp_path):
     """Each command works; a first workbook is there in time and true, and then that of a night."""
     home, demo = tmp_path / "home", tmp_path / "demo"
     (home / "night").mkdir(parents=True)
@@ -100,9 +100,7 @@ def test_the_page_leads_to_a_first_workbook_and_a_night(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "shape", [s for s in SHAPES if s.kind != "instructions"], ids=lambda shape: shape.name
 )
-def test_what_a_file_is_is_told_from_its_contents(
-    shape: Shape, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_file_is_is_told_from_its_contents(shape, tmp_path, capsys):
     """Never another kind in silence; its layout is printed, or what is asked of it."""
     export = made(shape, seed=0)
     path = tmp_path / f"export{Path(export.name).suffix}"
@@ -132,7 +130,7 @@ def test_what_a_file_is_is_told_from_its_contents(
         ("bank/mt940-as-banks-send-it/head.sta", ""),
     ],
 )
-def test_files_of_programs_are_told_apart(path: str, kind: str) -> None:
+def test_files_of_programs_are_told_apart(path, kind):
     """Exports that people sent; a message of a bank is no table."""
     told, _ = kinds_of([ROOT / "tests" / "scenarios" / path], account=(MERCHANT, ACCOUNT))
     assert told == ((kind,) if kind else ())

@@ -23,7 +23,6 @@ from flows.artifacts import (
     status_lines,
     table_row,
 )
-from flows.serve import PrefectServer
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.step_progress import StepProgress, Way
@@ -37,9 +36,7 @@ REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 
 
 @pytest.mark.flow
-def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
-    server: PrefectServer, night: Any
-) -> None:
+def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(server, night):
     """Five artifacts per night, keyed by account: history accrues per account."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.sorting import ArtifactSort
@@ -67,9 +64,7 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
 
 
 @pytest.mark.flow
-def test_an_artifact_that_prefect_refuses_never_stops_the_night(
-    server: PrefectServer, night: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_artifact_that_prefect_refuses_never_stops_the_night(server, night, monkeypatch):
     """Money has moved by then: the night goes to its end, the artifact is missing."""
 
     def refuse(**_given: object) -> None:
@@ -82,14 +77,14 @@ def test_an_artifact_that_prefect_refuses_never_stops_the_night(
     assert night.done[-1] == "report"
 
 
-def test_a_key_holds_only_what_prefect_allows() -> None:
+def test_a_key_holds_only_what_prefect_allows():
     """Keys are lower case letters, digits and dashes, whatever the account is called."""
     odd = NightRequest("M", "Acc_01/B", date(2026, 11, 20), Mode.LIVE)
 
     assert artifact_key("breaks", request=odd) == "breaks-acc-01-b"
 
 
-def test_text_of_a_step_stays_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_a_step_stays_in_its_cell(monkeypatch):
     """A bar or a line break in a sentence does not tear the summary's table."""
     shown: list[str] = []
     monkeypatch.setattr(
@@ -101,7 +96,7 @@ def test_text_of_a_step_stays_in_its_cell(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown[0].splitlines()[-1] == r"| ingest | a \| b c |"
 
 
-def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch):
     """The name of a file loads nothing from elsewhere and sends nobody there; words stay."""
     shown: list[str] = []
     monkeypatch.setattr(
@@ -116,9 +111,7 @@ def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch: pytest.Monk
     )
 
 
-def test_a_page_begins_with_the_account_by_name_and_its_workbook(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_page_begins_with_the_account_by_name_and_its_workbook(monkeypatch, tmp_path):
     """Who opens the page knows whose night it is, and opens its workbook from the share."""
     shown: list[str] = []
     monkeypatch.setattr(
@@ -140,9 +133,7 @@ def test_a_page_begins_with_the_account_by_name_and_its_workbook(
     ]
 
 
-def test_a_prefect_that_is_gone_is_tried_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_prefect_that_is_gone_is_tried_once(monkeypatch, tmp_path):
     """Prefect's client tries for a minute each time; the account is held meanwhile."""
     tried: list[str] = []
 
@@ -159,7 +150,7 @@ def test_a_prefect_that_is_gone_is_tried_once(
     assert tried == ["summary-100042001"]
 
 
-def test_an_artifact_links_to_the_share_of_the_reports() -> None:
+def test_an_artifact_links_to_the_share_of_the_reports():
     """The file itself where no share is configured."""
     path, account = Path("/var/reports/reconciliation-2026-11-20.xlsx"), ("100042", "100042001")
 
@@ -175,7 +166,7 @@ ROWS = ControlTotal("T6", "orders: places = items", *PLACE, "", "count", 12, 12)
 MONEY = ControlTotal("T5A", "gateway - orders = effects", *PLACE, "KWD", "amount", 1_500, 1_000)
 
 
-def test_what_does_not_tie_comes_first_with_both_sides_written_out() -> None:
+def test_what_does_not_tie_comes_first_with_both_sides_written_out():
     """Counts are whole, amounts have their currency's decimals, and the difference is told."""
     first, second = rows_of_totals([ROWS, MONEY])
 
@@ -185,7 +176,7 @@ def test_what_does_not_tie_comes_first_with_both_sides_written_out() -> None:
     assert (second["first figure"], second["difference"]) == ("12", "0")
 
 
-def test_a_control_total_is_said_in_the_words_of_the_workbook() -> None:
+def test_a_control_total_is_said_in_the_words_of_the_workbook():
     """Nobody has to know a reference to read what was proven."""
     (row,) = rows_of_totals([MONEY])
 
@@ -193,12 +184,12 @@ def test_a_control_total_is_said_in_the_words_of_the_workbook() -> None:
     assert row["what must be equal"] == "gateway less order files = explained by the sheets"
 
 
-def test_a_night_without_totals_has_an_empty_table() -> None:
+def test_a_night_without_totals_has_an_empty_table():
     """A part, or a night that stopped, shows none."""
     assert rows_of_totals([]) == []
 
 
-def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money() -> None:
+def test_what_a_page_never_cuts_says_what_is_wrong_and_with_what_money():
     """The first five columns fit beside Prefect's own; money is what is at risk of a payment."""
     cells = {"order_no": "A1", "code": "REFUND_DUE", "severity": "HIGH", "currency": "KWD"}
     row = dict.fromkeys(BREAK_COLUMNS, "") | cells | {"exposure": 9_000, "age_days": 3}
@@ -274,7 +265,7 @@ def test_what_several_need_is_said_once_above_them(
     )
 
 
-def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it() -> None:
+def test_no_sum_of_a_line_is_cut_where_the_page_does_not_wrap_it():
     """More than three currencies go on below, under the same outcome, whole to the last one."""
     sums = dict.fromkeys(("EUR", "GBP", "JPY", "KWD", "USD", "CHF", "SEK"), 12_345_678_901)
     rows = money_rows("confirmed", "capture", count=395, sums=sums)
@@ -291,7 +282,7 @@ def sent(done: int) -> StepProgress:
     return StepProgress(done, 1_000, "instructions sent")
 
 
-def test_rows_of_a_step_are_a_part_of_the_whole_night() -> None:
+def test_rows_of_a_step_are_a_part_of_the_whole_night():
     """Half of the second of four steps is three eighths; a step ends with its sentence."""
     shown: list[tuple[float, str]] = []
     bar = NightBar(
@@ -313,7 +304,7 @@ def test_rows_of_a_step_are_a_part_of_the_whole_night() -> None:
     ]
 
 
-def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch):
     """Whatever tells how far it is inside of the block is heard, and taken along."""
     monkeypatch.setattr(bars, "UPDATE_SECONDS", 0.01)
     came, shown = threading.Event(), []
@@ -330,7 +321,7 @@ def test_what_a_step_tells_reaches_prefect_while_it_works(monkeypatch: pytest.Mo
     assert shown[-1] == "query: 200 of 200 orders asked"
 
 
-def test_a_step_never_waits_for_prefect() -> None:
+def test_a_step_never_waits_for_prefect():
     """While Prefect does not answer, word is left and the work goes on."""
     asked, answered = threading.Event(), threading.Event()
 

@@ -113,7 +113,7 @@ def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
             opened.delete_automation(automation.id)
 
 
-def test_every_end_of_a_run_is_known_by_its_name() -> None:
+def test_every_end_of_a_run_is_known_by_its_name():
     """A new end of a night or of a part is one here, too, and rings where somebody must act."""
     every = [*automations.wanted_automations(automations.NOBODY)]
     expected = {each.name: each.model_dump()["trigger"]["expect"] for each, _ in every}
@@ -128,7 +128,7 @@ def test_every_end_of_a_run_is_known_by_its_name() -> None:
     assert [each.name for each, rings in every if not rings] == [ZOMBIE]
 
 
-def test_automations_are_made_in_place_of_those_that_are_there(client: Any) -> None:
+def test_automations_are_made_in_place_of_those_that_are_there(client):
     """The command again leaves one of each name, as it must be; one switched off is missing."""
     bare = dict(automations.establish(client, block=""))
     silent = [one.name for one in client.read_automations()]
@@ -145,15 +145,13 @@ def test_automations_are_made_in_place_of_those_that_are_there(client: Any) -> N
     assert len(client.read_automations()) == len(again) == 5
 
 
-def test_a_block_that_is_not_there_is_told(client: Any) -> None:
+def test_a_block_that_is_not_there_is_told(client):
     """Nothing is made for a bell that nobody hears."""
     with pytest.raises(UsageError, match="slack-webhook/operators"):
         dict(automations.establish(client, block="slack-webhook/nobody"))
 
 
-def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
-    server: PrefectServer, client: Any, bell: Bell, night: Any
-) -> None:
+def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(server, client, bell, night):
     """A real night ends, and the bell rings with its name; and again for what waits for people."""
     dict(automations.establish(client, block=BLOCK))
     night.verdict, night.waiting = "NOT PROVEN", 2
@@ -169,7 +167,7 @@ def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
     assert "recon approve" in bell.rung[APPROVAL]
 
 
-def test_one_failure_rings_once(client: Any, bell: Bell) -> None:
+def test_one_failure_rings_once(client, bell):
     """At once, and not again for the same run: not when Prefect calls it failed, then crashed."""
     from prefect.client.schemas.objects import State, StateType
 

@@ -21,7 +21,6 @@ import yaml
 from packaging.requirements import Requirement
 
 from flows.deployments import project_of, text_of
-from flows.serve import PrefectServer
 from recon.config.retention import Retention
 from recon.config.settings import load_file_settings
 from recon.model.errors import ConfigurationError
@@ -67,7 +66,7 @@ def _accounts(tmp_path: Path, **schedules: str) -> dict[str, Any]:
     return load_file_settings({"RECON_CONFIG_DIR": str(tmp_path)}).accounts
 
 
-def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
+def test_the_project_file_is_made_from_merchants(tmp_path):
     """prefect.yaml of this repository is what the command writes for the demo's accounts."""
     demo = {"a100042001": "30 2 * * *", "a100042002": "45 2 * * *"}
     accounts = _accounts(tmp_path, **demo)
@@ -77,7 +76,7 @@ def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
     assert text == (ROOT / "prefect.yaml").read_text()
 
 
-def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
+def test_the_default_set_is_what_people_need_every_day(tmp_path):
     """One night for each account and five forms; with all of them the parts come behind these."""
     accounts = _accounts(tmp_path, a1="30 2 * * *", a2="45 2 * * *")
 
@@ -101,9 +100,7 @@ def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
         ({"schedule": WEEKLY, "schedule_deletes": True}, {"delete": True, "name": "schedule"}),
     ],
 )
-def test_housekeeping_deletes_by_itself_only_where_that_is_declared(
-    keeps: dict[str, Any], planned: object
-) -> None:
+def test_housekeeping_deletes_by_itself_only_where_that_is_declared(keeps, planned):
     """Without a schedule people start it, and the form of people only shows."""
     project = project_of({}, retention=Retention(**keeps))
     (entry,) = (one for one in project["deployments"] if one["name"] == "housekeeping")
@@ -114,7 +111,7 @@ def test_housekeeping_deletes_by_itself_only_where_that_is_declared(
     assert all((one["cron"], one["timezone"]) == (*WEEKLY.values(),) for one in schedules)
 
 
-def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_path: Path) -> None:
+def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_path):
     """61 minutes past two never comes."""
     with pytest.raises(ConfigurationError, match=r'accounts."100042/1".*61 2'):
         text_of(_accounts(tmp_path, a1="61 2 * * *"), retention=Retention())
@@ -122,7 +119,7 @@ def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_
         project_of({}, retention=Retention(schedule=WEEKLY | {"cron": "61 2 * * *"}))
 
 
-def test_pages_of_prefect_say_the_zone_of_a_schedule(tmp_path: Path) -> None:
+def test_pages_of_prefect_say_the_zone_of_a_schedule(tmp_path):
     """Prefect shows a schedule by its name alone: deployment and tags say clock and zone."""
     weekly = 'schedule = { cron = "15 1 * * 1-5", zone = "Asia/Tokyo" }\n'
     (tmp_path / "merchants.toml").write_text(
@@ -143,7 +140,7 @@ def test_pages_of_prefect_say_the_zone_of_a_schedule(tmp_path: Path) -> None:
     assert said["housekeeping"][0].endswith("by itself at 0 6 * * 6 Europe/London.")
 
 
-def test_every_deployment_arrives_through_the_work_pool(deployed: Any) -> None:
+def test_every_deployment_arrives_through_the_work_pool(deployed):
     """Nights and people's forms, each with its pool, no pull and no place that a dead run holds."""
     found = {entry.name: entry for entry in deployed.read_deployments()}
 
@@ -155,7 +152,7 @@ def test_every_deployment_arrives_through_the_work_pool(deployed: Any) -> None:
         assert entry.global_concurrency_limit is None
 
 
-def test_a_night_has_its_schedule_and_starts_dry_by_hand(deployed: Any) -> None:
+def test_a_night_has_its_schedule_and_starts_dry_by_hand(deployed):
     """Each account's night has its time zone, and only its schedule moves money by itself."""
     for entry in nights(deployed):
         assert entry.entrypoint == "flows.nightly:nightly"
@@ -165,7 +162,7 @@ def test_a_night_has_its_schedule_and_starts_dry_by_hand(deployed: Any) -> None:
         assert [one.schedule.timezone for one in entry.schedules] == ["Europe/London"]
 
 
-def test_scheduled_runs_appear_for_every_schedule(deployed: Any) -> None:
+def test_scheduled_runs_appear_for_every_schedule(deployed):
     """The scheduler plans nights and housekeeping; with the wrong SQLAlchemy it never plans one."""
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStateName
 
@@ -180,7 +177,7 @@ def test_scheduled_runs_appear_for_every_schedule(deployed: Any) -> None:
     assert planned == wanted
 
 
-def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed: Any) -> None:
+def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed):
     """The server checks the form's types: a mode or id that is none never becomes a run."""
     from prefect.exceptions import PrefectHTTPStatusError
 
@@ -190,7 +187,7 @@ def test_a_form_refuses_a_wrong_value_before_a_run_exists(deployed: Any) -> None
             deployed.create_flow_run_from_deployment(deployment.id, parameters=wrong)
 
 
-def test_the_form_explains_its_fields_and_offers_the_modes(deployed: Any) -> None:
+def test_the_form_explains_its_fields_and_offers_the_modes(deployed):
     """The form's help is the flow's docstring; the mode is a choice of two, dry-run first."""
     schema = nights(deployed)[0].parameter_openapi_schema
     fields = schema["properties"]
@@ -202,9 +199,7 @@ def test_the_form_explains_its_fields_and_offers_the_modes(deployed: Any) -> Non
 
 
 @pytest.mark.usefixtures("config")
-def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
-    server: PrefectServer, deployed: Any, night: Any
-) -> None:
+def test_a_scheduled_run_takes_its_business_date_from_its_schedule(server, deployed, night):
     """02:30 in London is still the evening before in UTC: the zone and the due time decide."""
     from prefect.flow_engine import run_flow
     from prefect.states import Scheduled
@@ -229,8 +224,8 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
 
 
 def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
-    server: PrefectServer, deployed: Any, night: Any, config: Path
-) -> None:
+    server, deployed, night, config
+):
     """Paused and resumed past Prefect's pages it says nothing more; its run fails and tells why.
 
     So does that of a schedule which a deploy left although nobody declares it any more.
@@ -258,9 +253,7 @@ def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
 
 
 @pytest.mark.usefixtures("config")
-def test_housekeeping_that_forgot_whether_to_delete_says_so(
-    server: PrefectServer, deployed: Any
-) -> None:
+def test_housekeeping_that_forgot_whether_to_delete_says_so(server, deployed):
     """What was declared to delete by itself does not only show from then on."""
     from flows.housekeeping import housekeeping
 
@@ -313,7 +306,7 @@ def _planned(deployed: Any, deployment_id: Any) -> Any:
 
 
 @pytest.mark.parametrize("entrypoint", sorted({e["entrypoint"] for e in PROJECT["deployments"]}))
-def test_every_entrypoint_loads_as_the_flow_itself(entrypoint: str) -> None:
+def test_every_entrypoint_loads_as_the_flow_itself(entrypoint):
     """No placeholder stands in for a flow whose module cannot be imported."""
     from prefect.flows import load_flow_from_entrypoint
 
@@ -325,7 +318,7 @@ def test_every_entrypoint_loads_as_the_flow_itself(entrypoint: str) -> None:
 
 
 @pytest.mark.parametrize("package", ["prefect", "fastapi", "sqlalchemy", "httpx"])
-def test_the_installed_version_is_inside_its_pin(package: str) -> None:
+def test_the_installed_version_is_inside_its_pin(package):
     """What runs here is what pyproject.toml allows, upper bound included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = {Requirement(line).name: Requirement(line) for line in project["dependencies"]}
@@ -334,6 +327,6 @@ def test_the_installed_version_is_inside_its_pin(package: str) -> None:
     assert pins[package].specifier.contains(version(package))
 
 
-def test_the_project_file_names_the_version_it_was_written_for() -> None:
+def test_the_project_file_names_the_version_it_was_written_for():
     """prefect.yaml says which Prefect it was tested with."""
     assert PROJECT["prefect-version"] == version("prefect")

@@ -1,7 +1,5 @@
 import json
-from pathlib import Path
 
-import pytest
 import yaml
 
 from flows.__main__ import app
@@ -9,9 +7,7 @@ from flows.__main__ import app
 ACCOUNT = '[accounts."100042/1"]\ninbox = "/i"\nreports = "/r"\n'
 
 
-def test_the_files_for_prefect_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_for_prefect_are_written(tmp_path, monkeypatch, capsys):
     """A night per account; a pool without a key by which a run could bring a program of its own."""
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     (tmp_path / "merchants.toml").write_text(ACCOUNT)

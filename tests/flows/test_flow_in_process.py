@@ -43,9 +43,7 @@ def log_of(server: PrefectServer, run_id: UUID) -> str:
         return "\n".join(line.message for line in client.read_logs(log_filter=chosen))
 
 
-def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
-    server: PrefectServer, night: Any
-) -> None:
+def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(server, night):
     """The steps run once each in recon's order; the caller gets the verdict and each sentence."""
     sentences: list[str] = []
     night.verdict = "BREAKS OPEN"
@@ -64,9 +62,7 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     assert (run.state.type.value, run.state.name) == ("COMPLETED", "BREAKS OPEN")
 
 
-def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(
-    server: PrefectServer, night: Any
-) -> None:
+def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(server, night):
     """NOT PROVEN rings the failure alarms of Prefect, and is still a verdict for the caller."""
     night.verdict = "NOT PROVEN"
 
@@ -79,9 +75,7 @@ def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(
     )
 
 
-def test_a_held_night_ends_at_once_with_the_sentence_that_names_the_holder(
-    server: PrefectServer, night: Any
-) -> None:
+def test_a_held_night_ends_at_once_with_the_sentence_that_names_the_holder(server, night):
     """A second run does nothing, is Cancelled, and says who holds the night."""
     night.held = NightHeldError("process 4711 on settle-1 holds the night since 02:30")
 
@@ -94,9 +88,7 @@ def test_a_held_night_ends_at_once_with_the_sentence_that_names_the_holder(
     assert "process 4711" in state.message
 
 
-def test_an_error_of_a_step_reaches_the_caller_and_ends_the_run_failed(
-    server: PrefectServer, night: Any
-) -> None:
+def test_an_error_of_a_step_reaches_the_caller_and_ends_the_run_failed(server, night):
     """The sentence of an error is the exception of the caller and the message of the state."""
     night.failing["settle"] = GateClosedError("T3 does not tie: 2 orders were not answered")
 
@@ -109,9 +101,7 @@ def test_an_error_of_a_step_reaches_the_caller_and_ends_the_run_failed(
     assert "T3 does not tie: 2 orders were not answered" in state.message
 
 
-def test_a_foreign_exception_never_takes_its_text_to_prefect(
-    server: PrefectServer, night: Any
-) -> None:
+def test_a_foreign_exception_never_takes_its_text_to_prefect(server, night):
     """Texts of foreign exceptions may hold a customer's data: Prefect stores only the place."""
     caused = GateClosedError("the gate is closed")
     caused.__cause__ = ValueError(CANARY)

@@ -13,7 +13,6 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from flows.serve import PrefectServer
 from recon.model.terms import End
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.money.approve import approve, waiting
@@ -220,12 +219,8 @@ def found_in(text: bytes, *, secrets: Sequence[str]) -> list[str]:
 
 
 def test_nothing_private_rests_anywhere_after_a_night_in_prefect(
-    server: PrefectServer,
-    merchant: Merchant,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+    server, merchant, monkeypatch, caplog, capfd
+):
     """Every operation of a night, each reply full of secrets: no database, log or file has one."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(tempfile, "tempdir", str(merchant.folder / "tmp"))

@@ -14,11 +14,11 @@ from flows.night_date import business_date_of_run, last_closed_business_date
 from flows.nightly import night_workers, nightly, walk
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
-from recon.model.nights import FINISH, NIGHT, PLANS, Mode, NightPlan, NightRequest, StepSummary
+from recon.model.nights import FINISH, NIGHT, PLANS, Mode, NightRequest, StepSummary
 from tasks.night_tasks import TASKS, opened_environment
 
 
-def test_a_form_that_is_just_submitted_moves_no_money() -> None:
+def test_a_form_that_is_just_submitted_moves_no_money():
     """Whoever does not choose gets a dry run of no named date."""
     given = inspect.signature(nightly.fn).parameters
 
@@ -27,12 +27,12 @@ def test_a_form_that_is_just_submitted_moves_no_money() -> None:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_task_takes_the_id_of_a_run_only(name: str) -> None:
+def test_a_task_takes_the_id_of_a_run_only(name):
     """Prefect stores parameters: no frame, no path, no secret ever travels."""
     assert [*inspect.signature(TASKS[name].fn).parameters] == ["run_id"]
 
 
-def test_a_limit_that_refuses_runs_goes_without_retries() -> None:
+def test_a_limit_that_refuses_runs_goes_without_retries():
     """Retries of a flow together with a concurrency limit end runs as Crashed."""
     assert nightly.retries == 0
     assert nightly.persist_result is False
@@ -62,9 +62,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("plan", [NIGHT, PLANS["settle"], FINISH])
-def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
-    config: Path, monkeypatch: pytest.MonkeyPatch, plan: NightPlan
-) -> None:
+def test_a_part_of_a_night_has_one_cluster_as_the_night_has(config, monkeypatch, plan):
     """Whichever steps a flow walks, all are given the same workers, and none is left behind."""
     (config / "cluster.toml").write_text(CLUSTER)
     given = []
@@ -91,7 +89,7 @@ def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
         assert workers is None
 
 
-def test_without_an_address_each_environment_does_as_configured(config: Path) -> None:
+def test_without_an_address_each_environment_does_as_configured(config):
     """Nothing is shared, and no cluster is begun."""
     assert not [*config.iterdir()]
     with night_workers(), opened_environment() as workers:
@@ -113,16 +111,14 @@ def test_without_an_address_each_environment_does_as_configured(config: Path) ->
         (datetime(2026, 10, 25, 1, 30, tzinfo=UTC), "Europe/London", date(2026, 10, 24)),
     ],
 )
-def test_a_night_is_for_the_last_date_closed_in_the_zone_of_its_schedule(
-    due_at: datetime, zone: str | None, expected: date
-) -> None:
+def test_a_night_is_for_the_last_date_closed_in_the_zone_of_its_schedule(due_at, zone, expected):
     """The schedule's zone decides; without one the zone of the business calendar."""
     calendar = BusinessCalendar.of(timezone="UTC")
 
     assert last_closed_business_date(due_at, calendar=calendar, schedule_zone=zone) == expected
 
 
-def test_an_early_cut_off_closes_the_same_day() -> None:
+def test_an_early_cut_off_closes_the_same_day():
     """With an 18:00 cut-off, a night at 20:00 is for the day itself."""
     calendar = BusinessCalendar.of(cut_off="18:00")
     due_at = datetime(2026, 11, 20, 20, 0, tzinfo=UTC)
@@ -133,9 +129,7 @@ def test_an_early_cut_off_closes_the_same_day() -> None:
 
 
 @pytest.mark.parametrize(("shift", "day"), [("", "2026-11-25"), ("-432000", "2026-11-20")])
-def test_where_the_sandbox_has_another_date_a_run_is_due_there(
-    shift: str, day: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_sandbox_has_another_date_a_run_is_due_there(shift, day, tmp_path, monkeypatch):
     """The form of `make serve` without a date means the demo's night, whatever today is."""
     due_at = datetime(2026, 11, 26, 2, 30, tzinfo=UTC)
     due = SimpleNamespace(expected_start_time=due_at)
@@ -148,7 +142,7 @@ def test_where_the_sandbox_has_another_date_a_run_is_due_there(
     assert str(business_date_of_run()) == day
 
 
-def test_outside_a_run_nobody_guesses_a_date() -> None:
+def test_outside_a_run_nobody_guesses_a_date():
     """Without a scheduled run there is no date; today is never one."""
     with pytest.raises(ConfigurationError, match="name the business date"):
         business_date_of_run()
@@ -156,8 +150,8 @@ def test_outside_a_run_nobody_guesses_a_date() -> None:
 
 @pytest.mark.parametrize(("account_id", "day"), [("1", "2026-11-20"), ("2", "2026-11-19")])
 def test_the_zone_is_that_of_the_schedule_that_the_account_declares(
-    account_id: str, day: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    account_id, day, tmp_path, monkeypatch
+):
     """As the page of the settings says; an account without a schedule has the calendar's."""
     (tmp_path / "merchants.toml").write_text(
         '[accounts."100042/1"]\ninbox = "in"\nreports = "out"\n'

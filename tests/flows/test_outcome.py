@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flows.outcome import MEANS, as_text, end_of, state_of, state_of_held, state_of_part
-from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
+from recon.model.errors import Defect, NightHeldError, UsageError
 from recon.model.nights import Part, StepSummary
 from recon.model.terms import ALARMS, End
 
@@ -23,7 +23,7 @@ REPORT = StepSummary("report", "The workbook has 3 breaks.", {"verdict": "BREAKS
         (End.MONEY_IN_DOUBT, "FAILED"),
     ],
 )
-def test_the_end_names_the_last_state(end: End, kind: str) -> None:
+def test_the_end_names_the_last_state(end, kind):
     """Green is only what can wait until the morning: codes 0 and 3."""
     state = state_of(end, report=REPORT)
 
@@ -32,7 +32,7 @@ def test_the_end_names_the_last_state(end: End, kind: str) -> None:
     assert state.message == f"{end.value}: {MEANS[end]}. The workbook has 3 breaks."
 
 
-def test_a_held_night_is_cancelled_with_the_holder_named() -> None:
+def test_a_held_night_is_cancelled_with_the_holder_named():
     """Nothing failed and nothing was done; the sentence says who is at work."""
     state = state_of_held(NightHeldError("run-7 holds it"))
 
@@ -40,7 +40,7 @@ def test_a_held_night_is_cancelled_with_the_holder_named() -> None:
 
 
 @pytest.mark.parametrize("figures", [{}, {"end": ""}, {"end": "FINE"}])
-def test_a_report_without_an_end_is_a_defect(figures: dict[str, str]) -> None:
+def test_a_report_without_an_end_is_a_defect(figures):
     """A missing end never counts as a good one."""
     with pytest.raises(Defect, match="NOT PROVEN"):
         end_of(StepSummary("report", "Done.", figures))
@@ -60,9 +60,7 @@ def test_a_report_without_an_end_is_a_defect(figures: dict[str, str]) -> None:
         (Part.SETTLE, True, {"stopped": "x", "in_doubt": 2}, "FAILED", "MONEY IN DOUBT"),
     ],
 )
-def test_a_part_says_what_it_did_and_that_it_is_no_night(
-    part: Part, *, live: bool, figures: dict[str, int | str], kind: str, name: str
-) -> None:
+def test_a_part_says_what_it_did_and_that_it_is_no_night(part, *, live, figures, kind, name):
     """Money that the gate kept back is a failure of what was asked for; no part is a verdict."""
     step = "settle" if part in {Part.SETTLE, Part.PAYOUTS} else part.value
     state = state_of_part(part, summaries=[StepSummary(step, "Did it.", figures)], live=live)
@@ -75,7 +73,7 @@ def test_a_part_says_what_it_did_and_that_it_is_no_night(
 @pytest.mark.parametrize(
     ("error", "name"), [(UsageError("not yet"), "Refused"), (Defect("stopped at"), "Failed")]
 )
-def test_what_cannot_go_on_ends_with_its_sentence(error: ReconError, name: str) -> None:
+def test_what_cannot_go_on_ends_with_its_sentence(error, name):
     """Nothing is raised, so Prefect writes no traceback; a defect is still called Failed."""
 
     @as_text()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.serve import PASSWORD_FILE, SERVER_LOG, PrefectServer
+from flows.serve import PASSWORD_FILE, SERVER_LOG
 from recon.privacy.own_files import STRANGERS
 
 pytestmark = pytest.mark.flow
@@ -24,7 +24,7 @@ def made(folder: Path) -> Iterator[Path]:
     yield from folder.rglob("*")
 
 
-def test_a_night_under_an_open_umask_leaves_nothing_to_strangers(tmp_path: Path) -> None:
+def test_a_night_under_an_open_umask_leaves_nothing_to_strangers(tmp_path):
     """Every file and folder that a demo night makes: databases, logs, archive, reports."""
     folder, scratch = tmp_path / "demo", tmp_path / "scratch"
     scratch.mkdir(mode=0o700)
@@ -48,7 +48,7 @@ def test_a_night_under_an_open_umask_leaves_nothing_to_strangers(tmp_path: Path)
     assert {name: oct(mode) for name, mode in modes.items() if mode & STRANGERS} == {}
 
 
-def test_a_prefect_server_leaves_nothing_to_strangers(server: PrefectServer) -> None:
+def test_a_prefect_server_leaves_nothing_to_strangers(server):
     """Its database, its log and its password, whatever the umask of whoever starts it.
 
     What flows of this process keep beside them is this process's own.

@@ -65,9 +65,7 @@ def api(server: PrefectServer, deployed: Any) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize("auth", [None, ("recon", "guess"), ("", "")])
-def test_nobody_without_the_password_is_heard(
-    server: PrefectServer, api: httpx.Client, tmp_path: Path, auth: Any
-) -> None:
+def test_nobody_without_the_password_is_heard(server, api, tmp_path, auth):
     """Neither reading nor starting: every call but the health check is refused."""
     wanted = deployment(api, "housekeeping")
     with httpx.Client(base_url=server.api_url, auth=auth) as stranger:
@@ -78,9 +76,7 @@ def test_nobody_without_the_password_is_heard(
     assert runs(api, wanted) == 0
 
 
-def test_the_password_alone_starts_nothing_from_a_page(
-    server: PrefectServer, api: httpx.Client, tmp_path: Path
-) -> None:
+def test_the_password_alone_starts_nothing_from_a_page(server, api, tmp_path):
     """A browser that remembers the password sends it along; without the token nothing changes."""
     wanted = deployment(api, "housekeeping")
     name, _, password = server.auth.partition(":")
@@ -90,7 +86,7 @@ def test_the_password_alone_starts_nothing_from_a_page(
     assert runs(api, wanted) == 0
 
 
-def test_a_run_brings_no_program_variables_or_folder(api: httpx.Client, tmp_path: Path) -> None:
+def test_a_run_brings_no_program_variables_or_folder(api, tmp_path):
     """Also with password and token: the pool's template has no place for them."""
     wanted = deployment(api, "housekeeping")
     for said in attack(tmp_path)["job_variables"].items():
@@ -103,9 +99,7 @@ def test_a_run_brings_no_program_variables_or_folder(api: httpx.Client, tmp_path
     assert runs(api, wanted) == 0
 
 
-def test_what_is_not_in_the_template_never_reaches_the_process(
-    server: PrefectServer, tmp_path: Path
-) -> None:
+def test_what_is_not_in_the_template_never_reaches_the_process(server, tmp_path):
     """Were a server to let such variables pass, the worker would still not use them."""
     from prefect.client.orchestration import PrefectClient
     from prefect.workers.process import ProcessJobConfiguration
@@ -129,9 +123,7 @@ OPEN_PATHS = {"/health", "/ready"}
 
 @pytest.mark.parametrize("path", SOCKETS)
 @pytest.mark.parametrize("token", [None, "", "recon:guess"])
-def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(
-    server: PrefectServer, path: str, token: str | None
-) -> None:
+def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(server, path, token):
     """Events, logs and tasks: closed before the first word, also for a page of another origin."""
     address = f"{server.api_url.replace('http', 'ws', 1)}/{path}"
     heard = []
@@ -146,7 +138,7 @@ def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(
     assert heard == []
 
 
-def test_every_call_asks_for_the_password(server: PrefectServer, api: httpx.Client) -> None:
+def test_every_call_asks_for_the_password(server, api):
     """All that the server's own description names, whatever the method, but whether it lives."""
     described = api.get("/openapi.json").raise_for_status().json()["paths"]
     calls = [(verb, path) for path, verbs in described.items() for verb in verbs]
@@ -169,7 +161,7 @@ ACCOUNT = {"merchant_id": "100042", "account_id": "100042001"}
     "given",
     [{"merchant_id": "../../etc"}, {"account_id": "1/../../x"}, {"mode": "sh -c env"}],
 )
-def test_a_run_brings_no_path(api: httpx.Client, given: dict[str, str]) -> None:
+def test_a_run_brings_no_path(api, given):
     """In the place of an account or a mode: the server refuses it before there is a run."""
     wanted = deployment(api, "100042-100042001")
     before, sent = runs(api, wanted), {"parameters": ACCOUNT | given}
@@ -178,13 +170,13 @@ def test_a_run_brings_no_path(api: httpx.Client, given: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("given", [{"business_date": "/etc/passwd"}, {"config_dir": "/etc"}])
-def test_what_the_server_lets_pass_the_night_refuses(given: dict[str, str]) -> None:
+def test_what_the_server_lets_pass_the_night_refuses(given):
     """A path for a date, or a parameter that it does not have: no night begins."""
     with pytest.raises((ParameterTypeError, SignatureMismatchError)):
         nightly.validate_parameters(ACCOUNT | given)
 
 
-def test_the_password_is_for_its_owner_alone(server: PrefectServer) -> None:
+def test_the_password_is_for_its_owner_alone(server):
     """A file that nobody else reads, kept from one start to the next."""
     path = server.home / "password"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -195,9 +187,7 @@ def test_the_password_is_for_its_owner_alone(server: PrefectServer) -> None:
     assert auth_of(server.home / "nowhere") == ""
 
 
-def test_the_doctor_sees_closed_doors(
-    server: PrefectServer, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_sees_closed_doors(server, api, monkeypatch):
     """Of the server as we start it the doctor says that it asks everybody, and of which pool."""
     assert api
     monkeypatch.setattr(prefect_health, "_client", lambda: _client_of(server))
@@ -219,9 +209,7 @@ OPEN = {
 }
 
 
-def test_the_doctor_names_a_pool_that_takes_programs(
-    server: PrefectServer, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_names_a_pool_that_takes_programs(server, api, monkeypatch):
     """The template of Prefect's own making has `command`, `env` and `working_dir`."""
     pool = api.get("/work_pools/recon").raise_for_status().json()
     kept = pool["base_job_template"]
@@ -272,7 +260,7 @@ def played_server(*, open_reader: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("door", ["", *OPEN])
-def test_the_doctor_names_an_open_door(door: str) -> None:
+def test_the_doctor_names_an_open_door(door):
     """Each setting is looked at from outside; of closed doors nothing is said."""
     with played_server(open_reader=door) as url:
         assert open_doors(url, auth="recon:x") == ([OPEN[door]] if door else [])

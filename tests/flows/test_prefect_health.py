@@ -54,14 +54,12 @@ def night_of_100042001(deployed: Any) -> Iterator[Any]:
     deployed.update_deployment_schedule(night.id, schedule.id, active=True, **said)
 
 
-def test_the_server_answers_with_our_version(lines: dict[str, Any]) -> None:
+def test_the_server_answers_with_our_version(lines):
     """The line names address and version."""
     assert "version 3." in lines["Prefect"]()
 
 
-def test_a_server_that_is_gone_is_told(
-    lines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_gone_is_told(lines, monkeypatch):
     """Nobody there is a sentence, not a stack."""
     from prefect.client.orchestration import SyncPrefectClient
 
@@ -72,7 +70,7 @@ def test_a_server_that_is_gone_is_told(
         lines["Prefect"]()
 
 
-def test_a_pool_is_healthy_with_a_worker(lines: dict[str, Any], deployed: Any) -> None:
+def test_a_pool_is_healthy_with_a_worker(lines, deployed):
     """Without one the command that starts it is told; with one its name."""
     with pytest.raises(ReconError, match="prefect worker start --pool recon"):
         lines["Prefect's worker"]()
@@ -81,9 +79,7 @@ def test_a_pool_is_healthy_with_a_worker(lines: dict[str, Any], deployed: Any) -
     assert lines["Prefect's worker"]() == "worker-1 for the pool recon"
 
 
-def test_a_worker_that_went_away_does_not_count(
-    lines: dict[str, Any], deployed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_went_away_does_not_count(lines, deployed, monkeypatch):
     """Prefect remembers workers whose heartbeat stopped; nobody starts a night by them."""
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import WorkerStatus
@@ -98,9 +94,7 @@ def test_a_worker_that_went_away_does_not_count(
         lines["Prefect's worker"]()
 
 
-def test_deployments_are_as_the_merchants(
-    lines: dict[str, Any], deployed: Any, tmp_path: Path
-) -> None:
+def test_deployments_are_as_the_merchants(lines, deployed, tmp_path):
     """An account that was never deployed and a schedule that was changed are named."""
     look = lines["Prefect's deployments"]
     (tmp_path / "retention.toml").write_text(WEEKLY + "schedule_deletes = true\n")
@@ -119,9 +113,7 @@ def test_deployments_are_as_the_merchants(
         look()
 
 
-def test_a_server_of_another_version_is_told(
-    lines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_of_another_version_is_told(lines, monkeypatch):
     """A run that is recorded by one version and judged by another is nobody's wish."""
     from prefect.client.orchestration import SyncPrefectClient
 
@@ -131,9 +123,7 @@ def test_a_server_of_another_version_is_told(
         lines["Prefect"]()
 
 
-def test_a_night_that_will_not_start_by_itself_is_told(
-    lines: dict[str, Any], deployed: Any, night_of_100042001: Any
-) -> None:
+def test_a_night_that_will_not_start_by_itself_is_told(lines, deployed, night_of_100042001):
     """Somebody paused its deployment, or switched its schedule off, on Prefect's pages."""
     look, night = lines["Prefect's deployments"], night_of_100042001
     deployed.pause_deployment(night.id)
@@ -148,9 +138,7 @@ def test_a_night_that_will_not_start_by_itself_is_told(
         look()
 
 
-def test_missing_automations_are_named_with_the_command(
-    lines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_automations_are_named_with_the_command(lines, monkeypatch):
     """Which bells would not ring, and what makes them."""
     look = lines["Prefect's automations"]
     monkeypatch.setattr(prefect_health, "missing_automations", lambda _: ["recon: bell"])

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -24,9 +23,7 @@ def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
         end_process(process)
 
 
-def test_stop_ends_exactly_what_was_written_down(
-    sleepers: list[subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
+def test_stop_ends_exactly_what_was_written_down(sleepers, tmp_path):
     """A process with a reused number, and one that is not in the file, live on."""
     ours, other = sleepers
     entries = [
@@ -43,9 +40,7 @@ def test_stop_ends_exactly_what_was_written_down(
     assert serve.stop(tmp_path) == 0
 
 
-def test_a_second_start_is_refused_while_the_first_runs(
-    sleepers: list[subprocess.Popen[bytes]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_start_is_refused_while_the_first_runs(sleepers, tmp_path, capsys):
     """Usage error with the way out; what runs is not touched."""
     entries = [{"name": "worker", "process": identity_of(sleepers[0].pid)}]
     (tmp_path / serve.PROCESSES).write_text(json.dumps(entries))
@@ -57,9 +52,7 @@ def test_a_second_start_is_refused_while_the_first_runs(
 
 # The programs are meant to outlive their handles: ending goes by what was written down.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_start_that_fails_ends_what_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_that_fails_ends_what_it_started(tmp_path, monkeypatch, capsys):
     """No half of it stays behind, and the sentence names the command and its log."""
     monkeypatch.setattr(serve, "RECON", (sys.executable, "-c", "raise SystemExit(7)"))
 
@@ -73,9 +66,7 @@ def test_a_start_that_fails_ends_what_it_started(
     assert serve.stop(tmp_path) == 0
 
 
-def test_a_taken_port_is_named_before_anything_is_started(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_taken_port_is_named_before_anything_is_started(tmp_path, capsys):
     """And the way out."""
     with socket.socket() as other:
         other.bind((serve.LOOPBACK, 0))
@@ -90,7 +81,7 @@ def test_a_taken_port_is_named_before_anything_is_started(
     assert not (tmp_path / "serve").exists()
 
 
-def test_variables_are_read_as_plain_lines(tmp_path: Path) -> None:
+def test_variables_are_read_as_plain_lines(tmp_path):
     """KEY=VALUE, no expansion; a value may hold an equals sign, a comment is none."""
     (tmp_path / "env").write_text("# demo\nRECON_A=one=two\n\nRECON_B=$HOME\n")
 

@@ -99,7 +99,7 @@ def started(folder: Path) -> dict[str, str]:
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def test_no_environment_holds_the_key_and_one_file_does(folder: Path) -> None:
+def test_no_environment_holds_the_key_and_one_file_does(folder):
     """On one user's machine: a private file, and no variable of worker or signer."""
     variables = started(folder)
     assert looked(folder, variables) == [str(folder / "signer" / "key")]
@@ -109,7 +109,7 @@ def test_no_environment_holds_the_key_and_one_file_does(folder: Path) -> None:
         assert KEY not in str(psutil.Process(process.pid).environ())
 
 
-def test_another_users_worker_finds_no_key_at_all(folder: Path) -> None:
+def test_another_users_worker_finds_no_key_at_all(folder):
     """With two users: neither in a variable nor in a file, and the signer refuses what it asks."""
     if os.geteuid() != 0:
         pytest.skip("only root can start a program as another user")

@@ -19,7 +19,7 @@ def answer() -> WhatIf:
     return WhatIf("c" * 64, (rule,), (), (night,), (), "e" * 64)
 
 
-def test_the_page_says_rules_changes_money_and_digest() -> None:
+def test_the_page_says_rules_changes_money_and_digest():
     """Who reads the form's page needs no workbook to see what it would mean."""
     page = page_of(answer(), workbook=Path("/r/what-if.xlsx"))
 
@@ -29,6 +29,6 @@ def test_the_page_says_rules_changes_money_and_digest() -> None:
     assert "0 of 1 nights from 2026-11-20 to 2026-11-20 the same to the byte" in page
 
 
-def test_the_form_is_never_repeated_by_itself() -> None:
+def test_the_form_is_never_repeated_by_itself():
     """A form is somebody's question: asked once."""
     assert what_if.retries == 0

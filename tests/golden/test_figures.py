@@ -1,5 +1,4 @@
 from datetime import date, datetime
-from pathlib import Path
 
 from tests.golden.figures import differences, freeze, frozen
 
@@ -17,7 +16,7 @@ TABLES = {
 }
 
 
-def test_what_is_frozen_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_what_is_frozen_is_read_back_as_it_was(tmp_path):
     """Texts with quotes and lines, numbers, flags and days come back with their kinds."""
     freeze(TABLES, path=tmp_path / "frozen.toml")
 
@@ -25,7 +24,7 @@ def test_what_is_frozen_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert differences(frozen(tmp_path / "frozen.toml"), TABLES) == []
 
 
-def test_each_difference_names_its_sheet_and_cell() -> None:
+def test_each_difference_names_its_sheet_and_cell():
     """A cell of another value or kind, one that came and one that went: one sentence each."""
     before = {"workbook, Breaks": {"A1": "12", "B1": 1.0, "C1": "gone"}}
     now = {"workbook, Breaks": {"A1": 12, "B1": 1.0, "D1": "new"}}
@@ -37,7 +36,7 @@ def test_each_difference_names_its_sheet_and_cell() -> None:
     ]
 
 
-def test_a_table_that_came_or_went_differs() -> None:
+def test_a_table_that_came_or_went_differs():
     """Also without any other change."""
     table = {"exit codes": {"recon": 0}}
 

@@ -57,9 +57,7 @@ def office(tmp_path: Path, sqlite_url: str) -> Iterator[Office]:
         yield Office(tmp_path, url=url, database_url=sqlite_url, gateway=gateway)
 
 
-def test_every_line_that_needs_no_order_tells_this_gateway_from_the_sandbox(
-    office: Office,
-) -> None:
+def test_every_line_that_needs_no_order_tells_this_gateway_from_the_sandbox(office):
     """No signature, a row for what it does not know, words without a code, no further field."""
     checks = office.found()
 
@@ -72,7 +70,7 @@ def test_every_line_that_needs_no_order_tells_this_gateway_from_the_sandbox(
     assert office.gateway.effects == []
 
 
-def test_dinar_of_two_decimals_are_seen_and_the_pasted_line_is_right(office: Office) -> None:
+def test_dinar_of_two_decimals_are_seen_and_the_pasted_line_is_right(office):
     """We would write three: the doctor's line makes us write what this gateway writes."""
     named = (office.payment("D-1", "KWD"), office.payment("Y-1", "JPY"))
 
@@ -89,7 +87,7 @@ def test_dinar_of_two_decimals_are_seen_and_the_pasted_line_is_right(office: Off
 @pytest.mark.parametrize(
     ("state", "code"), [("authorised", "2100"), ("in_review", "1510"), ("cancelled", "5100")]
 )
-def test_its_own_statuses_are_to_be_mapped(office: Office, state: str, code: str) -> None:
+def test_its_own_statuses_are_to_be_mapped(office, state, code):
     """The document shows 3000 only; what another code means, a person has to say."""
     named = office.payment("S-1", "EUR", state=state)
 
@@ -101,7 +99,7 @@ def test_its_own_statuses_are_to_be_mapped(office: Office, state: str, code: str
     assert office.found(named)["payment statuses"].ok
 
 
-def test_that_it_shows_no_refund_is_seen_and_the_pasted_line_says_so(office: Office) -> None:
+def test_that_it_shows_no_refund_is_seen_and_the_pasted_line_says_so(office):
     """A refunded payment stays 3000: the profile declares it, and the line says what follows."""
     named = office.payment("R-1", "EUR")
 
@@ -117,9 +115,7 @@ def test_that_it_shows_no_refund_is_seen_and_the_pasted_line_says_so(office: Off
     assert office.found()["refunds"] == declared
 
 
-def test_a_gateway_that_answers_anybody_is_a_fault(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gateway_that_answers_anybody_is_a_fault(office, monkeypatch):
     """Where no signature is looked at, whoever knows the account's numbers reads it."""
     monkeypatch.setattr("tests.literal.gateway._verify", lambda *_: None)
 

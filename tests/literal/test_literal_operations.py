@@ -91,7 +91,7 @@ ROWS: dict[str, tuple[str, Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("operation", ROWS)
-def test_a_batch_is_done_and_verified(client: Target, gateway: Gateway, operation: str) -> None:
+def test_a_batch_is_done_and_verified(client, gateway, operation):
     """The fields of 4.4 to 4.7 out, those of the reply in, without a finding."""
     state, row, more = ROWS[operation]
     payment = gateway.seed(paid_by_card(state=state))
@@ -105,7 +105,7 @@ def test_a_batch_is_done_and_verified(client: Target, gateway: Gateway, operatio
 
 
 @pytest.mark.parametrize("operation", ROWS)
-def test_a_row_that_is_refused_has_failed(client: Target, gateway: Gateway, operation: str) -> None:
+def test_a_row_that_is_refused_has_failed(client, gateway, operation):
     """A transaction that is not in the state for it: failed with code and text, no effect."""
     _, row, more = ROWS[operation]
     gateway.seed(paid_by_card(state="cancelled"))
@@ -115,7 +115,7 @@ def test_a_row_that_is_refused_has_failed(client: Target, gateway: Gateway, oper
     assert gateway.effects == []
 
 
-def test_a_released_payment_is_captured(client: Target, gateway: Gateway) -> None:
+def test_a_released_payment_is_captured(client, gateway):
     """Review, then capture, of the same payment."""
     gateway.seed(paid_by_card(state="in_review"))
     same: dict[str, Any] = {"transaction_id": "T1", "order_no": "web", "currency": "EUR"}
@@ -125,7 +125,7 @@ def test_a_released_payment_is_captured(client: Target, gateway: Gateway) -> Non
     assert [one[0] for one in gateway.effects] == ["review", "capture"]
 
 
-def test_each_refund_of_a_payment_has_its_own_number(client: Target, gateway: Gateway) -> None:
+def test_each_refund_of_a_payment_has_its_own_number(client, gateway):
     """`transaction_id followed by a hyphen and a two-digit sequence`."""
     gateway.seed(paid_by_card(state="paid"))
     row = RefundRow(
@@ -140,7 +140,7 @@ def test_each_refund_of_a_payment_has_its_own_number(client: Target, gateway: Ga
     assert numbers == ["T1-01", "T1-02"]
 
 
-def test_a_query_answers_every_key(client: Target, gateway: Gateway) -> None:
+def test_a_query_answers_every_key(client, gateway):
     """Rows of nine fields for what is known and what is not; no signature, and no finding."""
     gateway.seed(paid_by_card("JPY", "1000.00"))
     answers = client.ask(order_nos=["web", "nobody"])
@@ -150,7 +150,7 @@ def test_a_query_answers_every_key(client: Target, gateway: Gateway) -> None:
     assert (answers.not_found, answers.failed, answers.findings) == (("nobody",), (), ())
 
 
-def test_a_card_payment_is_authorised(client: Target, gateway: Gateway) -> None:
+def test_a_card_payment_is_authorised(client, gateway):
     """Signed XML with the elements of 2.6, whose signature the client checks."""
     reply = client.pay(
         card_payment(first_name="Ann\N{NO-BREAK SPACE}Mary", checkout_time=1790000000)
@@ -160,7 +160,7 @@ def test_a_card_payment_is_authorised(client: Target, gateway: Gateway) -> None:
     assert gateway.took("authorise") == [("authorise", reply.record.transaction_id, "10.00")]
 
 
-def test_a_payment_by_another_method_keeps_its_address(client: Target, gateway: Gateway) -> None:
+def test_a_payment_by_another_method_keeps_its_address(client, gateway):
     """The six elements of 2.7 have no signature; the payment waits at `issuer_url`."""
     assert "encryption_data" not in APM_RESULT
     reply = client.pay(apm_payment())
@@ -169,19 +169,19 @@ def test_a_payment_by_another_method_keeps_its_address(client: Target, gateway: 
     assert (reply.findings, gateway.effects) == ((), [])
 
 
-def test_invalid_input_of_another_method_is_a_refusal(client: Target) -> None:
+def test_invalid_input_of_another_method_is_a_refusal(client):
     """HTTP 400 of 4.2 is documented: nothing waits, nothing is unknown."""
     reply = client.signing_with("another key").pay(apm_payment())
     assert reply.outcome is ReplyOutcome.REJECTED
 
 
-def test_an_account_that_is_not_there_is_a_refusal_of_another_method(client: Target) -> None:
+def test_an_account_that_is_not_there_is_a_refusal_of_another_method(client):
     """HTTP 404 of 4.2 is documented, too."""
     reply = client.but(account_id="100042009").pay(apm_payment())
     assert (reply.outcome, reply.http_status) == (ReplyOutcome.REJECTED, 404)
 
 
-def test_the_hosted_page_is_read(client: Target, gateway: Gateway) -> None:
+def test_the_hosted_page_is_read(client, gateway):
     """The form of 4.3: its own inputs, those of the request, and all aliases."""
     item = {"basic_item_data": {"name": "Tea", "price": {"amount_usd": Decimal("2.50")}}}
     reply = client.pay(hosted_payment(cart_items=[item], checkout_time=1790000000))
@@ -191,7 +191,7 @@ def test_the_hosted_page_is_read(client: Target, gateway: Gateway) -> None:
     assert set(reply.form.inputs) == {*HOSTED_FIXED, *HOSTED_ALIASES, *asked, "allParams"}
 
 
-def test_the_hosted_page_has_the_inputs_that_the_sandbox_reads_in_the_document() -> None:
+def test_the_hosted_page_has_the_inputs_that_the_sandbox_reads_in_the_document():
     """Two readings of 4.3 that share no code name the same inputs."""
     assert set(HOSTED_ALIASES) == {*INPUTS["aliases"], "source_request_ip"}
     assert set(HOSTED_FIXED) == {"gbc_id", *INPUTS["fixed"]}
@@ -200,7 +200,7 @@ def test_the_hosted_page_has_the_inputs_that_the_sandbox_reads_in_the_document()
 @pytest.mark.parametrize(
     "name", ["G" * 200, "Gold plan", "Gold\N{NO-BREAK SPACE}plan", "金\N{IDEOGRAPHIC SPACE}会員"]
 )
-def test_a_subscription_of_any_name_ends(client: Target, gateway: Gateway, name: str) -> None:
+def test_a_subscription_of_any_name_ends(client, gateway, name):
     """Only U+0020 leaves a signed value: names in every script can be ended."""
     made = client.pay(card_payment(subscription={"contract_name": name, "interval": "day"}))
     recurring = str(made.record.recurring_id)
@@ -210,7 +210,7 @@ def test_a_subscription_of_any_name_ends(client: Target, gateway: Gateway, name:
     assert gateway.took("cancelsubscription") == [("cancelsubscription", recurring, "")]
 
 
-def test_a_payout_is_done(client: Target, gateway: Gateway) -> None:
+def test_a_payout_is_done(client, gateway):
     """Amounts as numbers, the record without `notify_url` and `bank_code`."""
     reply = client.move("payout", [payout_row(payment_date="2026-11-20")])
     (row,) = reply.rows
@@ -227,9 +227,7 @@ def test_a_payout_is_done(client: Target, gateway: Gateway) -> None:
         ({"source_amount": "300.00", "fee_paid_by": "BENEFICIARY"}, "300.00"),
     ],
 )
-def test_a_payout_from_another_currency_is_done(
-    client: Target, gateway: Gateway, changes: dict[str, str], pays: str
-) -> None:
+def test_a_payout_from_another_currency_is_done(client, gateway, changes, pays):
     """With and without a source amount, the fee in the currency of whoever bears it."""
     reply = client.move("payout", [payout_row(source_currency="USD", **changes)])
     (row,) = reply.rows
@@ -238,7 +236,7 @@ def test_a_payout_from_another_currency_is_done(
     assert gateway.effects == [("payout", REQUEST_ID, "250.10")]
 
 
-def test_the_record_of_a_payout_has_every_field_of_its_table(client: Target) -> None:
+def test_the_record_of_a_payout_has_every_field_of_its_table(client):
     """All of the request but `notify_url`, nested ones too, and the record's own; no more."""
     sent = [payout_row(beneficiary={"entity_type": "PERSONAL", "address": {"city": "Bonn"}})]
     prepared = prepare("payout", sent, account=client.account)
@@ -261,14 +259,12 @@ def test_the_record_of_a_payout_has_every_field_of_its_table(client: Target) -> 
         (Payer, PAYER),
     ],
 )
-def test_the_client_has_every_field_of_a_nested_table_and_no_other(
-    sends: Any, table: dict[str, Any]
-) -> None:
+def test_the_client_has_every_field_of_a_nested_table_and_no_other(sends, table):
     """What it could send beyond the table this gateway refuses; what it lacks nobody can send."""
     assert fields_of(sends) == fields_in(table)
 
 
-def test_the_client_has_every_field_of_a_payout(client: Target) -> None:
+def test_the_client_has_every_field_of_a_payout(client):
     """The account and the signature come by themselves."""
     of_themselves = {"merchant_id", "account_id", "encryption_data"}
     assert set(PayoutRow.model_fields) | of_themselves == set(PAYOUT_FIELDS)
@@ -277,7 +273,7 @@ def test_the_client_has_every_field_of_a_payout(client: Target) -> None:
     )
 
 
-def test_this_gateway_shares_no_code_with_any_other() -> None:
+def test_this_gateway_shares_no_code_with_any_other():
     """Of itself and its tables it imports Python's own library only."""
     here = Path(__file__).parent
     for name in ("gateway.py", "tables.py"):
@@ -317,8 +313,8 @@ def two_decimals(client: Target) -> Target:
 
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "1000.00"), ("KWD", "1.20")])
 def test_every_currency_has_two_decimals_where_that_is_configured(
-    client: Target, gateway: Gateway, currency: str, amount: str
-) -> None:
+    client, gateway, currency, amount
+):
     """`A point and two decimals`, also of yen and dinar."""
     gateway.seed(paid_by_card(currency, amount))
     row = CaptureRow(transaction_id="T1", order_no="web", currency=currency, amount=Decimal(amount))
@@ -327,9 +323,7 @@ def test_every_currency_has_two_decimals_where_that_is_configured(
     assert gateway.effects == [("capture", "T1", amount)]
 
 
-def test_three_decimals_have_no_effect_and_are_never_taken_for_done(
-    client: Target, gateway: Gateway
-) -> None:
+def test_three_decimals_have_no_effect_and_are_never_taken_for_done(client, gateway):
     """As shipped a dinar goes out with its three decimals (A-18), which this gateway refuses."""
     gateway.seed(paid_by_card("KWD", "1.20"))
     row = CaptureRow(transaction_id="T1", order_no="web", currency="KWD", amount=Decimal("1.200"))

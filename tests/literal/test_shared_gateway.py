@@ -84,9 +84,7 @@ def refunded_again_on_error(shared: Gateway, number: int) -> BatchReply:
     raise AssertionError
 
 
-def test_eight_threads_share_it_and_each_refund_takes_effect_once(
-    gateway: tuple[str, LiteralGateway],
-) -> None:
+def test_eight_threads_share_it_and_each_refund_takes_effect_once(gateway):
     """Also for callers that try again on an exception: there is none, and no effect is doubled."""
     base_url, truth = gateway
     together = threading.Barrier(THREADS)
@@ -105,7 +103,7 @@ def test_eight_threads_share_it_and_each_refund_takes_effect_once(
     )
 
 
-def test_it_works_inside_a_running_loop(gateway: tuple[str, LiteralGateway]) -> None:
+def test_it_works_inside_a_running_loop(gateway):
     """As in a notebook, whose cells run in a loop."""
     base_url, truth = gateway
 
@@ -119,9 +117,7 @@ def test_it_works_inside_a_running_loop(gateway: tuple[str, LiteralGateway]) -> 
     assert truth.took("refund") == [("refund", "T0", "10.00")]
 
 
-def test_a_call_from_within_a_call_is_refused_before_anything_is_prepared(
-    gateway: tuple[str, LiteralGateway],
-) -> None:
+def test_a_call_from_within_a_call_is_refused_before_anything_is_prepared(gateway):
     """It would wait for itself: here the clock that the client was given calls the client."""
     base_url, truth = gateway
     refused: list[MisuseError] = []
@@ -141,9 +137,7 @@ def test_a_call_from_within_a_call_is_refused_before_anything_is_prepared(
     assert truth.took("refund") == [("refund", "T0", "10.00")]
 
 
-def test_closing_lets_calls_under_way_end_and_refuses_new_ones(
-    gateway: tuple[str, LiteralGateway],
-) -> None:
+def test_closing_lets_calls_under_way_end_and_refuses_new_ones(gateway):
     """Who waits for a reply gets it; a second close does nothing."""
     base_url, truth = gateway
     shared = Gateway(place_of(base_url))
@@ -168,7 +162,7 @@ def test_closing_lets_calls_under_way_end_and_refuses_new_ones(
     assert truth.took("refund") == [("refund", "T0", "10.00")]
 
 
-def test_a_forked_process_is_refused(gateway: tuple[str, LiteralGateway]) -> None:
+def test_a_forked_process_is_refused(gateway):
     """The thread that sends is not in the child: without a refusal it would wait for ever."""
     base_url, truth = gateway
     with Gateway(place_of(base_url)) as shared:

@@ -1,6 +1,5 @@
 """What was approved is what is sent: a table that somebody changed, limits that became tighter."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
@@ -36,9 +35,7 @@ def _sent(world: World) -> set[tuple[str, str, int]]:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("when", ["before the night", "within the night"])
-def test_a_field_changed_after_approval_is_not_sent(
-    world_of: Callable[[int], World], change: str, when: str
-) -> None:
+def test_a_field_changed_after_approval_is_not_sent(world_of, change, when):
     """Somebody writes into the table before the claim: what was approved leaves, or nothing."""
     world = world_of(1)
     world.instruct(InstructionKind.REFUND, "C-0", amount=250)
@@ -57,9 +54,7 @@ def test_a_field_changed_after_approval_is_not_sent(
 
 @pytest.mark.parametrize("tightened", ["a limit", "no rule"])
 @pytest.mark.parametrize("first", ["dry", "deaf"])
-def test_limits_that_became_tighter_hold_at_the_claim(
-    world_of: Callable[[int], World], first: str, tightened: str
-) -> None:
+def test_limits_that_became_tighter_hold_at_the_claim(world_of, first, tightened):
     """What a dry run or an earlier night approved by rule is looked at again before it is sent."""
     world = world_of(2)
     world.instruct(InstructionKind.REFUND, "C-0", amount=1_000)
@@ -80,9 +75,7 @@ def test_limits_that_became_tighter_hold_at_the_claim(
     assert _sent(world) == {("refund", "C-0", 1_000)}
 
 
-def test_a_sum_that_one_night_may_approve_holds_over_a_dry_run(
-    world_of: Callable[[int], World],
-) -> None:
+def test_a_sum_that_one_night_may_approve_holds_over_a_dry_run(world_of):
     """A dry run grants nothing: three refunds of 4.00 under 10.00 a night, two at most."""
     world = world_of(3)
     for place in ("C-0", "C-1", "C-2"):
@@ -95,9 +88,7 @@ def test_a_sum_that_one_night_may_approve_holds_over_a_dry_run(
     assert len(_sent(world)) == 2
 
 
-def test_a_payment_that_was_released_from_review_is_captured(
-    world_of: Callable[[int], World],
-) -> None:
+def test_a_payment_that_was_released_from_review_is_captured(world_of):
     """The review that we released explains what the gateway shows and holds no capture."""
     world = world_of(4)
     world.instruct(InstructionKind.REVIEW, "R-0", amount=1_000)

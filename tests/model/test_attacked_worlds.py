@@ -10,5 +10,5 @@ World_of = Callable[[int], World]
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_moves_nothing(world_of: World_of, name: str) -> None:
+def test_an_attack_moves_nothing(world_of, name):
     assert attacked(world_of(1), name) == []

@@ -73,7 +73,7 @@ def journal_of(
         (("confirmed",), (Moved(), Moved(body_sha256=""))),
     ],
 )
-def test_a_true_journal_has_no_violation(states: Sequence[str], effects: Sequence[Moved]) -> None:
+def test_a_true_journal_has_no_violation(states, effects):
     """What is done took effect once, what is not done did not, what is open may be either."""
     assert violations(journal_of(*states), effects) == []
 
@@ -92,16 +92,14 @@ def test_a_true_journal_has_no_violation(states: Sequence[str], effects: Sequenc
         (("in_doubt", "in_doubt", "in_doubt"), (), "I4"),
     ],
 )
-def test_each_bad_journal_breaks_its_own_invariant(
-    states: Sequence[str], effects: Sequence[Moved], broken: str
-) -> None:
+def test_each_bad_journal_breaks_its_own_invariant(states, effects, broken):
     found = violations(journal_of(*states), effects)
 
     assert [one[:2] for one in found] == [broken]
 
 
 @pytest.mark.parametrize("state", ["in_flight", "in_doubt"])
-def test_what_is_open_in_the_end_is_told(state: str) -> None:
+def test_what_is_open_in_the_end_is_told(state):
     """Evidence was there and nobody looked."""
     journal = journal_of(state)
 
@@ -109,7 +107,7 @@ def test_what_is_open_in_the_end_is_told(state: str) -> None:
     assert [one[:2] for one in violations(journal, (), ended=True)] == ["I7"]
 
 
-def test_two_requests_on_the_wire_are_told() -> None:
+def test_two_requests_on_the_wire_are_told():
     """One sender per account, one batch at a time."""
     found = violations(journal_of("in_flight", "in_flight", batch_state="claimed"), ())
 
@@ -126,7 +124,7 @@ def test_two_requests_on_the_wire_are_told() -> None:
         "DELETE FROM history WHERE sequence = 2",
     ],
 )
-def test_a_changed_history_is_told(change: str) -> None:
+def test_a_changed_history_is_told(change):
     """Edited, cut, or bypassed."""
     journal = journal_of("approved", "approved")
     journal.execute(change)
@@ -134,7 +132,7 @@ def test_a_changed_history_is_told(change: str) -> None:
     assert [one[:2] for one in violations(journal, ())] == ["I6"]
 
 
-def test_a_history_that_was_written_anew_is_told() -> None:
+def test_a_history_that_was_written_anew_is_told():
     """It closes in itself; what was seen before tells."""
     before = hashes(journal_of("approved", "approved"))
 
@@ -158,9 +156,7 @@ OTHER = Intention("refund", "T0", 250)
         ((Moved(kind="capture"),), {WISH: 1}, "I11"),
     ],
 )
-def test_money_is_held_against_what_the_merchant_wanted(
-    effects: Sequence[Moved], may_happen: dict[Intention, int], broken: str
-) -> None:
+def test_money_is_held_against_what_the_merchant_wanted(effects, may_happen, broken):
     """Two instructions, each with one effect, are still one intention too much."""
     found = unwanted(effects, may_happen=may_happen)
 
@@ -192,9 +188,7 @@ def test_money_is_held_against_what_the_merchant_wanted(
         ),
     ],
 )
-def test_what_the_journal_may_not_know_has_a_case_in_the_end(
-    journal: sqlite3.Connection, known: Known, broken: str
-) -> None:
+def test_what_the_journal_may_not_know_has_a_case_in_the_end(journal, known, broken):
     """A wish without an instruction, a belief that is wrong, numbers that do not count."""
     rows = journal.execute("SELECT instruction_id, state FROM instruction").fetchall()
     moved = [Moved(f"body-{one[1:]}") for one, state in rows if state != "withdrawn"]

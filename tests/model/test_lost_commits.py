@@ -1,7 +1,6 @@
 """Every commit of a night may lose its connection, before or after it took effect."""
 
 import os
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -30,9 +29,7 @@ GRID = [
     GRID[::EVERY],
     ids=lambda one: f"{one.effect}-{one.answer}" if isinstance(one, Script) else str(one),
 )
-def test_a_commit_that_was_lost_ends_true(
-    world_of: Callable[[int], World], kind: InstructionKind, script: Script, away: int, point: int
-) -> None:
+def test_a_commit_that_was_lost_ends_true(world_of, kind, script, away, point):
     """Nothing is sent twice or forgotten, and what the gateway answered is known in the end."""
     world = world_of(point)
     for place in MOVES[kind][:2]:
@@ -47,9 +44,7 @@ def test_a_commit_that_was_lost_ends_true(
 
 @pytest.mark.parametrize("away", AWAY)
 @pytest.mark.parametrize("kind", MOVES)
-def test_no_answer_is_lost_with_a_commit(
-    world_of: Callable[[int], World], kind: InstructionKind, away: int
-) -> None:
+def test_no_answer_is_lost_with_a_commit(world_of, kind, away):
     """Whichever commit loses its connection: a signed reply decides its rows, no person has to."""
     ended = []
     for point in _commits_of_a_night(world_of(0), kind):

@@ -162,9 +162,7 @@ class Protocol(RuleBasedStateMachine):
 # A test that runs out of time fails inside an example, and what Hypothesis then says of it (data
 # that behave differently) hides that nothing but the clock was wrong.
 @pytest.mark.timeout(max(SECONDS_MIN, int(EXAMPLES * STEPS * SECONDS_A_STEP_MAX)))
-def test_no_order_of_events_makes_the_journal_untrue(
-    world_of: Callable[[int], World], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_order_of_events_makes_the_journal_untrue(world_of, monkeypatch):
     """Nothing twice, nothing lost, nothing believed that did not happen."""
     monkeypatch.setattr(Protocol, "make", staticmethod(world_of), raising=False)
     monkeypatch.setattr(Protocol, "ended_true", 0)

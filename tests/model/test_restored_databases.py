@@ -85,9 +85,7 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_database_that_is_not_the_newest_sends_nothing(
-    world_of: Callable[[int], World], name: str
-) -> None:
+def test_a_database_that_is_not_the_newest_sends_nothing(world_of, name):
     """A backup put back, with its head file or without, and a copy beside the one that works."""
     assert SCENARIOS[name](world_of(1)) == 0
 
@@ -98,9 +96,7 @@ def _the_gate_is_blind(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("at", POINTS)
-def test_behind_the_gate_a_foreign_link_alone_holds_the_money(
-    world_of: Callable[[int], World], monkeypatch: pytest.MonkeyPatch, at: str
-) -> None:
+def test_behind_the_gate_a_foreign_link_alone_holds_the_money(world_of, monkeypatch, at):
     """Where no gate saw the other database, the claim does, and nothing goes twice."""
     _the_gate_is_blind(monkeypatch)
 
@@ -108,9 +104,7 @@ def test_behind_the_gate_a_foreign_link_alone_holds_the_money(
 
 
 @pytest.mark.parametrize("head", [True, False], ids=["head kept", "head lost"])
-def test_what_people_accepted_sends_nothing_again(
-    world_of: Callable[[int], World], *, head: bool
-) -> None:
+def test_what_people_accepted_sends_nothing_again(world_of, *, head):
     """The files ask for it once more; people, who know what happened, let nothing of it go."""
     world = world_of(2)
     _two_refunds(world, head=head)

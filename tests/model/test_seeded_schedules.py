@@ -1,10 +1,8 @@
 """Nights of the real code under faults and crashes: nothing twice, lost or made up."""
 
 import os
-from collections.abc import Callable
 
 import pytest
-from protocol_world import World
 from seeded_schedules import play
 
 SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "100"))
@@ -15,9 +13,7 @@ REPLAY = "CHAOS_SEED={seed} CHAOS_SCHEDULES=1 .venv/bin/pytest tests/model/test_
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + SCHEDULES, AT_ONCE))
-def test_a_schedule_of_faults_and_crashes_ends_true(
-    world_of: Callable[[int], World], first: int
-) -> None:
+def test_a_schedule_of_faults_and_crashes_ends_true(world_of, first):
     """Whatever the gateway does and wherever the process ends, the journal is true in the end."""
     last = min(first + AT_ONCE, FIRST_SEED + SCHEDULES)
     for seed in range(first, last):
@@ -26,7 +22,7 @@ def test_a_schedule_of_faults_and_crashes_ends_true(
         assert not found, f"{found}; replay: {REPLAY.format(seed=seed)}"
 
 
-def test_the_same_seed_gives_the_same_history(world_of: Callable[[int], World]) -> None:
+def test_the_same_seed_gives_the_same_history(world_of):
     """A failing schedule can be played again, to the last hash."""
     told = set()
     for _ in range(2):

@@ -163,7 +163,7 @@ def chosen(world: World) -> list[Forging]:
 
 
 @pytest.mark.timeout(SECONDS_MAX)
-def test_a_row_that_is_not_bound_moves_no_money(world_of: World_of) -> None:
+def test_a_row_that_is_not_bound_moves_no_money(world_of):
     """Changed in any column, added or taken away: nothing happens twice, nor unasked."""
     bad = [(it, moved) for it in chosen(world_of(1)) if (moved := played(world_of(1), it))]
     assert bad == []

@@ -26,7 +26,7 @@ def due(at, *, now, waits):
 
 
 @pytest.mark.parametrize("mutant", LISTED)
-def test_a_listed_mutant_fits_its_file(mutant: dict[str, str]) -> None:
+def test_a_listed_mutant_fits_its_file(mutant):
     """What it changes stands there once: a line that was rewritten wants its mutant again."""
     text = (CHECKOUT / mutant["file"]).read_text("utf-8")
 
@@ -43,7 +43,7 @@ def names_in(file: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("mutant", LISTED)
-def test_who_notices_a_listed_mutant_is_a_test(mutant: dict[str, str]) -> None:
+def test_who_notices_a_listed_mutant_is_a_test(mutant):
     """Its file and function, and of a scenario the folder; else a reason why nobody needs to."""
     file, _, name = mutant.get("noticed_by", "").partition("::")
     function, _, case = name.removesuffix("]").partition("[")
@@ -52,7 +52,7 @@ def test_who_notices_a_listed_mutant_is_a_test(mutant: dict[str, str]) -> None:
     assert not file.startswith(SCENARIOS) or (CHECKOUT / SCENARIOS / case).is_dir()
 
 
-def test_each_change_is_one_change_of_one_place() -> None:
+def test_each_change_is_one_change_of_one_place():
     """Bounds, conditions, signs, what is written down: one after the other."""
     assert {becomes.strip() for _, becomes in changes_of(MODULE)} == {
         "if at <= now:",

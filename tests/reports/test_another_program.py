@@ -1,7 +1,6 @@
 """What LibreOffice makes of the workbook: its pages, and a save of it that comes back."""
 
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import openpyxl
@@ -21,7 +20,7 @@ FEW_DOTS_PER_INCH = 50
 """That there is a picture of each page needs no more."""
 
 
-def test_pages_are_whole(workbook: Path, tmp_path: Path) -> None:
+def test_pages_are_whole(workbook, tmp_path):
     """Page one is one page; no cell is too narrow; each sheet has pictures."""
     (pdf,) = convert([workbook], kind="pdf", folder=tmp_path)
     pictures = pictures_of(pdf, folder=tmp_path, dots_per_inch=FEW_DOTS_PER_INCH)
@@ -33,9 +32,7 @@ def test_pages_are_whole(workbook: Path, tmp_path: Path) -> None:
         assert [sheet_of(text) for text in texts if label in text] == [], label
 
 
-def test_a_workbook_that_another_program_saved_is_still_read(
-    workbook: Path, tmp_path: Path
-) -> None:
+def test_a_workbook_that_another_program_saved_is_still_read(workbook, tmp_path):
     """Answers survive its save, each row fits its seal, and no cell says something else."""
     book: Any = openpyxl.load_workbook(workbook)
     sheet = book["Breaks"]

@@ -183,7 +183,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
 
 
 @pytest.mark.parametrize("where", ["page", "told", "status", "standing"])
-def test_every_stated_figure_is_one_of_the_sealed_folder(night: Night, where: str) -> None:
+def test_every_stated_figure_is_one_of_the_sealed_folder(night, where):
     """Page one, what the night said, `recon status`, Prefect's page: no figure is only theirs."""
     lines, stated = getattr(night, where), statements(where)
 

@@ -4,7 +4,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import openpyxl
@@ -41,7 +40,7 @@ def content(night_workbook: bytes) -> bytes:
     return night_workbook
 
 
-def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes) -> None:
+def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content):
     """Finance finds the same nine sheets every night."""
     workbook = opened(content)
 
@@ -50,12 +49,12 @@ def test_sheets_stand_in_their_order_and_the_run_sheet_is_hidden(content: bytes)
     assert all(workbook[title].sheet_state == "visible" for title in SHEETS[:-1])
 
 
-def test_same_figures_give_same_bytes(figures: NightFigures) -> None:
+def test_same_figures_give_same_bytes(figures):
     """A night can be rebuilt, to the byte."""
     assert content_of(figures) == content_of(figures)
 
 
-def test_no_part_of_the_package_carries_the_time_of_writing(content: bytes) -> None:
+def test_no_part_of_the_package_carries_the_time_of_writing(content):
     """Only the run's own instant stands in the file."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         dates = {part.date_time for part in archive.infolist()}
@@ -65,7 +64,7 @@ def test_no_part_of_the_package_carries_the_time_of_writing(content: bytes) -> N
     assert re.findall(r"[0-9-]{10}T[0-9:]{8}Z", core) == ["2026-11-21T01:58:11Z"] * 2
 
 
-def test_foreign_text_is_never_a_formula_nor_an_error(content: bytes) -> None:
+def test_foreign_text_is_never_a_formula_nor_an_error(content):
     """Text of a merchant stays text, also when somebody edits the cell."""
     workbook = opened(content)
     texts = [cell for cell in cells_of(workbook) if cell.value in {EVIL, "=1+1", "-1+1", "=9"}]
@@ -77,7 +76,7 @@ def test_foreign_text_is_never_a_formula_nor_an_error(content: bytes) -> None:
     assert any(label.endswith(" · #N/A") for label in words_on(content, "Breaks"))
 
 
-def test_a_total_is_what_its_column_adds_up_to(content: bytes) -> None:
+def test_a_total_is_what_its_column_adds_up_to(content):
     """Below each list that has one: added up by another library, over the rows as they stand."""
     sums = {
         ("Assurance", "Rows read", "Kind"): (
@@ -96,14 +95,14 @@ def test_a_total_is_what_its_column_adds_up_to(content: bytes) -> None:
             assert sum(row[name] for row in rows) == total[name], (sheet, name)
 
 
-def test_unprintable_characters_are_replaced_and_counted(content: bytes) -> None:
+def test_unprintable_characters_are_replaced_and_counted(content):
     """One bad note neither kills the night nor passes unseen."""
     assert "\ufffd\ufffdبسم 🙂 漢字" in words_on(content, "Breaks")
     counted = [text for text in words_on(content, "Assurance") if "unprintable" in text]
     assert counted == ["2 unprintable characters of foreign text were shown as \ufffd."]
 
 
-def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None:
+def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build):
     """What a sheet would round is written as text, its totals too."""
     night = build()
     breaks = night.breaks.copy()
@@ -114,7 +113,7 @@ def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None
     assert "10000000000000.00" in words_on(content, "Breaks")
 
 
-def test_a_night_without_a_ledger_says_so_and_never_zero(build: Build) -> None:
+def test_a_night_without_a_ledger_says_so_and_never_zero(build):
     """Not covered is not the same as nothing."""
     content = content_of(build(ledger_covered=False, verdict=Verdict.INCOMPLETE))
     sides = {row["What each side says"] for row in list_on(content, "Breaks", "Key", "Owner")}
@@ -128,14 +127,14 @@ def test_a_night_without_a_ledger_says_so_and_never_zero(build: Build) -> None:
     assert labels[0].startswith("INCOMPLETE · ")
 
 
-def test_doubt_without_a_named_person_is_not_called_calm(build: Build) -> None:
+def test_doubt_without_a_named_person_is_not_called_calm(build):
     """A missing list of people does not turn a doubt into good news."""
     labels = words_on(content_of(build(attention=())), "Summary")
 
     assert "Instructions are in doubt: see the sheet Instructions." in labels
 
 
-def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
+def test_the_verdict_is_never_better_than_the_sheets(build):
     """When the rows do not explain the difference, page one says NOT PROVEN by itself."""
     night = build(verdict=Verdict.RECONCILED)
     sides = night.sides.copy()
@@ -146,7 +145,7 @@ def test_the_verdict_is_never_better_than_the_sheets(build: Build) -> None:
     assert not any("RECONCILED" in label for label in labels)
 
 
-def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
+def test_a_failed_proof_shows_on_page_one(build):
     """One control total that does not tie is enough."""
     night = build()
     broken = replace(night.control_totals[0], left=61)
@@ -156,7 +155,7 @@ def test_a_failed_proof_shows_on_page_one(build: Build) -> None:
     assert "CHECK" in words_on(content, "Assurance")
 
 
-def test_only_the_answers_can_be_written(content: bytes) -> None:
+def test_only_the_answers_can_be_written(content):
     """Five cream columns on Breaks and nothing else: nobody signs by typing a name.
 
     Breaks can be sorted and its columns unfolded, so it is not locked: a cell that is not read
@@ -185,7 +184,7 @@ def test_only_the_answers_can_be_written(content: bytes) -> None:
     }
 
 
-def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
+def test_an_empty_night_is_a_whole_workbook(build):
     """Nothing to show is shown as nothing, with every sheet in place."""
     night = build()
     none = {
@@ -226,9 +225,7 @@ def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
         (0, 0, "No payment is due"),
     ],
 )
-def test_the_share_of_what_is_due_is_rounded_down(
-    build: Build, matched: int, broken: int, labels: str
-) -> None:
+def test_the_share_of_what_is_due_is_rounded_down(build, matched, broken, labels):
     """What waits is not due; and nothing reads as all that is not all."""
     night = build()
     gateway = night.sides[night.sides["source"].eq("gateway")].iloc[[0]]
@@ -245,7 +242,7 @@ def page_one_sentence(figures: NightFigures) -> str:
     return verdict_sentence(page)
 
 
-def test_a_shared_cause_is_told_once_on_page_one(content: bytes) -> None:
+def test_a_shared_cause_is_told_once_on_page_one(content):
     """Breaks with one cause are one line of page one, with their number."""
     told = [label for label in words_on(content, "Summary") if "orders-2.csv" in label]
 
@@ -254,7 +251,7 @@ def test_a_shared_cause_is_told_once_on_page_one(content: bytes) -> None:
     ]
 
 
-def test_instants_stand_in_the_reports_zone(content: bytes) -> None:
+def test_instants_stand_in_the_reports_zone(content):
     """01:05 UTC is 02:05 in Copenhagen, and the sheet says which zone."""
     instants = [
         cell.value
@@ -267,7 +264,7 @@ def test_instants_stand_in_the_reports_zone(content: bytes) -> None:
     assert any("Europe/Copenhagen" in label for label in words_on(content, "Instructions"))
 
 
-def test_an_equal_workbook_is_left_as_it_is(figures: NightFigures, tmp_path: Path) -> None:
+def test_an_equal_workbook_is_left_as_it_is(figures, tmp_path):
     """Writing twice gives one file."""
     first = write_workbook(figures, tmp_path / "night.xlsx")
     second = write_workbook(figures, tmp_path / "night.xlsx")
@@ -276,7 +273,7 @@ def test_an_equal_workbook_is_left_as_it_is(figures: NightFigures, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["night.xlsx"]
 
 
-def test_another_workbook_is_never_overwritten(figures: NightFigures, tmp_path: Path) -> None:
+def test_another_workbook_is_never_overwritten(figures, tmp_path):
     """What finance has signed or answered in stays; the new one is version 2, then 3."""
     wanted = tmp_path / "night.xlsx"
     wanted.write_bytes(b"signed")
@@ -287,7 +284,7 @@ def test_another_workbook_is_never_overwritten(figures: NightFigures, tmp_path: 
     assert wanted.read_bytes() == b"signed"
 
 
-def test_rows_that_a_layout_leaves_out_are_named_by_its_rule(figures: NightFigures) -> None:
+def test_rows_that_a_layout_leaves_out_are_named_by_its_rule(figures):
     """Beside their number stands which rule left out how many of which file."""
     first, *others = figures.files
     skipped = replace(first, skipped_by="Type = Subtotal: 2; Line is not 1: 3")

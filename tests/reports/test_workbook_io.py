@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     reader.close()
 
 
-def test_what_is_no_workbook_is_refused_in_the_readers_words(tmp_path: Path) -> None:
+def test_what_is_no_workbook_is_refused_in_the_readers_words(tmp_path):
     """By each way in, as without a door."""
     path = tmp_path / "signed.xlsx"
     path.write_text("hello")
@@ -35,7 +34,7 @@ def test_what_is_no_workbook_is_refused_in_the_readers_words(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_a_workbook_that_breaks_its_reader_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_workbook_that_breaks_its_reader_is_refused_by_name(tmp_path):
     """The command says so and ends in order."""
     path = tmp_path / "signed.xlsx"
     path.write_bytes(b"hello" * MIB)

@@ -23,12 +23,12 @@ def expected_words() -> set[str]:
     }
 
 
-def test_every_code_flag_and_reason_is_named_by_a_scenario() -> None:
+def test_every_code_flag_and_reason_is_named_by_a_scenario():
     """What none names could change unseen: a new one comes with its scenario."""
     assert sorted(word.value for word in WORDS if word.value not in expected_words()) == []
 
 
-def test_what_no_scenario_can_show_names_its_test() -> None:
+def test_what_no_scenario_can_show_names_its_test():
     """The list in README.md is worth something only where the tests that it names exist."""
     tests = re.findall(r"`(tests/[\w/.]+)`", (HERE / "README.md").read_text(encoding="utf-8"))
 

@@ -1,7 +1,6 @@
 """The runner itself can fail: each way in which a night can differ is told, and no other."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -40,7 +39,7 @@ def differences(**stated: object) -> tuple[list[str], list[str]]:
     return NIGHT.differences(Expected.of({**RIGHT, **stated}, where="here"))
 
 
-def test_a_night_that_comes_to_what_is_stated_differs_in_nothing() -> None:
+def test_a_night_that_comes_to_what_is_stated_differs_in_nothing():
     """Also where a sentence has other words: its figures are compared."""
     assert differences() == ([], [])
 
@@ -60,7 +59,7 @@ def test_a_night_that_comes_to_what_is_stated_differs_in_nothing() -> None:
         ({"pending": "order\nA-1"}, "- A-1"),
     ],
 )
-def test_what_differs_is_told(stated: Mapping[str, object], told: str) -> None:
+def test_what_differs_is_told(stated, told):
     """Verdict, exit code, words, totals, effects, and every row of a table."""
     found, known = differences(**stated)
 
@@ -69,7 +68,7 @@ def test_what_differs_is_told(stated: Mapping[str, object], told: str) -> None:
     assert known == []
 
 
-def test_what_is_wrong_yet_stands_aside_until_it_is_right() -> None:
+def test_what_is_wrong_yet_stands_aside_until_it_is_right():
     """One order's rows; where they are right, the mark itself is the difference."""
     wrong = "order | at risk\nA-1 | 0.00 EUR"
 
@@ -80,7 +79,7 @@ def test_what_is_wrong_yet_stands_aside_until_it_is_right() -> None:
     )
 
 
-def test_facts_are_figures_dates_ids_and_what_is_quoted() -> None:
+def test_facts_are_figures_dates_ids_and_what_is_quoted():
     """In their order: figures that change their places are another sentence."""
     sentence = "Gateway holds 4,900.00 EUR, the order A-1 says '12,5' since 4 Nov 2026 (T1)."
 
@@ -97,9 +96,7 @@ def test_facts_are_figures_dates_ids_and_what_is_quoted() -> None:
         ("rule = 'R.'\n[[night]]\nbreaks = '''a | b\n1'''", "has not the 2 cells"),
     ],
 )
-def test_a_folder_that_does_not_state_what_it_must_is_refused(
-    tmp_path: Path, expect: str, told: str
-) -> None:
+def test_a_folder_that_does_not_state_what_it_must_is_refused(tmp_path, expect, told):
     """A misspelt key would be a rule that nobody holds."""
     (tmp_path / "expect.toml").write_text(expect)
 

@@ -14,7 +14,7 @@ from tasks.night_tasks import TASKS, echo, sentences_only, worth_another_try
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_task_is_never_cached_and_never_stores_what_it_returns(name: str) -> None:
+def test_a_task_is_never_cached_and_never_stores_what_it_returns(name):
     """A cached or replayed result would stand for work that was not done."""
     task = TASKS[name]
 
@@ -23,7 +23,7 @@ def test_a_task_is_never_cached_and_never_stores_what_it_returns(name: str) -> N
     assert task.persist_result is False
 
 
-def test_money_is_never_sent_again_by_prefect() -> None:
+def test_money_is_never_sent_again_by_prefect():
     """Only the journal decides what is sent; Prefect retries reads alone."""
     retries = {name: task.retries for name, task in TASKS.items()}
 
@@ -45,7 +45,7 @@ def test_only_a_locked_database_is_worth_another_try(error: Exception, again: bo
     assert worth_another_try(anything, anything, Failed(data=error)) is again
 
 
-def test_the_text_of_a_foreign_exception_stops_here() -> None:
+def test_the_text_of_a_foreign_exception_stops_here():
     """The place and the kind are told, the text is not: it may hold a customer's data."""
     with pytest.raises(Defect) as raised, sentences_only("query"):
         raise KeyError("4929 1234 5678 9012")
@@ -56,7 +56,7 @@ def test_the_text_of_a_foreign_exception_stops_here() -> None:
     assert raised.value.__suppress_context__
 
 
-def test_a_sentence_of_ours_passes_without_what_caused_it() -> None:
+def test_a_sentence_of_ours_passes_without_what_caused_it():
     """Our own errors are one sentence; the foreign cause behind them stays out of Prefect."""
     error = GateClosedError("the gate is closed")
     error.__cause__ = ValueError("parameters: 4929 1234 5678 9012")
@@ -68,9 +68,7 @@ def test_a_sentence_of_ours_passes_without_what_caused_it() -> None:
     assert raised.value.__cause__ is None
 
 
-def test_without_prefect_a_sentence_goes_to_the_ordinary_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_without_prefect_a_sentence_goes_to_the_ordinary_log(caplog):
     """Tasks called outside a run still say what they did."""
     with caplog.at_level(logging.INFO, logger="recon.night"):
         echo("3 orders were read.")

@@ -21,7 +21,7 @@ def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
     return file.getvalue()
 
 
-def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
+def test_rows_come_back_as_they_were_sorted_by_their_key():
     table = orders(4200, 100, 7)
     turned = table.take(pa.array([2, 0, 1]))
     content = file_of(turned, schema=SCHEMAS["orders"])
@@ -37,14 +37,14 @@ def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
     ]
 
 
-def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
+def test_a_schema_of_a_later_version_is_refused_by_name():
     later = replace(SCHEMAS["orders"], version=2)
 
     with pytest.raises(ArchiveBrokenError, match=r"orders\.parquet .* orders/2, .* knows orders/1"):
         read_rows(file_of(orders(1), schema=later), name="orders.parquet")
 
 
-def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None:
+def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused():
     """A Parquet file of somebody else is none of a night; half a file is none at all."""
     strange = io.BytesIO()
     pq.write_table(pa.table({"a": [1]}), strange)
@@ -56,9 +56,7 @@ def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None
         read_rows(content[: len(content) // 2], name="orders.parquet")
 
 
-def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(monkeypatch):
     schema = SCHEMAS["orders"]
     table = orders(*range(MANY_ROWS + 1))
     turned = table.take(pa.array(range(MANY_ROWS, -1, -1)))
@@ -73,7 +71,7 @@ def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(
     assert pq.ParquetFile(file).num_row_groups > 1
 
 
-def test_the_bytes_are_of_what_the_rows_say_and_of_nothing_else() -> None:
+def test_the_bytes_are_of_what_the_rows_say_and_of_nothing_else():
     """By them a step that is written again is known: chunks and numbers of words do not show."""
     schema, table = SCHEMAS["orders"], orders(4200, 100, 7)
     location = table.schema.get_field_index("currency")
@@ -94,7 +92,7 @@ EVERY = {**SCHEMAS, **ANSWER_SCHEMAS}
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_file_says_what_each_column_is(name: str) -> None:
+def test_a_file_says_what_each_column_is(name):
     schema = EVERY[name]
     assert schema.folder in FOLDERS
     assert schema.path == f"{schema.folder}/{name}.parquet"

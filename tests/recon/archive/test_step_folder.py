@@ -79,7 +79,7 @@ def full_disk(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, kept)
 
 
-def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path: Path) -> None:
+def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path):
     """Of a step that nobody wrote before, one table at a time is held."""
     storage, there = LocalStorage(tmp_path), []
 
@@ -94,9 +94,7 @@ def test_a_file_lies_on_the_disk_before_the_next_one_is_made(tmp_path: Path) -> 
     assert sealed.manifest == written(storage, 4200).manifest
 
 
-def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(tmp_path, monkeypatch):
     """The folder is brought to the disk before the manifest and after it, and no more often."""
     rename, flush, seen = Path.replace, storage.flush_folder, []
 
@@ -118,7 +116,7 @@ def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
     assert of_step == [*files, folder, "manifest.json", folder]
 
 
-def test_a_disk_that_is_full_half_way_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_half_way_leaves_no_half_of_a_file(tmp_path):
     storage = LocalStorage(tmp_path)
     with full_disk(200), pytest.raises(OSError, match="File too large"):
         written(storage, 4200, 100)
@@ -129,7 +127,7 @@ def test_a_disk_that_is_full_half_way_leaves_no_half_of_a_file(tmp_path: Path) -
 
 
 @pytest.mark.process
-def test_killed_at_any_moment_a_step_is_written_whole_by_the_next_attempt(tmp_path: Path) -> None:
+def test_killed_at_any_moment_a_step_is_written_whole_by_the_next_attempt(tmp_path):
     """Between the first byte and the manifest: never a manifest over files that are not there."""
     calm = written(LocalStorage(tmp_path / "calm"), 4200, 100)
     variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
@@ -148,7 +146,7 @@ def test_killed_at_any_moment_a_step_is_written_whole_by_the_next_attempt(tmp_pa
         assert not any(UNFINISHED in name for name in storage.names("")), at
 
 
-def test_a_changed_file_and_one_that_was_added_are_named(tmp_path: Path) -> None:
+def test_a_changed_file_and_one_that_was_added_are_named(tmp_path):
     storage = LocalStorage(tmp_path)
     sealed = written(storage, 4200, 100)
     path = tmp_path / FOLDER / "orders.parquet"
@@ -161,7 +159,7 @@ def test_a_changed_file_and_one_that_was_added_are_named(tmp_path: Path) -> None
     ]
 
 
-def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
+def test_what_an_attempt_left_that_did_not_end_goes(tmp_path):
     storage = LocalStorage(tmp_path)
     with storage.writing(f"{FOLDER}/ledger.parquet") as file:
         file.write(b"half of a night")
@@ -169,7 +167,7 @@ def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
     assert step_problems(storage, written(storage, 4200)) == []
 
 
-def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
+def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path):
     storage = LocalStorage(tmp_path)
     sealed = written(storage, 4200)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / FOLDER).iterdir()}
@@ -180,9 +178,7 @@ def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["rows", "bytes", "manifest"])
-def test_a_step_that_says_something_else_stays_under_another_name(
-    tmp_path: Path, change: str
-) -> None:
+def test_a_step_that_says_something_else_stays_under_another_name(tmp_path, change):
     storage = LocalStorage(tmp_path)
     written(storage, 4200)
     if change == "bytes":
@@ -199,7 +195,7 @@ def test_a_step_that_says_something_else_stays_under_another_name(
 ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1")
 
 
-def test_a_format_from_the_future_is_refused_by_name() -> None:
+def test_a_format_from_the_future_is_refused_by_name():
     document = json.loads(manifest_bytes(Manifest(about(), (ENTRY,))))
     later = json.dumps(document | {"format": "recon night/3"}).encode()
 
@@ -218,12 +214,12 @@ def test_a_format_from_the_future_is_refused_by_name() -> None:
         b"[" * 100_000,
     ],
 )
-def test_what_is_no_manifest_is_refused_by_name(content: bytes) -> None:
+def test_what_is_no_manifest_is_refused_by_name(content):
     with pytest.raises(ArchiveBrokenError, match=r"inputs/manifest\.json of the archive"):
         manifest_of(content, name="inputs/manifest.json")
 
 
-def test_the_same_content_after_another_link_is_the_same() -> None:
+def test_the_same_content_after_another_link_is_the_same():
     """A step that was written twice says the same, whatever the history did in between."""
     once = Manifest(about(), (ENTRY,))
     again = Manifest(about(history_before=f"9:{'b' * 64}"), (ENTRY,))

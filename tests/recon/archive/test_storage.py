@@ -1,11 +1,10 @@
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from io import SEEK_END
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -33,7 +32,7 @@ from tests.recon.archive.planted import NIGHT, written
 from tests.recon.files.s3_server import S3Server, serving_s3
 
 
-def test_a_storage_that_fails_says_which_and_what_was_not_done(tmp_path: Path) -> None:
+def test_a_storage_that_fails_says_which_and_what_was_not_done(tmp_path):
     (tmp_path / "archive").write_text("a file where the folder should be")
     storage = LocalStorage(tmp_path / "archive")
 
@@ -47,7 +46,7 @@ def test_a_storage_that_fails_says_which_and_what_was_not_done(tmp_path: Path) -
         file.write(b"x")
 
 
-def test_a_file_has_its_name_when_it_is_whole_and_not_before(tmp_path: Path) -> None:
+def test_a_file_has_its_name_when_it_is_whole_and_not_before(tmp_path):
     """Whoever lists the archive never sees half a file under its name."""
     storage = LocalStorage(tmp_path / "archive")
     with storage.writing("a/b/c.parquet") as file:
@@ -61,7 +60,7 @@ def test_a_file_has_its_name_when_it_is_whole_and_not_before(tmp_path: Path) -> 
     assert storage.names("") == ["a/b/c.parquet"]
 
 
-def test_nights_are_of_the_owner_and_the_group_only(tmp_path: Path) -> None:
+def test_nights_are_of_the_owner_and_the_group_only(tmp_path):
     """Nobody else on the machine reads orders and amounts."""
     storage = LocalStorage(tmp_path / "archive")
     with storage.writing("a/b.parquet") as file:
@@ -72,7 +71,7 @@ def test_nights_are_of_the_owner_and_the_group_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) & 0o027 == 0
 
 
-def test_folders_are_moved_whole_and_nobody_is_moved_upon(tmp_path: Path) -> None:
+def test_folders_are_moved_whole_and_nobody_is_moved_upon(tmp_path):
     """A folder that is set aside keeps every file; one that is there stays."""
     storage = LocalStorage(tmp_path)
     for name in ("night/inputs/a", "night/inputs/b"):
@@ -91,7 +90,7 @@ def test_folders_are_moved_whole_and_nobody_is_moved_upon(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_what_somebody_put_in_a_files_place_is_not_read(tmp_path: Path, put: Any) -> None:
+def test_what_somebody_put_in_a_files_place_is_not_read(tmp_path, put):
     """A pipe keeps no night waiting, and what never ends fills no memory: each is named."""
     (tmp_path / "night").mkdir()
     put(tmp_path / "night" / "orders.parquet")
@@ -135,9 +134,7 @@ def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
     return s3_storage(settings, keys=KEYS, deadline=impatient())
 
 
-def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
-    server: S3Server, bucket: str
-) -> None:
+def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(server, bucket):
     """Objects, then the manifest: the same step as in a folder, by the same hash of its content."""
     storage = storage_of(server, bucket)
     first = written(storage, 4200, 100)
@@ -161,7 +158,7 @@ def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
         assert step_problems(storage, kept) == []
 
 
-def test_an_object_that_was_not_written_whole_is_not_there(server: S3Server, bucket: str) -> None:
+def test_an_object_that_was_not_written_whole_is_not_there(server, bucket):
     storage = storage_of(server, bucket)
     with suppress(KeyError), storage.writing("nights/a.parquet") as file:
         file.write(b"half")
@@ -170,7 +167,7 @@ def test_an_object_that_was_not_written_whole_is_not_there(server: S3Server, buc
     assert storage.names("nights") == []
 
 
-def test_a_storage_that_is_gone_says_so(server: S3Server, bucket: str) -> None:
+def test_a_storage_that_is_gone_says_so(server, bucket):
     storage = storage_of(server, bucket)
     server.process.stop()
 
@@ -181,7 +178,7 @@ def test_a_storage_that_is_gone_says_so(server: S3Server, bucket: str) -> None:
         written(storage, 1)
 
 
-def test_parts_of_an_object_are_read_from_any_place(server: S3Server, bucket: str) -> None:
+def test_parts_of_an_object_are_read_from_any_place(server, bucket):
     """A step's rows between two numbers; an object that was written anew is looked at anew."""
     storage = storage_of(server, bucket)
     step = written(storage, *range(4200, 4300))
@@ -217,7 +214,7 @@ def kept(storage: Storage) -> FactsFile:
     return write_facts(storage, PARTS, folder=FACTS_FOLDER, schema=NUMBERS, doing="not kept")
 
 
-def test_rows_come_back_from_s3(server: S3Server, bucket: str) -> None:
+def test_rows_come_back_from_s3(server, bucket):
     storage = storage_of(server, bucket)
 
     file = kept(storage)
@@ -240,9 +237,7 @@ def _swapped(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [Path.unlink, _cut, _swapped])
-def test_a_file_that_is_another_is_refused_by_name(
-    tmp_path: Path, change: Callable[[Path], None]
-) -> None:
+def test_a_file_that_is_another_is_refused_by_name(tmp_path, change):
     """Gone, cut, or another whole one in its place: the sentence says which, and what to do."""
     storage = LocalStorage(tmp_path)
     file = kept(storage)
@@ -259,9 +254,7 @@ def test_a_file_that_is_another_is_refused_by_name(
         pass
 
 
-def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_since(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_since(tmp_path):
     storage = LocalStorage(tmp_path)
     file = kept(storage)
     with facts_at([(storage, file)], doing="not read") as paths:

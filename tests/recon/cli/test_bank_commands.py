@@ -23,9 +23,7 @@ def check(*files: str) -> int:
     return main(["order-file", "check", *files, *how])
 
 
-def test_statements_tell_what_they_prove(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_statements_tell_what_they_prove(tmp_path, capsys):
     """Opening, movements and closing of each, the days that are covered, no account in full."""
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     assert check("a.xml") == 0
@@ -35,9 +33,7 @@ def test_statements_tell_what_they_prove(
     assert "main: covered 2026-11-20 to 2026-11-20.\nNothing was stored.\n" in shown
 
 
-def test_a_gap_and_a_refused_file_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gap_and_a_refused_file_are_told(tmp_path, capsys):
     """One file is refused with its figures, another leaves a gap, the first one counts."""
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940.replace("CR250,50", "CR250,49"))
@@ -51,9 +47,7 @@ def test_a_gap_and_a_refused_file_are_told(
     assert "It does not count." in told.out
 
 
-def test_nothing_of_other_people_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_of_other_people_is_shown(tmp_path, capsys):
     """Names and words of entries are read for their references only."""
     inner = "<AddtlNtryInf>CANARY-TEXT</AddtlNtryInf>"
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.51", inner=inner)))

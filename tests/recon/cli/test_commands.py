@@ -53,7 +53,7 @@ def raise_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) ->
     monkeypatch.setattr("recon.steps.runtime.environment.environment_of", environment_of)
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy():
     """`recon --help` answers at once because no command's weight is imported for it."""
     code = (
         "import sys; from recon.cli import main; code = main(['--help']); "
@@ -68,7 +68,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert all(f" {name} " in said for name in (*COMMANDS, "db"))
 
 
-def test_plain_files_load_no_database(tmp_path: Path) -> None:
+def test_plain_files_load_no_database(tmp_path):
     """`recon reconcile` is quick on a hundred rows: it imports what plain files need, no more."""
     (tmp_path / "orders.csv").write_text(
         "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n"
@@ -110,9 +110,7 @@ def test_plain_files_load_no_database(tmp_path: Path) -> None:
         (("journals", "2026-11-20"), "--out"),
     ],
 )
-def test_wrong_usage_ends_with_2(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_ends_with_2(words, told, capsys):
     """What cannot be meant is refused with the words that are wrong, and exit code 2."""
     code = cli.main(words)
 
@@ -123,16 +121,14 @@ def test_wrong_usage_ends_with_2(
 
 
 @pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("workbook", "x")])
-def test_missing_configuration_is_one_sentence(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_configuration_is_one_sentence(words, capsys):
     """Without variables a command names the first that is missing, and ends with 2."""
     assert cli.main(words) == 2
     (told,) = capsys.readouterr().err.splitlines()
     assert "RECON_DATABASE_URL is not set" in told
 
 
-def test_the_process_ends_with_the_code_and_a_sentence() -> None:
+def test_the_process_ends_with_the_code_and_a_sentence():
     """What `main` gives is what the shell gets, and stdout stays clean."""
     ended = recon(*NIGHT)
 
@@ -142,7 +138,7 @@ def test_the_process_ends_with_the_code_and_a_sentence() -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_a_date_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_date_that_is_none_is_refused(capsys):
     """The business date is looked at before anything is opened."""
     code = cli.main([*NIGHT[:-1], "20.11.2026"])
 
@@ -152,7 +148,7 @@ def test_a_date_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert "2026-11-20" in told
 
 
-def test_doctor_lists_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_lists_what_is_missing(capsys):
     """`recon doctor` names every missing variable, and ends with 2."""
     code = cli.main(["doctor"])
 
@@ -162,9 +158,7 @@ def test_doctor_lists_what_is_missing(capsys: pytest.CaptureFixture[str]) -> Non
         assert f"MISSING RECON_{name}" in told
 
 
-def test_the_database_is_made_and_made_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_database_is_made_and_made_again(tmp_path, capsys):
     """`recon db upgrade` may be repeated; without a folder it says which one to create."""
     url = f"sqlite:///{tmp_path}/recon.sqlite"
 
@@ -188,12 +182,7 @@ def test_the_database_is_made_and_made_again(
         (StoreLockedError("the database is locked"), 1),
     ],
 )
-def test_errors_of_ours_are_one_sentence_with_their_code(
-    error: Exception,
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_errors_of_ours_are_one_sentence_with_their_code(error, code, monkeypatch, capsys):
     """A ReconError speaks for itself and brings its exit code."""
     raise_in_a_command(monkeypatch, error)
 
@@ -204,9 +193,7 @@ def test_errors_of_ours_are_one_sentence_with_their_code(
     assert told.splitlines() == [str(error)]
 
 
-def test_an_unexpected_error_leaves_its_text_in_a_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_unexpected_error_leaves_its_text_in_a_file(monkeypatch, capsys, tmp_path):
     """A bug is one sentence on the terminal; its full text lies where only this user reads it."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -224,9 +211,7 @@ def test_an_unexpected_error_leaves_its_text_in_a_file(
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_debug_shows_the_full_text(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_debug_shows_the_full_text(monkeypatch, capsys):
     """--debug may stand anywhere on the line."""
     raise_in_a_command(monkeypatch, ZeroDivisionError("here"))
 
@@ -234,9 +219,7 @@ def test_debug_shows_the_full_text(
     assert "ZeroDivisionError: here" in capsys.readouterr().err
 
 
-def test_an_interrupt_says_what_was_kept(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_says_what_was_kept(monkeypatch, capsys):
     """Ctrl-C ends with the code shells know, and with the promise about money."""
     raise_in_a_command(monkeypatch, KeyboardInterrupt())
 
@@ -256,7 +239,7 @@ PLUGIN = Plugin()
 """
 
 
-def test_no_package_beside_sees_what_is_checked(tmp_path: Path) -> None:
+def test_no_package_beside_sees_what_is_checked(tmp_path):
     """A plugin of pydantic is loaded by none of the processes of a command."""
     spy, out = tmp_path / "spy-1.0.dist-info", tmp_path / "out"
     spy.mkdir()
@@ -279,7 +262,7 @@ def test_no_package_beside_sees_what_is_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", SENTENCES)
-def test_what_sentences_and_documents_tell_people_to_type_is_there(folder: str) -> None:
+def test_what_sentences_and_documents_tell_people_to_type_is_there(folder):
     """Each command that a message or a page names, with each of its options."""
     options = {
         words: {name for one in command.params for name in (*one.opts, *one.secondary_opts)}

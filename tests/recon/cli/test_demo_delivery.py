@@ -38,7 +38,7 @@ def its_time(demo: DemoFolder, *, at: datetime) -> datetime:
     return at - timedelta(seconds=memory.clock_shift)
 
 
-def test_each_day_that_closed_is_delivered_once_and_its_night_compares_it(tmp_path: Path) -> None:
+def test_each_day_that_closed_is_delivered_once_and_its_night_compares_it(tmp_path):
     """Nothing before its close; where nobody looked for some days, all of them."""
     demo = prepared_demo(tmp_path / "d")
     memory = recall(demo)
@@ -56,7 +56,7 @@ def test_each_day_that_closed_is_delivered_once_and_its_night_compares_it(tmp_pa
         assert {*demo.inbox.glob(f"orders-{day}-*.csv")}
 
 
-def test_the_night_of_a_delivered_day_compares_its_files(tmp_path: Path) -> None:
+def test_the_night_of_a_delivered_day_compares_its_files(tmp_path):
     """Also of a Saturday: a schedule goes on every night, and none may find that nothing came."""
     demo = prepared_demo(tmp_path / "d")
     ended = []
@@ -74,7 +74,7 @@ def test_the_night_of_a_delivered_day_compares_its_files(tmp_path: Path) -> None
     assert {*demo.reports.glob("reconciliation-*-2026-11-21.xlsx")}
 
 
-def test_without_a_prepared_folder_and_its_sandbox_nothing_is_delivered(tmp_path: Path) -> None:
+def test_without_a_prepared_folder_and_its_sandbox_nothing_is_delivered(tmp_path):
     """The sentence says what starts both."""
     (tmp_path / "d").mkdir()
     for demo in (DemoFolder(tmp_path / "d"), prepared_demo(tmp_path / "e")):
@@ -82,7 +82,7 @@ def test_without_a_prepared_folder_and_its_sandbox_nothing_is_delivered(tmp_path
             next(deliver_due(demo, now=system_clock()))
 
 
-def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path: Path) -> None:
+def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path):
     """It is said at each look; after UNANSWERED_MAX in a row the delivery ends by name."""
     demo = prepared_demo(tmp_path / "d")
     memory = recall(demo)

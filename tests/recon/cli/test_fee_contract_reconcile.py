@@ -90,9 +90,7 @@ def claims(out: str) -> list[dict[str, str]]:
         (CONTRACT.replace('"capture"', '"sale"', 1), "lines #1.type: must be 'capture'"),
     ],
 )
-def test_a_mistake_in_the_contract_is_refused_by_file_and_key(
-    text: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_in_the_contract_is_refused_by_file_and_key(text, words, capsys):
     """Exit code 2, the file and the key; nothing is compared."""
     Path("contract.toml").write_text(text)
     assert reconciled("--settlement", "settlement.csv", "--fees", "contract.toml") == 2
@@ -102,7 +100,7 @@ def test_a_mistake_in_the_contract_is_refused_by_file_and_key(
     assert not Path("out").exists()
 
 
-def test_months_count_what_earlier_runs_handed_on() -> None:
+def test_months_count_what_earlier_runs_handed_on():
     """Tiers by the month before: October's lines come with --previous, in sums they are not."""
     tiers = "tiers = [{ up_to_lines = 2, basis_points = 165 }, { basis_points = 190 }]"
     monthly = f'tiers_by = "month_before"\n{tiers}\n'

@@ -3,7 +3,6 @@ import json
 import pytest
 
 from recon import cli
-from recon.cli.demo_work import DemoFolder
 from tests.recon.cli.conftest import effects
 from tests.recon.cli.test_night_commands import gateway, prepared, prepared_once
 
@@ -37,9 +36,7 @@ def reported_by_us(port: int) -> list[str]:
     return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
 
 
-def test_query_shows_each_number_with_its_answer(
-    port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_query_shows_each_number_with_its_answer(port, capsys):
     """A known order has its state in words, an unknown one says so; nothing moves."""
     payment = seeded(port, "authorise")
 
@@ -54,7 +51,7 @@ def test_query_shows_each_number_with_its_answer(
     assert reported_by_us(port) == []
 
 
-def test_query_by_transaction_as_json(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_query_by_transaction_as_json(port, capsys):
     """`--json` gives programs every field, amounts as text."""
     payment = seeded(port, "authorise")
 
@@ -65,12 +62,7 @@ def test_query_by_transaction_as_json(port: int, capsys: pytest.CaptureFixture[s
     assert row["amount"] == payment["amount"]
 
 
-def test_query_without_a_usable_answer_ends_with_4(
-    port: int,
-    prepared: DemoFolder,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_query_without_a_usable_answer_ends_with_4(port, prepared, monkeypatch, capsys):
     """A gateway that does not answer is no "not found"."""
     assert port
     with (prepared.config / "gateway.toml").open("a") as pace:
@@ -92,13 +84,7 @@ def test_query_without_a_usable_answer_ends_with_4(
         (["refund", "--amount", "1.00", "--reason", "late"], ("authorise", "capture"), "refund"),
     ],
 )
-def test_money_by_hand_is_done_and_told(
-    port: int,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    before: tuple[str, ...],
-    operation: str,
-) -> None:
+def test_money_by_hand_is_done_and_told(port, capsys, words, before, operation):
     """One movement, its state and instruction in the table, exit code 0."""
     payment = seeded(port, *before)
 
@@ -124,16 +110,12 @@ def refused(port: int, *words: str) -> int:
         (["refund", "--amount", "1.00"], "a refund needs a captured payment"),
     ],
 )
-def test_what_cannot_be_done_ends_with_2(
-    port: int, capsys: pytest.CaptureFixture[str], words: list[str], says: str
-) -> None:
+def test_what_cannot_be_done_ends_with_2(port, capsys, words, says):
     assert refused(port, *words) == 2
     assert says in capsys.readouterr().err
 
 
-def test_while_all_sending_is_stopped_nothing_goes_by_hand(
-    port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_while_all_sending_is_stopped_nothing_goes_by_hand(port, capsys):
     """The switch for everybody holds here too."""
     cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
 
@@ -144,7 +126,7 @@ def test_while_all_sending_is_stopped_nothing_goes_by_hand(
 @pytest.mark.parametrize(
     "words", [["refund"], ["cancel", "--amount", "1.00"], ["capture", "--reason", "late"]]
 )
-def test_a_movement_takes_its_own_options_alone(port: int, words: list[str]) -> None:
+def test_a_movement_takes_its_own_options_alone(port, words):
     """A refund says how much; an amount or a reason of another one is a slip, and nothing moves."""
     payment = seeded(port, "authorise", "capture")
 
@@ -152,9 +134,7 @@ def test_a_movement_takes_its_own_options_alone(port: int, words: list[str]) -> 
     assert reported_by_us(port) == []
 
 
-def test_a_repeat_by_hand_waits_and_ends_with_3(
-    port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repeat_by_hand_waits_and_ends_with_3(port, capsys):
     """The like of an earlier refund is kept for a person, not sent."""
     payment = seeded(port, "authorise", "capture")
     words = ["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
@@ -168,9 +148,7 @@ def test_a_repeat_by_hand_waits_and_ends_with_3(
     assert reported_by_us(port) == ["refund"]
 
 
-def test_the_doctor_tells_each_line_and_ends_by_them(
-    port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doctor_tells_each_line_and_ends_by_them(port, monkeypatch, capsys):
     """All right is 0; a wrong key is one WRONG line and 1, for people and for programs."""
     assert port
     assert cli.main(["gateway", "doctor"]) == 0
@@ -182,9 +160,7 @@ def test_the_doctor_tells_each_line_and_ends_by_them(
     assert [line["name"] for line in lines if not line["ok"]] == ["signature rule"]
 
 
-def test_the_doctor_looks_at_the_orders_that_are_named(
-    port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_doctor_looks_at_the_orders_that_are_named(port, capsys):
     """What they show stands on lines of its own; a refund that is not shown is WRONG."""
     named = seeded(port, "authorise", "capture")
 

@@ -98,9 +98,7 @@ def by_card(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
         yield sandbox.base_url, words
 
 
-def test_a_card_payment_at_the_sandbox(
-    by_card: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_card_payment_at_the_sandbox(by_card, capsys):
     """The answer shows the card masked."""
     _, words = by_card
     code = cli.main(words)
@@ -115,9 +113,7 @@ def test_a_card_payment_at_the_sandbox(
     assert "I0061" in capsys.readouterr().out
 
 
-def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(
-    by_card: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(by_card, capsys):
     """The gateway itself says nothing of it."""
     base_url, words = by_card
     rules = {"rules": [{"kind": "wrong_signature"}]}
@@ -129,12 +125,7 @@ def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(
     assert "signature" in shown.partition("message: ")[2].partition("\n")[0]
 
 
-def test_a_card_from_the_prompt_is_not_echoed(
-    asked: list[dict[str, Any]],
-    desk: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_card_from_the_prompt_is_not_echoed(asked, desk, monkeypatch, capsys):
     """Typed answers reach the gateway and no stream of ours."""
     answers = iter(CARD.values())
     monkeypatch.setattr("getpass.getpass", lambda *_words, **_options: next(answers))
@@ -157,13 +148,8 @@ def test_a_card_from_the_prompt_is_not_echoed(
     ],
 )
 def test_a_card_file_that_is_not_private_or_not_a_card_is_refused(
-    asked: list[dict[str, Any]],
-    desk: Path,
-    capsys: pytest.CaptureFixture[str],
-    mode: int,
-    fields: dict[str, str],
-    words: str,
-) -> None:
+    asked, desk, capsys, mode, fields, words
+):
     """Nothing is sent, and the sentence says what to do."""
     card = private(desk.parent / "card.json", fields, mode=mode)
 
@@ -174,9 +160,7 @@ def test_a_card_file_that_is_not_private_or_not_a_card_is_refused(
     assert asked == []
 
 
-def test_a_card_has_no_other_way_in(
-    asked: list[dict[str, Any]], desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_card_has_no_other_way_in(asked, desk, capsys):
     """Not in the file of the shopper's fields, and not outside the sandbox."""
     shopper = private(desk.parent / "shopper.json", SHOPPER | CARD)
 
@@ -194,12 +178,8 @@ def test_a_card_has_no_other_way_in(
     ],
 )
 def test_what_no_journal_would_know_is_for_the_sandbox_only(
-    desk: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: list[str],
-    words: str,
-) -> None:
+    desk, monkeypatch, capsys, command, words
+):
     """Outside this machine these calls are refused before anything is read or asked."""
     assert desk
     monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example.test")
@@ -210,9 +190,7 @@ def test_what_no_journal_would_know_is_for_the_sandbox_only(
     assert "othing was sent" in told
 
 
-def test_another_method_names_the_issuers_page(
-    asked: list[dict[str, Any]], desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_method_names_the_issuers_page(asked, desk, capsys):
     """The address is shown, never followed."""
     fields = private(desk.parent / "f.json", {"return_url": "https://shop.example.test/back"})
 
@@ -226,9 +204,7 @@ def test_another_method_names_the_issuers_page(
     assert len(asked) == 1
 
 
-def test_the_hosted_page_can_be_kept_for_a_browser(
-    asked: list[dict[str, Any]], desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_hosted_page_can_be_kept_for_a_browser(asked, desk, capsys):
     """The form is checked against the payment; the page is written for its owner only."""
     page = desk / "page.html"
     back = ["--return-url", "https://shop.example.test/back", "--page", str(page)]
@@ -240,16 +216,14 @@ def test_the_hosted_page_can_be_kept_for_a_browser(
     assert len(asked) == 1
 
 
-def test_two_ways_to_pay_in_one_call_are_a_slip(asked: list[dict[str, Any]]) -> None:
+def test_two_ways_to_pay_in_one_call_are_a_slip(asked):
     """Nothing is asked."""
     words = ["--payment-method", "x", "--card-file", "card.json"]
     assert cli.main(["gateway", "authorise", *ORDER, *words]) == 2
     assert asked == []
 
 
-def test_a_payout_and_the_end_of_a_subscription(
-    asked: list[dict[str, Any]], desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_payout_and_the_end_of_a_subscription(asked, desk, capsys):
     """One call each; a payout without an id gets one, which is shown."""
     fields = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
@@ -261,21 +235,14 @@ def test_a_payout_and_the_end_of_a_subscription(
     assert "status: COMPLETED" in shown
 
 
-def test_a_gateway_that_says_nothing_is_told_apart(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gateway_that_says_nothing_is_told_apart(desk, capsys):
     """Surely not sent is 1: it may be tried again."""
     assert cli.main(["gateway", "cancel-subscription", contract(desk)]) == 1
     assert "nothing was sent" in capsys.readouterr().out
     assert desk
 
 
-def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(
-    asked: list[dict[str, Any]],
-    desk: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(asked, desk, monkeypatch, capsys):
     """A query shows a payment; of payouts and ended subscriptions only the portal tells."""
     monkeypatch.setattr(played_gateway, "ANSWERS", defaultdict(lambda: lambda _fields: b"?"))
     payee = private(desk.parent / "payee.json", PAYOUT)
@@ -297,13 +264,7 @@ def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(
         assert "No question to the gateway shows it: look it up in the portal" in sentences[name]
 
 
-def test_no_secret_reaches_any_place(
-    asked: list[dict[str, Any]],
-    desk: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_no_secret_reaches_any_place(asked, desk, monkeypatch, capsys, caplog):
     """Cards, codes, keys, bank details, documents and birth dates: sent, and found nowhere.
 
     Right calls, wrong ones and a crash with its kept error text, then every file we wrote, every

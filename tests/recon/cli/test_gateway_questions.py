@@ -39,9 +39,7 @@ def desk(
     return config
 
 
-def test_refunds_shows_each_number_with_its_refunds(
-    desk: Path, sandbox: RunningSandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refunds_shows_each_number_with_its_refunds(desk, sandbox, capsys):
     """By order number or by a reference of our own; a number without refund says so."""
     assert desk
     caller = Caller(sandbox.base_url)
@@ -61,7 +59,7 @@ def test_refunds_shows_each_number_with_its_refunds(
     assert found["refund_reference_id"] in capsys.readouterr().out
 
 
-def test_under_base_no_refunds_are_searched(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_under_base_no_refunds_are_searched(desk, capsys):
     """Exit code 2 and why: the document names the operation and no more."""
     (desk / "gateway.toml").write_text('profile = "base"\n')
 
@@ -70,9 +68,7 @@ def test_under_base_no_refunds_are_searched(desk: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("amount", ["100", "1.5", "twelve"])
-def test_an_amount_of_another_form_is_a_mistake_of_the_call(
-    desk: Path, sandbox: RunningSandbox, capsys: pytest.CaptureFixture[str], amount: str
-) -> None:
+def test_an_amount_of_another_form_is_a_mistake_of_the_call(desk, sandbox, capsys, amount):
     """Exit code 2 wherever a command takes one, and nothing has moved."""
     (desk / "gateway.toml").write_text('profile = "extended"\ncalls_per_second = 1000\n')
     caller = Caller(sandbox.base_url)
@@ -98,12 +94,7 @@ def test_an_amount_of_another_form_is_a_mistake_of_the_call(
         assert caller.effects() == []
 
 
-def test_query_as_json_is_json_all_the_way(
-    desk: Path,
-    sandbox: RunningSandbox,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_query_as_json_is_json_all_the_way(desk, sandbox, capsys, monkeypatch):
     """What the gateway gives as objects and lists comes out as such, not as a program's text."""
     assert desk
     sites = [{"site": "sandbox.example", "floors": [1, 2]}]

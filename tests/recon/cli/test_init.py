@@ -40,9 +40,7 @@ def own(folder: Path) -> Path:
     return folder
 
 
-def test_no_cell_of_a_column_that_is_not_known_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_no_cell_of_a_column_that_is_not_known_is_shown(capsys):
     """A card number stands in no output, not even in the question about its row."""
     assert main([*LAYOUT, "shop-1.csv", *ACCOUNT]) == 2
     assert main([*LAYOUT, "shop-1.csv", *ACCOUNT, "--answer", "zone=Europe/Berlin"]) == 0
@@ -51,9 +49,7 @@ def test_no_cell_of_a_column_that_is_not_known_is_shown(
     assert "# not read: Karte" in shown.out
 
 
-def test_what_has_no_header_is_refused_without_a_word_of_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_has_no_header_is_refused_without_a_word_of_it(capsys):
     """A first row of people and accounts is no header, and nothing of it is repeated."""
     Path("rows.csv").write_text("Erika Mustermann,DE89370400440532013000,12.00\n" * 3)
     assert main([*LAYOUT, "rows.csv", *ACCOUNT]) == 1
@@ -74,17 +70,13 @@ def test_what_has_no_header_is_refused_without_a_word_of_it(
         (["--answer", "kind=invoices"], "shop-1.csv:kind=invoices is none of orders"),
     ],
 )
-def test_wrong_usage_is_told(
-    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_is_told(words, sentence, capsys):
     """An answer that a key cannot have ends with a sentence about it."""
     assert main(["init", "--layout-only", "shop-1.csv", *ACCOUNT, *words]) == 2
     assert sentence in capsys.readouterr().err
 
 
-def test_a_folder_of_exports_becomes_a_true_workbook(
-    own: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_exports_becomes_a_true_workbook(own, capsys):
     """What is not answered is named; answered, three files come to the breaks that they hold."""
     assert main(["init"]) == 2
     assert "merchant: its number at the gateway (--merchant)" in capsys.readouterr().err
@@ -107,9 +99,7 @@ def test_a_folder_of_exports_becomes_a_true_workbook(
     assert (own / ".env").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_there_is_kept_unless_it_is_forced(
-    own: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_there_is_kept_unless_it_is_forced(own, capsys):
     """Settings that a person corrected, and the workbook that a person looks at."""
     (own / ".env").write_text("# mine\n")
     assert main(INIT) == 3
@@ -120,9 +110,7 @@ def test_what_is_there_is_kept_unless_it_is_forced(
     assert codes_of(own / "first-2" / "breaks.csv") == CODES
 
 
-def test_a_terminal_is_asked(
-    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_is_asked(own, monkeypatch, capsys):
     """One question after the other; what was said of the last file is offered for the next."""
 
     class Terminal(io.StringIO):
@@ -136,7 +124,7 @@ def test_a_terminal_is_asked(
     assert codes_of(own / "first" / "breaks.csv") == CODES
 
 
-def test_without_the_portals_list_no_order_is_missing(own: Path) -> None:
+def test_without_the_portals_list_no_order_is_missing(own):
     """Nobody asked the gateway: what it has is not known, which is no break."""
     (own / "portal.csv").unlink()
     main(INIT)
@@ -144,9 +132,7 @@ def test_without_the_portals_list_no_order_is_missing(own: Path) -> None:
     assert codes_of(own / "first" / "breaks.csv") == {}
 
 
-def test_variables_are_found_from_the_folder_upward(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_variables_are_found_from_the_folder_upward(folder, monkeypatch, capsys):
     """Each command finds the nearest `.env`; what is set goes before it, and no key is shown."""
     dotenv, below = folder / ".env", folder / "below" / "further"
     below.mkdir(parents=True)
@@ -180,9 +166,7 @@ def test_variables_are_found_from_the_folder_upward(
     assert "OTHER" not in os.environ
 
 
-def test_variables_of_somebody_else_are_not_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_variables_of_somebody_else_are_not_taken(folder, monkeypatch, capsys):
     """Whoever starts a command in a stranger's folder would ask the stranger's gateway."""
     dotenv = folder / ".env"
     dotenv.write_text("RECON_GATEWAY_BASE_URL=https://elsewhere.example\n")

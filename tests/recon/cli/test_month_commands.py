@@ -64,7 +64,7 @@ def played(begun: Callable[[Play], Merchant], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("played")
-def test_a_month_is_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_month_is_told_and_written(tmp_path, capsys):
     """Console, files and one document for programs; asked again it writes no second workbook."""
     out, named = tmp_path / "out", ["--account", f"{MERCHANT}/{ACCOUNT}"]
     out.mkdir()
@@ -99,17 +99,13 @@ def test_a_month_is_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["2026-11", "--sign", "reviewer", "--reopen", "late file"], "a month is signed"),
     ],
 )
-def test_what_cannot_be_stated_is_said(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_stated_is_said(words, said, capsys):
     """A word that is no month, an account nobody declared, a month of no night: exit 2, by name."""
     assert cli.main(["close", *words]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_night_that_is_not_proven_ends_with_four(
-    played: Merchant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_night_that_is_not_proven_ends_with_four(played, tmp_path, capsys):
     """The figures are shown, the night is named."""
     played.as_owner("UPDATE run SET verdict = 'NOT PROVEN'")
 
@@ -117,9 +113,7 @@ def test_a_night_that_is_not_proven_ends_with_four(
     assert "2026-11-20: the night is NOT PROVEN" in capsys.readouterr().err
 
 
-def test_a_month_that_is_not_over_is_written_and_cannot_be_signed(
-    played: Merchant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_month_that_is_not_over_is_written_and_cannot_be_signed(played, tmp_path, capsys):
     """What blocks it is said with where to go; accounts of one clearing account share a page."""
     declared = played.folder / "config" / "merchants.toml"
     (inbox := played.folder / "other").mkdir()
@@ -164,11 +158,8 @@ def _nothing(summary: StepSummary) -> None:
 
 
 def test_a_night_that_is_run_again_asks_for_those_after_it_and_counts_all_once(
-    played: Merchant,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    played, tmp_path, monkeypatch, capsys
+):
     """Until then the chain does not hold and nothing is closed."""
     monkeypatch.setattr(environment, "system_clock", lambda: AFTER_MONDAY)
     played.wait(hours=72)
@@ -203,12 +194,7 @@ def facts_in(folder: Path) -> list[dict[str, str]]:
         return [*csv.DictReader(file)]
 
 
-def test_two_people_close_a_month_by_the_command_line(
-    played: Merchant,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_people_close_a_month_by_the_command_line(played, tmp_path, monkeypatch, capsys):
     """The second name closes it; of a closed month each command says so, and journals leave it."""
     monkeypatch.setattr(environment, "system_clock", played.clock)
     (played.folder / "config" / "approvers.toml").write_text(PEOPLE)
@@ -240,7 +226,7 @@ def test_two_people_close_a_month_by_the_command_line(
     assert cli.main([*export, "2026-11-30"]) == 2
 
 
-def test_who_finds_nothing_to_hand_out_is_told_how_a_lost_journal_is_written_again() -> None:
+def test_who_finds_nothing_to_hand_out_is_told_how_a_lost_journal_is_written_again():
     """Only where one left before; the format of then does not matter."""
     left = nothing_left("27 journals of 2026-11", before=27)
 

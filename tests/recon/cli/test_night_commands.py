@@ -64,9 +64,7 @@ def done_by_us(port: int) -> list[str]:
     return [effect["operation"] for effect in effects(port) if effect["origin"] == "api"]
 
 
-def test_a_held_night_ends_with_75(
-    prepared: DemoFolder, gateway: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_held_night_ends_with_75(prepared, gateway, capsys):
     """While another run holds the account, the second does nothing and says so."""
     store = open_store(prepared.database_url)
     with account_lock(store, ("100042", "100042001")):
@@ -78,9 +76,7 @@ def test_a_held_night_ends_with_75(
     assert done_by_us(gateway) == []
 
 
-def test_an_inbox_that_is_gone_is_one_sentence(
-    prepared: DemoFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_inbox_that_is_gone_is_one_sentence(prepared, capsys):
     """A missing inbox names the folder and the file that says where it is."""
     for path in prepared.inbox.iterdir():
         path.unlink()
@@ -94,9 +90,7 @@ def test_an_inbox_that_is_gone_is_one_sentence(
     assert "merchants.toml" in told
 
 
-def test_absent_files_and_wrong_dates_end_with_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_absent_files_and_wrong_dates_end_with_2(tmp_path, capsys):
     """A file that is not there, and a date that is none, are wrong usage."""
     words = ["reconcile", "--orders", "no.csv", "--gateway", "no.csv", "--out", str(tmp_path / "o")]
 
@@ -106,7 +100,7 @@ def test_absent_files_and_wrong_dates_end_with_2(
     assert "yesterday" in capsys.readouterr().err
 
 
-def test_the_demo_stands_on_the_business_date_of_the_sandbox(prepared: DemoFolder) -> None:
+def test_the_demo_stands_on_the_business_date_of_the_sandbox(prepared):
     """The sample night is the day at which the sandbox's clock stands."""
     key = json.loads(prepared.answer_key.read_text())
 

@@ -15,9 +15,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 @pytest.mark.usefixtures("installation")
-def test_a_night_without_a_result_has_no_number_of_breaks(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_night_without_a_result_has_no_number_of_breaks(capsys):
     """Zero would say that somebody compared."""
     request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with (

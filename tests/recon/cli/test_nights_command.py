@@ -24,7 +24,7 @@ def _watched(*missed: int) -> Watched:
 
 
 @pytest.mark.usefixtures("account")
-def test_a_monitor_gets_one_line_and_a_plugin_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_monitor_gets_one_line_and_a_plugin_code(capsys):
     """An account that never ran is a warning; figures stand behind the only bar."""
     code = main(["nights", "--check"])
     (line,) = capsys.readouterr().out.splitlines()
@@ -36,9 +36,7 @@ def test_a_monitor_gets_one_line_and_a_plugin_code(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("account")
-def test_a_monitor_hears_of_missed_nights(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_monitor_hears_of_missed_nights(capsys, monkeypatch):
     """A missed night is critical, whatever the newest one came to."""
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(19, 20),))
     code = main(["nights", "--check"])
@@ -49,9 +47,7 @@ def test_a_monitor_hears_of_missed_nights(
     assert line.endswith("| in_doubt=0 not_sent=0 missed=2")
 
 
-def test_a_monitor_that_cannot_look_says_unknown(
-    account: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_monitor_that_cannot_look_says_unknown(account, capsys):
     """A database that is gone is no good news and no exit code of a night."""
     (account / "recon.sqlite").unlink()
     code = main(["nights", "--check"])
@@ -61,9 +57,7 @@ def test_a_monitor_that_cannot_look_says_unknown(
 
 
 @pytest.mark.usefixtures("account")
-def test_the_next_command_tells_of_a_night_that_never_started(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_command_tells_of_a_night_that_never_started(capsys, monkeypatch):
     """Whatever command comes next says it on stderr, and ends as it would have ended."""
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
 
@@ -72,9 +66,7 @@ def test_the_next_command_tells_of_a_night_that_never_started(
 
 
 @pytest.mark.usefixtures("account")
-def test_status_tells_of_missed_nights_and_ends_by_them(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_tells_of_missed_nights_and_ends_by_them(capsys, monkeypatch):
     """Nothing ran, nothing is open, and yet it is no good morning."""
     monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
 
@@ -82,9 +74,7 @@ def test_status_tells_of_missed_nights_and_ends_by_them(
     assert "100042/100042001: No night ran for 2026-11-20" in capsys.readouterr().out
 
 
-def test_a_command_without_settings_says_nothing_of_nights(
-    account: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_without_settings_says_nothing_of_nights(account, monkeypatch):
     """Where the database cannot be read the command has said why already."""
     (account / "recon.sqlite").unlink()
     told: list[str] = []

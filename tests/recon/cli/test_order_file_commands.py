@@ -21,9 +21,7 @@ def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_file_is_checked_mended_and_checked_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_checked_mended_and_checked_again(tmp_path, capsys):
     """A person sees what is wrong, gets the rows, mends them, and sees that they are right."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n{GOOD}\n{GOOD.replace('10.00', '10')}\n")
     assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
@@ -41,9 +39,7 @@ def test_a_file_is_checked_mended_and_checked_again(
     assert "has no refused row" in capsys.readouterr().out
 
 
-def test_an_instruction_against_its_row_is_refused_with_both_facts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_instruction_against_its_row_is_refused_with_both_facts(tmp_path, capsys):
     """Its row is accepted; the check ends with 1 and says what the row says and what it asks."""
     more = f"{HEADER},refund_amount,action,action_amount\n"
     bad = GOOD.replace("paid", "partially_refunded")
@@ -57,9 +53,7 @@ def test_an_instruction_against_its_row_is_refused_with_both_facts(
     ) in shown.err
 
 
-def test_more_rejects_than_are_shown_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_rejects_than_are_shown_are_counted(tmp_path, capsys):
     """A file full of mistakes does not fill the screen."""
     (tmp_path / "o.csv").write_text(f"{HEADER}\n" + f"{GOOD},x\n" * 30)
     assert main(["order-file", "check", "o.csv", "--merchant", "100042"]) == 1
@@ -74,9 +68,7 @@ def test_more_rejects_than_are_shown_are_counted(
     [bad[1:3] for bad in (*WHOLE, *ROWS)],
     ids=[bad[0] for bad in (*WHOLE, *ROWS)],
 )
-def test_every_bad_file_is_told_with_its_place_and_mended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes
-) -> None:
+def test_every_bad_file_is_told_with_its_place_and_mended(tmp_path, capsys, name, content):
     """File, line and column, and what to do; refused whole or not, both count the same rows."""
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     assert main(["order-file", "check", name, "--merchant", "100042"]) == 1
@@ -97,9 +89,7 @@ def test_every_bad_file_is_told_with_its_place_and_mended(
         assert (code, replayed.split()[0]) == (0, counted[1])
 
 
-def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(tmp_path, capsys):
     """Every row is good and the file is not: replay does not call it well."""
     layout = (
         '[[accounts."100042/100042001".layouts]]\nfiles = "*.csv"\n'
@@ -115,9 +105,7 @@ def test_a_trailer_that_does_not_tie_is_told_by_check_and_replay(
     assert "has no refused row" not in shown.out
 
 
-def test_a_file_that_a_night_would_leave_is_no_good_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_a_night_would_leave_is_no_good_file(tmp_path, capsys):
     """A temporary name: its rows are right, and no night takes it."""
     (tmp_path / "~o.csv").write_text(f"{HEADER}\n{GOOD}\n")
     code = main(["order-file", "check", "~o.csv", "--merchant", "100042"])

@@ -10,7 +10,7 @@ import pytest
 from recon.cli.output import echo, echo_error
 
 
-def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_and_complaints_go_their_own_ways(capsys):
     """A script reads stdout; what went wrong is on stderr."""
     echo("RECONCILED")
     echo_error("The inbox is not there")
@@ -18,9 +18,7 @@ def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[
     assert capsys.readouterr() == ("RECONCILED\n", "The inbox is not there\n")
 
 
-def test_a_result_sends_no_control_character_to_a_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_result_sends_no_control_character_to_a_terminal(capsys):
     """What somebody typed as a reason stays text when it is shown; lines and digits stay whole."""
     echo("by \x1b[31mevil (\x1b]0;pwn\x07 \u202e)\n4111111111111111")
 
@@ -30,7 +28,7 @@ def test_a_result_sends_no_control_character_to_a_terminal(
 
 
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
-def test_a_log_that_cannot_be_written_ends_no_work(stderr: str) -> None:
+def test_a_log_that_cannot_be_written_ends_no_work(stderr):
     """A full disk or a closed stderr costs lines, not the night, and how many is told."""
     program = (
         "from recon.cli.output import echo, progress_of\n"
@@ -95,7 +93,7 @@ def at_a_terminal(command: list[str], *, term: str = "xterm", cwd: Path | None =
     return shown.decode()
 
 
-def test_a_terminal_shows_rows_done_of_all() -> None:
+def test_a_terminal_shows_rows_done_of_all():
     """The line has the step, its place among the steps, and the rows; sentences stay above it."""
     shown = at_a_terminal([sys.executable, "-c", PROGRAM, "slowly"])
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
@@ -110,7 +108,7 @@ def test_a_terminal_shows_rows_done_of_all() -> None:
     assert "Workbook: x" in last
 
 
-def test_a_pipe_gets_plain_lines_at_intervals() -> None:
+def test_a_pipe_gets_plain_lines_at_intervals():
     """No control code; a line of headway each half minute of the work's own clock."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM],
@@ -129,7 +127,7 @@ def test_a_pipe_gets_plain_lines_at_intervals() -> None:
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])
-def test_a_terminal_that_draws_nothing_gets_plain_lines(term: str) -> None:
+def test_a_terminal_that_draws_nothing_gets_plain_lines(term):
     """As a pipe does: a line drawn anew would be a heap of codes there."""
     shown = at_a_terminal([sys.executable, "-c", PROGRAM], term=term)
 

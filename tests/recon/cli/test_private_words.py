@@ -21,12 +21,12 @@ NIGHT = ("nightly", "--merchant", "1", "--account", "2", "--business-date", "202
 MASKED = f"order {SHOWN} of caf\\xe9.csv, cvv ***"
 
 
-def test_what_an_error_quotes_is_masked_where_it_is_made() -> None:
+def test_what_an_error_quotes_is_masked_where_it_is_made():
     """Terminals, logs, tables, notices and Prefect all get the sentence from there."""
     assert str(OutputError(TEXT)) == MASKED
 
 
-def test_terminals_get_no_card_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminals_get_no_card_number(capsys):
     """Neither as a complaint nor as a line of progress."""
     echo_error(TEXT)
     with progress_of(["ingest"]) as report:
@@ -34,9 +34,7 @@ def test_terminals_get_no_card_number(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == f"{MASKED}\n{MASKED}\n"
 
 
-def test_what_is_kept_of_an_unexpected_error_is_masked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_of_an_unexpected_error_is_masked(tmp_path, monkeypatch):
     """The file with its full text, and what --debug shows."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     error = KeyError(TEXT)
@@ -48,7 +46,7 @@ def test_what_is_kept_of_an_unexpected_error_is_masked(
         assert CARD not in text
 
 
-def test_the_log_of_nights_masks_what_it_is_told(tmp_path: Path) -> None:
+def test_the_log_of_nights_masks_what_it_is_told(tmp_path):
     """Whatever a step says there."""
     log = tmp_path / "night.log"
     night_log.open_log({night_log.LOG_VARIABLE: str(log)})
@@ -68,9 +66,7 @@ def test_the_log_of_nights_masks_what_it_is_told(tmp_path: Path) -> None:
         [*NIGHT, "--dry-run", "--skip", f"card {CARD}"],
     ],
 )
-def test_a_reason_with_a_card_number_does_nothing(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reason_with_a_card_number_does_nothing(words, capsys):
     """It would stand in the history for ever; the number is not repeated."""
     assert main(words) == 2
     said = capsys.readouterr().err
@@ -78,7 +74,7 @@ def test_a_reason_with_a_card_number_does_nothing(
     assert CARD not in said
 
 
-def test_a_name_that_is_not_utf_8_ends_no_command(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf_8_ends_no_command(tmp_path):
     """It is told as refused, by the name that a night would show."""
     (tmp_path / "merchants.toml").write_text(
         '[accounts."100042/100042001"]\ninbox = "in"\nreports = "out"\n'

@@ -36,9 +36,7 @@ def rules(text: str = DATED) -> Rules:
         ("2026-11-14", None, "2026-11-10"),
     ],
 )
-def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(
-    day: str, rate: str | None, since: str
-) -> None:
+def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(day, rate, since):
     """From its own day on, for `valid_days` more; before the first and after that there is none."""
     applied = rules().rate_of("USD", into="EUR", day=day)
     assert applied.rate == (None if rate is None else Decimal(rate))
@@ -46,7 +44,7 @@ def test_the_newest_rate_up_to_the_day_holds_while_it_is_good(
     assert (applied.exchanged(10_000) is None) == (rate is None)
 
 
-def test_what_nobody_declared_is_said_in_words() -> None:
+def test_what_nobody_declared_is_said_in_words():
     """No pair, no rate yet, a rate that is too old, and the one that holds: four sentences."""
     rate_of = rules().rate_of
     assert rate_of("GBP", into="EUR", day="2026-11-10").text == (
@@ -63,7 +61,7 @@ def test_what_nobody_declared_is_said_in_words() -> None:
 
 
 @pytest.mark.parametrize(("foreign", "booked"), [("USD", "EUR"), ("JPY", "KWD"), ("KWD", "JPY")])
-def test_amounts_are_exchanged_exactly_and_half_to_even(foreign: str, booked: str) -> None:
+def test_amounts_are_exchanged_exactly_and_half_to_even(foreign, booked):
     """As fractions come to it, also beyond the digits of a decimal, whatever the exponents."""
     chance = Random(f"{foreign} {booked}")
     for _ in range(300):
@@ -88,7 +86,7 @@ def test_amounts_are_exchanged_exactly_and_half_to_even(foreign: str, booked: st
         ('[rate."USD.XXQ".on]\n2026-11-05 = "1"', "rate.USD.XXQ"),
     ],
 )
-def test_a_mistake_is_told_with_its_key(text: str, words: str) -> None:
+def test_a_mistake_is_told_with_its_key(text, words):
     """Without a rate, with a day that is none, with a rate that is none."""
     with pytest.raises(ConfigurationError) as refused:
         rules(text)

@@ -26,9 +26,7 @@ from recon.model.terms import SourceKind
         ("surprise", 1, "Extra inputs"),
     ],
 )
-def test_a_layout_that_cannot_hold_is_refused_by_its_key(
-    key: str, value: object, told: str
-) -> None:
+def test_a_layout_that_cannot_hold_is_refused_by_its_key(key, value, told):
     """A setting is refused when it is loaded, and the error names it."""
     with pytest.raises(ValidationError) as refused:
         FileLayout.model_validate({key: value})
@@ -54,13 +52,13 @@ def test_a_layout_that_cannot_hold_is_refused_by_its_key(
         {"net": "gross_less_fee", "sums": {"net": ("A", "B")}},
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(tables: dict[str, object]) -> None:
+def test_settings_that_contradict_each_other_are_refused(tables):
     """A column is named once; only rows have a trailer."""
     with pytest.raises(ValidationError):
         FileLayout.model_validate(tables)
 
 
-def test_the_first_layout_that_fits_holds() -> None:
+def test_the_first_layout_that_fits_holds():
     """Names are matched in order; mended files always have the columns of the contract."""
     shop, rest = FileLayout(files="shop-*.csv"), FileLayout(files="*", format="csv")
     layouts = (shop, rest)
@@ -97,7 +95,7 @@ def layout_file(folder: Path, text: str, *, name: str = "layouts.toml") -> Path:
     return path
 
 
-def test_each_kind_of_file_has_its_own_layouts(tmp_path: Path) -> None:
+def test_each_kind_of_file_has_its_own_layouts(tmp_path):
     """The table of a layout says of which files it is; a file that none fits is written as ours."""
     layouts = given_layouts([layout_file(tmp_path, GIVEN)])
 
@@ -109,7 +107,7 @@ def test_each_kind_of_file_has_its_own_layouts(tmp_path: Path) -> None:
     assert layouts.of(Path("shop-1.csv"), kind=SourceKind.SETTLEMENT) == STANDARD
 
 
-def test_a_file_that_layouts_of_two_accounts_fit_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_layouts_of_two_accounts_fit_is_refused(tmp_path):
     """Either reading could be true of it; of one account the first that fits holds."""
     other = layout_file(tmp_path, GIVEN.replace("1/2", "1/3"), name="other.toml")
     again = layout_file(tmp_path, GIVEN.replace('";"', '"|"'), name="again.toml")
@@ -132,7 +130,7 @@ def test_a_file_that_layouts_of_two_accounts_fit_is_refused(tmp_path: Path) -> N
     ],
     ids=["misspelt", "unknown", "unknown below", "other table", "no TOML"],
 )
-def test_what_is_no_layout_is_refused_by_name(text: str, told: str, tmp_path: Path) -> None:
+def test_what_is_no_layout_is_refused_by_name(text, told, tmp_path):
     """Nothing in the file is passed over: a key that nobody reads would be a layout lost."""
     with pytest.raises(ConfigurationError, match=rf"layouts\.toml.*{told}"):
         given_layouts([layout_file(tmp_path, text)])

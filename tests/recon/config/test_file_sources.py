@@ -28,7 +28,7 @@ S3 = {"url": "s3://b/out", "access_key_env": "A", "secret_key_env": "S"}
         (S3 | {"secret_key_file": "s"}, "access_key_env and one of"),
     ],
 )
-def test_a_source_that_cannot_be_safe_is_refused(tables: dict[str, object], told: str) -> None:
+def test_a_source_that_cannot_be_safe_is_refused(tables, told):
     """The error says what is missing and never shows a password."""
     with pytest.raises(ValidationError) as refused:
         RemoteSource.model_validate(tables)
@@ -37,7 +37,7 @@ def test_a_source_that_cannot_be_safe_is_refused(tables: dict[str, object], told
     assert "secret@" not in problem["msg"]
 
 
-def test_an_expected_file_has_a_name_for_each_date() -> None:
+def test_an_expected_file_has_a_name_for_each_date():
     """Both ways to write the date; a name with a pattern would be no name."""
     clock = {"sender": "shop", "expected_by": "02:00"}
     found = ExpectedFile.model_validate({"file": "o-{date}-{yyyymmdd}.csv"} | clock)
@@ -47,7 +47,7 @@ def test_an_expected_file_has_a_name_for_each_date() -> None:
             ExpectedFile.model_validate({"file": name} | clock)
 
 
-def test_a_clock_time_is_the_first_after_the_day_closes() -> None:
+def test_a_clock_time_is_the_first_after_the_day_closes():
     """Early hours are those of the next day, in the zone of business dates."""
     zone = ZoneInfo("Asia/Hong_Kong")
     closes = datetime(2026, 1, 5, 10, tzinfo=UTC)  # 18:00 there

@@ -46,13 +46,13 @@ def signing(environment: dict[str, str], key: str) -> str:
     return made.sign_key.get_secret_value()
 
 
-def test_an_account_signs_with_its_own_key(environment: dict[str, str]) -> None:
+def test_an_account_signs_with_its_own_key(environment):
     """The others sign with that of the installation."""
     assert signing(environment, FIRST) == KEY
     assert signing(environment, SECOND) == "the outlet's"
 
 
-def test_an_accounts_own_key_never_falls_back(environment: dict[str, str]) -> None:
+def test_an_accounts_own_key_never_falls_back(environment):
     """A missing key stops the account that names it, by the variable, and no other account."""
     del environment["OUTLET_KEY"]
     assert signing(environment, FIRST) == KEY
@@ -60,9 +60,7 @@ def test_an_accounts_own_key_never_falls_back(environment: dict[str, str]) -> No
         signing(environment, SECOND)
 
 
-def test_no_key_of_the_installation_is_needed_where_every_account_has_one(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_no_key_of_the_installation_is_needed_where_every_account_has_one(environment, tmp_path):
     """From a variable, or from a file that only its owner reads."""
     del environment["RECON_SIGN_KEY"]
     own = key_file(tmp_path, b"the first's")
@@ -73,7 +71,7 @@ def test_no_key_of_the_installation_is_needed_where_every_account_has_one(
         signing(environment, FIRST)
 
 
-def test_a_night_needs_the_keys_of_its_own_account_only(environment: dict[str, str]) -> None:
+def test_a_night_needs_the_keys_of_its_own_account_only(environment):
     """Whoever runs the outlet's sees no other key; without any key nothing starts."""
     del environment["RECON_SIGN_KEY"]
     assert signing(environment, SECOND) == "the outlet's"
@@ -81,7 +79,7 @@ def test_a_night_needs_the_keys_of_its_own_account_only(environment: dict[str, s
         signing(environment, FIRST)
 
 
-def test_no_key_shows_when_settings_are_printed(environment: dict[str, str]) -> None:
+def test_no_key_shows_when_settings_are_printed(environment):
     """Neither that of the installation nor that of an account, nor a password in an address."""
     environment["RECON_DATABASE_URL"] = "postgresql+psycopg://recon:hunter2@db/recon"
     shown = repr(load_settings(environment)) + str(
@@ -90,7 +88,7 @@ def test_no_key_shows_when_settings_are_printed(environment: dict[str, str]) -> 
     assert not [secret for secret in (KEY, "the outlet's", "hunter2") if secret in shown]
 
 
-def test_a_missing_key_names_both_ways_to_give_it(environment: dict[str, str]) -> None:
+def test_a_missing_key_names_both_ways_to_give_it(environment):
     """The signing key comes from a variable or from a file that nobody else can read."""
     del environment["RECON_SIGN_KEY"], environment["OUTLET_KEY"]
     with pytest.raises(ConfigurationError, match="set RECON_SIGN_KEY, or RECON_SIGN_KEY_FILE"):
@@ -107,13 +105,13 @@ def key_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
-def test_a_key_file_is_read_without_its_line_end(tmp_path: Path, mode: int) -> None:
+def test_a_key_file_is_read_without_its_line_end(tmp_path, mode):
     """The newline that an editor adds is not part of the key."""
     assert key_of_file(key_file(tmp_path, KEY.encode() + b"\n", mode)) == KEY
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o700])
-def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_file_that_others_can_read_is_refused(tmp_path, mode):
     """The message gives the mode and the command that mends it."""
     with pytest.raises(ConfigurationError, match=rf"mode {mode:04o}.*chmod 600 "):
         key_of_file(key_file(tmp_path, KEY.encode(), mode))
@@ -128,13 +126,13 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -
         (b"k" * (KEY_FILE_BYTES_MAX + 1), "larger than 4096 bytes: not a key"),
     ],
 )
-def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_key_file_without_a_key_is_refused(tmp_path, content, message):
     """Nothing is ever signed with an empty or a cut key."""
     with pytest.raises(ConfigurationError, match=message):
         key_of_file(key_file(tmp_path, content))
 
 
-def test_a_key_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_key_file_that_is_no_file_is_refused(tmp_path):
     """An absent file and a folder are named; a folder would otherwise fail much later."""
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         key_of_file(tmp_path / "absent")
@@ -153,9 +151,7 @@ def test_a_key_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
         ("http://127.0.0.1:8080", {"RECON_SIGNER": "/run/signer"}, False),
     ],
 )
-def test_only_its_own_key_on_this_machine_makes_a_gateway_the_sandbox(
-    url: str, keys: dict[str, str], *, expected: bool
-) -> None:
+def test_only_its_own_key_on_this_machine_makes_a_gateway_the_sandbox(url, keys, *, expected):
     """An address may be that of a tunnel; the key of the sandbox moves nobody's money."""
     own = {SECOND: OwnSignKey(sign_key_env="OUTLET_KEY")} if "OUTLET_KEY" in keys else {}
     read = SignKeys.read(keys, accounts=own)

@@ -52,7 +52,7 @@ def told(model: type[BaseModel], given: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_a_mistake_says_what_must_stand_there(given: dict[str, Any], sentence: str) -> None:
+def test_a_mistake_says_what_must_stand_there(given, sentence):
     """Key and rule in words of a person who writes settings, without any of the program's."""
     assert sentence in told(AccountSettings, ACCOUNT | given)
 
@@ -84,16 +84,14 @@ def test_a_mistake_says_what_must_stand_there(given: dict[str, Any], sentence: s
         (NightSchedule, {"cron": "* * * * *"}),
     ],
 )
-def test_no_words_of_the_program_reach_people(
-    model: type[BaseModel], given: dict[str, Any]
-) -> None:
+def test_no_words_of_the_program_reach_people(model, given):
     """No settings file answers with `Input should be` or a pattern."""
     sentence = told(model, given)
     for word in ("Input", "String", "should", "valid ", "pattern", "^", "unable", "Field"):
         assert word not in sentence
 
 
-def test_a_value_is_never_told() -> None:
+def test_a_value_is_never_told():
     """It may be a secret in the wrong place."""
     with pytest.raises(ValidationError) as found:
         GatewaySettings.model_validate(
@@ -102,7 +100,7 @@ def test_a_value_is_never_told() -> None:
     assert all("s3" not in what and "7" not in what for _, what in mistakes_of(found.value))
 
 
-def test_every_pattern_of_the_settings_is_told_by_an_example() -> None:
+def test_every_pattern_of_the_settings_is_told_by_an_example():
     """Who adds a pattern says here how it is written."""
     unexplained = [
         (model.__name__, name)

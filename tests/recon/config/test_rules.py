@@ -24,7 +24,7 @@ def rules(text: str = "") -> Rules:
     return Rules.of(tomllib.loads(text), source="rules.toml")
 
 
-def test_the_defaults_are_those_of_the_contract() -> None:
+def test_the_defaults_are_those_of_the_contract():
     """Without a file: the two documented statuses, the known query results, the stated graces."""
     bare = rules()
 
@@ -44,14 +44,14 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert bare.account.capture_mode == "auto"
 
 
-def test_the_bundled_rules_are_the_defaults() -> None:
+def test_the_bundled_rules_are_the_defaults():
     """The file that ships says what the code does without it."""
     bundled = tomllib.loads((CONFIG / "rules.toml").read_text(encoding="utf-8"))
 
     assert Rules.of(bundled, source="rules.toml").digest == rules().digest
 
 
-def test_unmapped_codes_are_findings() -> None:
+def test_unmapped_codes_are_findings():
     """A code that nobody mapped is unmapped, never the nearest guess."""
     assert rules().state_of("3001") is GatewayState.UNMAPPED
     assert rules().answer_of("42") is KeyAnswer.UNMAPPED
@@ -94,13 +94,13 @@ def test_unmapped_codes_are_findings() -> None:
         (f"{DATEV_IN_EUROS}rates = {{ 2026-13 = {{ USD = 1.1 }} }}", "2026-13"),
     ],
 )
-def test_a_mistake_is_named_with_its_file_and_key(text: str, message: str) -> None:
+def test_a_mistake_is_named_with_its_file_and_key(text, message):
     """Whoever wrote the file finds the place without reading the code."""
     with pytest.raises(ConfigurationError, match=f"^rules.toml: .*{message}"):
         rules(text)
 
 
-def test_the_digest_is_that_of_the_meaning() -> None:
+def test_the_digest_is_that_of_the_meaning():
     """Order and spelled-out defaults do not change the digest; any value does."""
     written = rules("[account]\ncapture_mode = 'auto'\n[grace]\nhard_limit = '10bd'\n")
 
@@ -128,7 +128,7 @@ def rules_with(bank: dict[str, Any], *, days: str = "") -> Rules:
     return Rules.of({"bank": {"main": bank}, "calendar": {"bank": days}}, source="rules.toml")
 
 
-def test_an_iban_is_kept_without_blanks() -> None:
+def test_an_iban_is_kept_without_blanks():
     """Statements write it without, people with them."""
     bank = rules_with(BANK).bank["main"]
     assert bank.iban == "DE89370400440532013000"
@@ -145,14 +145,14 @@ def test_an_iban_is_kept_without_blanks() -> None:
         ({"inbox": "x"}, "bank.main.inbox"),
     ],
 )
-def test_a_mistake_is_named_with_its_key(change: dict[str, Any], why: str) -> None:
+def test_a_mistake_is_named_with_its_key(change, why):
     """And never with its value where that is an account."""
     with pytest.raises(ConfigurationError, match=why) as refused:
         rules_with({**BANK, **change})
     assert "DE89" not in str(refused.value)
 
 
-def test_bank_holidays_are_no_business_days_of_the_way_to_the_bank() -> None:
+def test_bank_holidays_are_no_business_days_of_the_way_to_the_bank():
     """Good Friday closes the banks of the euro; shops and books go on."""
     friday = date(2026, 4, 3)
     assert friday in bank_holidays("XECB")
@@ -164,7 +164,7 @@ def test_bank_holidays_are_no_business_days_of_the_way_to_the_bank() -> None:
     assert date(2026, 10, 3) in bank_holidays("DE")
 
 
-def test_an_unknown_calendar_is_refused() -> None:
+def test_an_unknown_calendar_is_refused():
     """Nobody keeps the holidays of that place."""
     with pytest.raises(ConfigurationError, match="no calendar of banks such as XECB"):
         rules_with(BANK, days="ATLANTIS")

@@ -42,9 +42,7 @@ def environment(config_dir: Path) -> dict[str, str]:
     }
 
 
-def test_settings_come_from_variables_and_layered_files(
-    environment: dict[str, str], config_dir: Path
-) -> None:
+def test_settings_come_from_variables_and_layered_files(environment, config_dir):
     """The user's keys lie over the bundled ones; what they leave out keeps its default."""
     (config_dir / "gateway.toml").write_text("calls_per_second = 50\n")
     (config_dir / "rules.toml").write_text("[grace]\nhard_limit = '20bd'\n")
@@ -63,9 +61,7 @@ def test_settings_come_from_variables_and_layered_files(
 
 @pytest.mark.parametrize("variable", ["RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL"])
 @pytest.mark.parametrize("value", [None, "", "  "])
-def test_a_missing_variable_is_named(
-    environment: dict[str, str], variable: str, value: str | None
-) -> None:
+def test_a_missing_variable_is_named(environment, variable, value):
     """An absent or empty variable is named, and where the list of all is found."""
     environment.pop(variable)
     if value is not None:
@@ -88,8 +84,8 @@ def test_a_missing_variable_is_named(
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_file_and_key(
-    environment: dict[str, str], config_dir: Path, name: str, text: str, message: str
-) -> None:
+    environment, config_dir, name, text, message
+):
     """Whoever wrote the file finds the place without reading the code."""
     (config_dir / f"{name}.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=message):
@@ -106,9 +102,7 @@ def test_a_mistake_in_a_file_is_named_with_file_and_key(
         ("{ path = '/l.csv', colums = {} }", "ledger.colums: unknown table or key"),
     ],
 )
-def test_a_ledger_is_a_file_or_a_query(
-    environment: dict[str, str], config_dir: Path, ledger: str, message: str
-) -> None:
+def test_a_ledger_is_a_file_or_a_query(environment, config_dir, ledger, message):
     """Half a ledger would make half a proof."""
     account = f"[accounts.'1/2']\ninbox = '/i'\nreports = '/r'\nledger = {ledger}\n"
     (config_dir / "merchants.toml").write_text(account)
@@ -116,14 +110,14 @@ def test_a_ledger_is_a_file_or_a_query(
         load_settings(environment)
 
 
-def test_a_misspelt_file_is_refused(environment: dict[str, str], config_dir: Path) -> None:
+def test_a_misspelt_file_is_refused(environment, config_dir):
     """A file that nothing reads would be a setting that silently does not hold."""
     (config_dir / "rule.toml").write_text("[grace]\nhard_limit = '1h'\n")
     with pytest.raises(ConfigurationError, match=r"holds rule\.toml; known names: .*rules\.toml"):
         load_settings(environment)
 
 
-def test_a_configuration_folder_that_is_none_is_named(environment: dict[str, str]) -> None:
+def test_a_configuration_folder_that_is_none_is_named(environment):
     """The variable and the path are in the message."""
     environment["RECON_CONFIG_DIR"] = "/nowhere/at/all"
     with pytest.raises(ConfigurationError, match="RECON_CONFIG_DIR names /nowhere/at/all, which"):
@@ -138,22 +132,20 @@ def test_a_configuration_folder_that_is_none_is_named(environment: dict[str, str
     ],
     ids=["no text", "too large"],
 )
-def test_a_file_that_is_no_text_is_refused(config_dir: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_no_text_is_refused(config_dir, content, message):
     """A configuration file is small UTF-8 text."""
     (config_dir / "gateway.toml").write_bytes(content)
     with pytest.raises(ConfigurationError, match=message):
         load_tables("gateway", config_dir=config_dir)
 
 
-def test_an_account_that_is_not_declared_is_named_with_those_that_are(
-    environment: dict[str, str],
-) -> None:
+def test_an_account_that_is_not_declared_is_named_with_those_that_are(environment):
     """A mistyped account shows what could have been meant."""
     with pytest.raises(ConfigurationError, match=r"no account 1/2 \(declared: 100042/100042001\)"):
         load_settings(environment).account("1", account_id="2")
 
 
-def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path: Path) -> None:
+def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path):
     """`--rules` merges as RECON_CONFIG_DIR does; a file that is not there is an error."""
     layer = tmp_path / "config"
     layer.mkdir()
@@ -179,9 +171,7 @@ def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path: Path) -> None
     ["[" * 5_000 + "]" * 5_000, "{b = " * 3_000 + "1" + "}" * 3_000],
     ids=["list", "table"],
 )
-def test_a_file_that_is_nested_too_deeply_is_named(
-    environment: dict[str, str], config_dir: Path, name: str, nested: str
-) -> None:
+def test_a_file_that_is_nested_too_deeply_is_named(environment, config_dir, name, nested):
     """Its file, key and line are told; the reader's own limit never shows as a defect."""
     (config_dir / f"{name}.toml").write_text(f"# ours\n\nlayouts = {nested}\n")
     with pytest.raises(ConfigurationError, match=rf"{name}.toml: layouts \(line 3\) is nested"):
@@ -192,9 +182,7 @@ def test_a_file_that_is_nested_too_deeply_is_named(
     "key",
     ["100042/../..", "../x/1", "100042/..", "100042", "100042/", "100042/a/b", "./.", "100042/a b"],
 )
-def test_an_account_whose_id_leads_elsewhere_is_refused_by_name(
-    environment: dict[str, str], config_dir: Path, key: str
-) -> None:
+def test_an_account_whose_id_leads_elsewhere_is_refused_by_name(environment, config_dir, key):
     """Both ids become part of file names: a path in one would lead out of the reports folder."""
     (config_dir / "merchants.toml").write_text(MERCHANTS.replace("100042/100042001", key))
     with pytest.raises(ConfigurationError) as refused:
@@ -211,9 +199,7 @@ def test_an_account_whose_id_leads_elsewhere_is_refused_by_name(
     ],
     ids=["path", "name", "key"],
 )
-def test_what_no_path_or_table_could_hold_is_refused_by_its_key(
-    environment: dict[str, str], config_dir: Path, text: str, key: str
-) -> None:
+def test_what_no_path_or_table_could_hold_is_refused_by_its_key(environment, config_dir, text, key):
     """Zero bytes and invisible characters; a query on several lines is fine."""
     (config_dir / "merchants.toml").write_text(text)
     with pytest.raises(ConfigurationError) as refused:
@@ -227,9 +213,7 @@ def test_what_no_path_or_table_could_hold_is_refused_by_its_key(
 @pytest.mark.parametrize(
     "address", ["https://g.example:abc", "https://g.example:99999", "https://[::1"]
 )
-def test_a_gateway_address_with_an_impossible_port_is_named(
-    environment: dict[str, str], address: str
-) -> None:
+def test_a_gateway_address_with_an_impossible_port_is_named(environment, address):
     """Whoever reads it first would otherwise stop with a defect."""
     with pytest.raises(ConfigurationError, match="RECON_GATEWAY_BASE_URL is no address"):
         load_settings(environment | {"RECON_GATEWAY_BASE_URL": address})

@@ -50,7 +50,7 @@ def problem(*statements: Endorsement, terms: Mapping[str, str | int] = TERMS, da
     return row_problem("i1", terms=terms, endorsements=statements, must_be_proven=True, at=at)
 
 
-def test_the_document_is_one_text() -> None:
+def test_the_document_is_one_text():
     """Whoever writes a checker in another language finds these bytes."""
     assert canonical(replace(WORD, items={"b": "2", "a": "1"})) == (
         '{"at":"2026-11-20T03:00:00.000000+00:00","database":"'
@@ -62,7 +62,7 @@ def test_the_document_is_one_text() -> None:
     )
 
 
-def test_the_signature_is_plain_ed25519_over_tag_and_text() -> None:
+def test_the_signature_is_plain_ed25519_over_tag_and_text():
     """A stranger's library verifies it from the documented bytes."""
     signed = endorse(WORD, key=KEY)
     message = b"recon endorsement v2\n" + signed.document.encode()
@@ -72,7 +72,7 @@ def test_the_signature_is_plain_ed25519_over_tag_and_text() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(json.loads(canonical(WORD))))
-def test_no_member_can_be_changed(name: str) -> None:
+def test_no_member_can_be_changed(name):
     signed = endorse(WORD, key=KEY)
     document = json.loads(signed.document)
     other = {"items": {}, "says": {"a": "b"}, "proven": False, "sequence": 7, "kind": "release"}
@@ -82,7 +82,7 @@ def test_no_member_can_be_changed(name: str) -> None:
         opened(replace(signed, document=text), key=KEY.public_key())
 
 
-def test_another_key_is_not_the_desk() -> None:
+def test_another_key_is_not_the_desk():
     """Who has no private key of the desk makes no endorsement."""
     forged = endorse(WORD, key=Ed25519PrivateKey.generate())
     with pytest.raises(EndorsementError):
@@ -90,7 +90,7 @@ def test_another_key_is_not_the_desk() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "x", '{"kind":"approval"}', "{ }", "1", "null"])
-def test_what_is_signed_and_no_endorsement_is_refused(text: str) -> None:
+def test_what_is_signed_and_no_endorsement_is_refused(text):
     """A signature alone makes no word of it."""
     signed = Signed(text, KEY.sign(TAG + text.encode()).hex(), "")
     with pytest.raises(EndorsementError):
@@ -98,20 +98,20 @@ def test_what_is_signed_and_no_endorsement_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("signature", ["", "zz", "00" * 64, "00"])
-def test_what_is_no_signature_is_refused(signature: str) -> None:
+def test_what_is_no_signature_is_refused(signature):
     """Any text may stand in the column."""
     with pytest.raises(EndorsementError):
         opened(replace(endorse(WORD, key=KEY), signature=signature), key=KEY.public_key())
 
 
-def test_two_people_cover_a_row() -> None:
+def test_two_people_cover_a_row():
     """The control lets through what two different people approved, in whatever order."""
     assert problem(WORD, SECOND) == ""
     assert problem(WORD, replace(SECOND, role="reviewer")) == ""
     assert problem(replace(WORD, role="reviewer"), SECOND) == ""
 
 
-def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
+def test_a_word_is_taken_back_by_its_person_until_it_counts():
     """Somebody else takes nothing back, nothing else is taken back, and it may be said anew."""
     third = replace(SECOND, sequence=3)
     assert problem(WORD, replace(BACK, person="kim", name="Kim Bell"), third) == ""
@@ -137,18 +137,18 @@ def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
         ((WORD, replace(SECOND, valid_until=instant(NOW - timedelta(seconds=1)))), "alone"),
     ],
 )
-def test_less_than_two_people_cover_no_row(statements: tuple[Endorsement, ...], said: str) -> None:
+def test_less_than_two_people_cover_no_row(statements, said):
     """Both must be different people, proven, of one list, in time, an approver among them."""
     assert said in problem(*statements)
 
 
 @pytest.mark.parametrize("changed", [{"amount": 101}, {"currency": "USD"}, {"payee_digest": "x"}])
-def test_other_terms_are_not_covered(changed: dict[str, str | int]) -> None:
+def test_other_terms_are_not_covered(changed):
     """One minor unit more is another row."""
     assert "for nobody" in problem(WORD, SECOND, terms={**TERMS, **changed})
 
 
-def test_blank_terms_are_no_terms() -> None:
+def test_blank_terms_are_no_terms():
     """A member that a later release adds does not undo what was approved without it."""
     assert problem(WORD, SECOND, terms={**TERMS, "again_for": "", "payment_amount": 0}) == ""
 
@@ -160,7 +160,7 @@ def agreed(*statements: Endorsement) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", ["JO  AHN", "\uff2ao Ahn", "jo\u200b ahn"])
-def test_one_person_under_two_names_is_one(name: str) -> None:
+def test_one_person_under_two_names_is_one(name):
     """A short name that was changed, or a full one typed otherwise, makes nobody two people."""
     statements = [replace(WORD, name="Jo Ahn"), replace(SECOND, person="jo.ahn")]
     assert agreed(*statements) == ("", [])
@@ -168,7 +168,7 @@ def test_one_person_under_two_names_is_one(name: str) -> None:
     assert ("alone" in problem, waiting) == (True, ["jo.ahn"])
 
 
-def test_a_word_that_had_run_out_is_no_first_one() -> None:
+def test_a_word_that_had_run_out_is_no_first_one():
     """The second says the same while the first stands, or is the first of another agreement."""
     short = replace(WORD, valid_until=SECOND.at)
     assert agreed(short, SECOND) == ("", [])
@@ -177,7 +177,7 @@ def test_a_word_that_had_run_out_is_no_first_one() -> None:
     assert ("had run out" in problem, waiting) == (True, ["jo", "kim"])
 
 
-def test_what_waits_ends_with_its_person_or_a_rejection() -> None:
+def test_what_waits_ends_with_its_person_or_a_rejection():
     """Taken back, said again, rejected by anybody, or of somebody who left."""
     no = replace(SECOND, kind=Kind.REJECTION, subject="part of it", sequence=2)
     left = replace(SECOND, kind=Kind.TAKEN_BACK, says={"of": "approval", "whose": "jo"})
@@ -190,7 +190,7 @@ def test_what_waits_ends_with_its_person_or_a_rejection() -> None:
     assert agreed(WORD, replace(left, says={"of": "approval", "whose": "lee"}))[1] == ["jo"]
 
 
-def test_after_two_agreed_the_next_is_a_first_one() -> None:
+def test_after_two_agreed_the_next_is_a_first_one():
     """What is agreed stays so, and nobody completes it twice."""
     third = replace(WORD, person="lee", name="Lee Fox", sequence=3)
     assert agreed(WORD, SECOND, third) == ("", ["lee"])
@@ -219,9 +219,7 @@ def test_after_two_agreed_the_next_is_a_first_one() -> None:
         (Kind.WRITE_OFF, {"currency": "EUR"}, {"currency": "USD"}, "kim"),
     ],
 )
-def test_two_people_say_the_same_thing(
-    kind: Kind, first: dict[str, str], second: dict[str, str], waiting: str
-) -> None:
+def test_two_people_say_the_same_thing(kind, first, second, waiting):
     """Opposite verdicts both stand; of anything else what changed ends what was said before."""
     statements = [replace(WORD, kind=kind, says=first), replace(SECOND, kind=kind, says=second)]
     found = state_of_decision(statements, kind, subject=WORD.subject, must_be_proven=True)

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from recon.desk.held_keys import LastSignature, Memory
 from recon.model.errors import ConfigurationError
 
 
-def test_the_newest_word_of_each_database_is_kept(tmp_path: Path) -> None:
+def test_the_newest_word_of_each_database_is_kept(tmp_path):
     """A later process finds it; an older word never takes its place."""
     path = tmp_path / "desk.key.spoken"
     memory = Memory(path)
@@ -28,7 +27,7 @@ def test_the_newest_word_of_each_database_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}', '{"a": {"sequence": "x"}}'])
-def test_a_file_that_was_changed_is_no_empty_memory(tmp_path: Path, text: str) -> None:
+def test_a_file_that_was_changed_is_no_empty_memory(tmp_path, text):
     """Whoever spoils it makes the desk stop, not forget."""
     path = tmp_path / "desk.key.spoken"
     path.write_text(text)
@@ -36,12 +35,12 @@ def test_a_file_that_was_changed_is_no_empty_memory(tmp_path: Path, text: str) -
         Memory(path).newest("a")
 
 
-def test_a_folder_that_takes_nothing_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_takes_nothing_is_told(tmp_path):
     with pytest.raises(ConfigurationError, match="cannot be written"):
         Memory(tmp_path / "gone" / "desk.key.spoken").save("a", LastSignature(1, "11"))
 
 
-def test_everybody_reads_the_published_copy(tmp_path: Path) -> None:
+def test_everybody_reads_the_published_copy(tmp_path):
     """Under any umask; and what is forgotten is forgotten there, too."""
     own, published = tmp_path / "desk.key.spoken", tmp_path / "desk.pub.spoken"
     memory = Memory(own, published=published)
@@ -56,7 +55,7 @@ def test_everybody_reads_the_published_copy(tmp_path: Path) -> None:
     assert Memory(published).newest("a") is None
 
 
-def test_of_two_desks_the_newer_word_stays(tmp_path: Path) -> None:
+def test_of_two_desks_the_newer_word_stays(tmp_path):
     """Two processes with one key remember at the same time; no word is remembered away."""
     path = tmp_path / "desk.key.spoken"
 

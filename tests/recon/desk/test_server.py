@@ -19,14 +19,14 @@ def post(path: Path, act: str, content: bytes) -> httpx.Response:
         return client.post(f"http://desk/{act}", content=content)
 
 
-def test_the_kernel_says_who_asks(echo: Path) -> None:
+def test_the_kernel_says_who_asks(echo):
     """Whatever a request claims, its origin is the login at the other end."""
     told = post(echo, "approve", b'{"origin": "login 0", "list": "x"}').json()
     assert told["origin"] == f"login {os.geteuid()}"
     assert (told["act"], told["body"]["list"]) == ("approve", "x")
 
 
-def test_only_owner_and_group_may_connect(echo: Path) -> None:
+def test_only_owner_and_group_may_connect(echo):
     """Nobody else of the machine speaks to the desk."""
     assert stat.S_IMODE(echo.stat().st_mode) == 0o660
 
@@ -46,19 +46,19 @@ DEEP = {"a deep list": b"[" * 100_000, "deep objects": b'{"a":' * 100_000}
         *(pytest.param(DEEP[name], id=name) for name in DEEP),
     ],
 )
-def test_what_is_no_object_is_refused(echo: Path, content: bytes) -> None:
+def test_what_is_no_object_is_refused(echo, content):
     """In words, and the desk goes on."""
     reply = post(echo, "approve", content)
     assert (reply.status_code, "no JSON object" in reply.json()["error"]) == (400, True)
     assert post(echo, "approve", b"{}").status_code == 200
 
 
-def test_a_foreign_error_is_never_quoted(echo: Path) -> None:
+def test_a_foreign_error_is_never_quoted(echo):
     """Its text may hold anything."""
     assert post(echo, "broken", b"{}").json()["error"] == UNEXPECTED
 
 
-def test_a_second_desk_at_the_same_place_is_refused(echo: Path) -> None:
+def test_a_second_desk_at_the_same_place_is_refused(echo):
     """Two desks would count guesses twice."""
     with pytest.raises(ConfigurationError, match="another process listens for the desk"):
         listening(echo)
@@ -84,7 +84,7 @@ def end_of(connection: socket.socket) -> bytes:
     return endorsements
 
 
-def test_connections_that_say_nothing_keep_nobody_away(echo: Path) -> None:
+def test_connections_that_say_nothing_keep_nobody_away(echo):
     """A hundred that are silent, or stop inside a line: others are heard, and they end."""
     with ExitStack() as stack:
         half = b"POST /approve HTTP/1.1\r\nHost: x\r\nA: "
@@ -95,23 +95,23 @@ def test_connections_that_say_nothing_keep_nobody_away(echo: Path) -> None:
         assert time.monotonic() - began < 15
 
 
-def test_the_desk_replies(echo: Path) -> None:
+def test_the_desk_replies(echo):
     assert ask_desk(echo, "approve", body={"list": "ä"})["body"] == {"list": "ä"}
 
 
-def test_a_refusal_keeps_its_kind(echo: Path) -> None:
+def test_a_refusal_keeps_its_kind(echo):
     """The command ends with the exit code that the desk's own error has."""
     with pytest.raises(GateClosedError, match="the gate is closed"):
         ask_desk(echo, "closed", body={})
 
 
-def test_without_a_desk_nothing_is_changed(tmp_path: Path) -> None:
+def test_without_a_desk_nothing_is_changed(tmp_path):
     """And the sentence says what to start."""
     with pytest.raises(UsageError, match="recon serve desk"):
         ask_desk(tmp_path / "none.sock", "approve", body={})
 
 
-def test_bodies_that_come_slowly_or_are_large_keep_nobody_away(echo: Path) -> None:
+def test_bodies_that_come_slowly_or_are_large_keep_nobody_away(echo):
     """They are bounded in size, time, and in how many are in memory at once."""
     head = b"POST /approve HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     with ExitStack() as stack:

@@ -109,9 +109,7 @@ def read_apart(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Refused]:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_every_bomb_is_refused_by_its_name_in_little_memory_and_time(
-    read_apart: dict[str, Refused], name: str
-) -> None:
+def test_every_bomb_is_refused_by_its_name_in_little_memory_and_time(read_apart, name):
     """Each sentence says which file and which bound; its reader ends in order."""
     told, took = read_apart[name]
 
@@ -122,7 +120,7 @@ def test_every_bomb_is_refused_by_its_name_in_little_memory_and_time(
     assert took.milliseconds <= MILLISECONDS_MAX
 
 
-def test_as_many_bad_rows_as_are_told_are_told() -> None:
+def test_as_many_bad_rows_as_are_told_are_told():
     """One more row, or one more character, makes the file itself the mistake."""
     rejected = Rows("o.csv", header=(), wanted=())
     for line in range(REJECTED_ROWS_MAX):

@@ -157,9 +157,7 @@ def judged(number: int, found: list[tuple[int, Row]] | None) -> str:
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_what_is_accepted_of_any_kind_is_what_a_strict_reader_reads(
-    share: int, tmp_path: Path
-) -> None:
+def test_what_is_accepted_of_any_kind_is_what_a_strict_reader_reads(share, tmp_path):
     """The same rows with the same meaning and no other, within the bounds of a small file."""
     numbers = range(FROM + share, FROM + CASES, SHARES)
     problems, refused, peak, longest = [], 0, 0, 0
@@ -185,7 +183,7 @@ def test_what_is_accepted_of_any_kind_is_what_a_strict_reader_reads(
     assert longest <= MILLISECONDS_MAX
 
 
-def test_the_cases_of_every_kind_and_format_reach_both_ends(tmp_path: Path) -> None:
+def test_the_cases_of_every_kind_and_format_reach_both_ends(tmp_path):
     """Of every kind and of every format some files have accepted rows, and some have none."""
     accepted, refused = set(), set()
     for number in range(CASES_JUDGED):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import openpyxl
@@ -150,9 +149,7 @@ ROWS = [
 @pytest.mark.parametrize(
     ("name", "content", "told"), [r[1:] for r in WHOLE], ids=[r[0] for r in WHOLE]
 )
-def test_a_file_that_is_not_what_it_says_is_refused_whole(
-    tmp_path: Path, name: str, content: str | bytes, told: str
-) -> None:
+def test_a_file_that_is_not_what_it_says_is_refused_whole(tmp_path, name, content, told):
     """The message names the file and says what is the matter, and where."""
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -166,8 +163,8 @@ def test_a_file_that_is_not_what_it_says_is_refused_whole(
     ("name", "content", "column", "told"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS]
 )
 def test_a_row_that_cannot_be_read_is_refused_by_line_and_column(
-    tmp_path: Path, name: str, content: str, column: str, told: str
-) -> None:
+    tmp_path, name, content, column, told
+):
     """One reject with its line, its column and its reason; the row is in no frame."""
     path = tmp_path / name
     if name.endswith(".xml") and column == "(row)":
@@ -209,9 +206,7 @@ BEHIND = Trailer(word="Total", place=3, rows=4, amount=5)
         (BEHIND, ",", "does not end with a record 'Total'"),
     ],
 )
-def test_a_trailer_proves_the_whole_file(
-    trailer: Trailer, last: str, told: str, tmp_path: Path
-) -> None:
+def test_a_trailer_proves_the_whole_file(trailer, last, told, tmp_path):
     """Rows and sum must be those of the trailer; its word may stand behind blanks."""
     layout = FileLayout(trailer=trailer)
     path = tmp_path / "o.csv"
@@ -232,9 +227,7 @@ def test_a_trailer_proves_the_whole_file(
         (("Total",), "declares '?' rows, which is no number"),
     ],
 )
-def test_the_last_row_of_a_workbook_proves_it_whole(
-    tmp_path: Path, last: tuple[object, ...], told: str
-) -> None:
+def test_the_last_row_of_a_workbook_proves_it_whole(tmp_path, last, told):
     """It is no order; its count is that of the rows before it, or the file is refused whole."""
     book = Workbook()
     for cells in (HEADER.split(","), ROW.split(","), ROW.replace("A-1", "A-2").split(","), last):
@@ -253,7 +246,7 @@ def test_the_last_row_of_a_workbook_proves_it_whole(
     assert told in str(refused.value)
 
 
-def test_a_list_that_nobody_reads_refuses_no_row(tmp_path: Path) -> None:
+def test_a_list_that_nobody_reads_refuses_no_row(tmp_path):
     """What an order is made of stands beside its amount in many exports."""
     path = tmp_path / "o.jsonl"
     path.write_text(line(items=[{"sku": "x"}, 1.5, None]))
@@ -273,9 +266,7 @@ def test_a_list_that_nobody_reads_refuses_no_row(tmp_path: Path) -> None:
         (None, "has no o.csv.control beside it"),
     ],
 )
-def test_a_file_beside_it_proves_the_whole_file(
-    tmp_path: Path, figures: str | None, told: str
-) -> None:
+def test_a_file_beside_it_proves_the_whole_file(tmp_path, figures, told):
     """The control file must be there, be readable, and tell what was read."""
     path, beside = tmp_path / "o.csv", tmp_path / "o.csv.control"
     path.write_text(GOOD)
@@ -290,7 +281,7 @@ def test_a_file_beside_it_proves_the_whole_file(
     assert told in str(refused.value)
 
 
-def test_parsers_of_xml_are_those_that_were_judged() -> None:
+def test_parsers_of_xml_are_those_that_were_judged():
     """The workbook library has its safe parser; libxml2 is not older than the one judged."""
     assert openpyxl.DEFUSEDXML is True
     assert etree.LIBXML_VERSION >= (2, 11)

@@ -17,7 +17,6 @@ from recon.gateway_client import (
     FindingKind,
     GatewayInterface,
     InvalidRequestError,
-    OurAccount,
     PreparedRequest,
     RefundRow,
     ReplyOutcome,
@@ -73,9 +72,7 @@ REFUND = RefundRow(
         ({"refund_reason": "a\nb"}, "refund_reason"),
     ],
 )
-def test_a_row_that_must_not_be_sent_is_named(
-    account: OurAccount, changes: dict[str, Any], field: str
-) -> None:
+def test_a_row_that_must_not_be_sent_is_named(account, changes, field):
     with pytest.raises(InvalidRequestError, match="nothing was sent") as caught:
         prepare(
             "refund",
@@ -100,9 +97,7 @@ CANCEL = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=D
         ([CAPTURE], {"sign_key": SecretStr("")}, "key"),
     ],
 )
-def test_a_batch_that_must_not_be_sent_is_refused(
-    account: OurAccount, rows: list[Any], ids: dict[str, Any], says: str
-) -> None:
+def test_a_batch_that_must_not_be_sent_is_refused(account, rows, ids, says):
     with pytest.raises(InvalidRequestError, match=says):
         prepare("capture", rows, account=replace(account, **ids))
 
@@ -391,9 +386,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_reply_is_believed_row_by_row_as_far_as_it_is_proven(
-    read: Reader, captures: PreparedRequest, case: Case
-) -> None:
+def test_a_reply_is_believed_row_by_row_as_far_as_it_is_proven(read, captures, case):
     """What is absent, foreign, contradicted or unproven is unknown, and never failed."""
     got = read(captures, case.change(success_of(captures)), **case.given)
 
@@ -403,7 +396,7 @@ def test_a_reply_is_believed_row_by_row_as_far_as_it_is_proven(
     assert case.says.stops in {None, bool(got.stop_reason)}
 
 
-def test_what_is_said_of_a_refusal_is_kept(read: Reader, captures: PreparedRequest) -> None:
+def test_what_is_said_of_a_refusal_is_kept(read, captures):
     text = "A0008:not possible: 4111111111111111"
     failed = row(capture_status="0", error_message=text)(success_of(captures))
 
@@ -424,12 +417,8 @@ def test_what_is_said_of_a_refusal_is_kept(read: Reader, captures: PreparedReque
     ],
 )
 def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
-    interface: GatewayInterface,
-    captures: PreparedRequest,
-    rule: str,
-    signature: str,
-    word: str,
-) -> None:
+    interface, captures, rule, signature, word
+):
     """As shipped every batch reply is; a gateway that signs none is configured so."""
     replies = interface.signature.replies | {"capture": rule}
     rules = interface.signature.model_copy(update={"replies": replies})
@@ -441,9 +430,7 @@ def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
 
 
 @pytest.mark.parametrize(("template", "word"), [("capture", "done"), ("payment_reply", "unknown")])
-def test_a_batch_is_signed_over_its_rows(
-    interface: GatewayInterface, captures: PreparedRequest, template: str, word: str
-) -> None:
+def test_a_batch_is_signed_over_its_rows(interface, captures, template, word):
     """The template of a payment covers none: an old signature would do for any rows."""
     replies = interface.signature.replies | {"capture": "signed"}
     rules = interface.signature.model_copy(update={"replies": replies})
@@ -457,9 +444,7 @@ def test_a_batch_is_signed_over_its_rows(
 
 
 @pytest.mark.parametrize("field", ["amount", "refund_amount"])
-def test_a_refund_that_echoes_another_amount_is_unknown(
-    read: Reader, refunds: PreparedRequest, field: str
-) -> None:
+def test_a_refund_that_echoes_another_amount_is_unknown(read, refunds, field):
     reply = success_of(refunds)
     reply["refund_orders"][1][field] = "9.99"
 
@@ -477,9 +462,7 @@ def test_a_refund_that_echoes_another_amount_is_unknown(
         (["T1-01"], "unknown", ""),
     ],
 )
-def test_a_refund_reference_must_belong_to_its_transaction(
-    read: Reader, refunds: PreparedRequest, reference: object, word: str, kept: str
-) -> None:
+def test_a_refund_reference_must_belong_to_its_transaction(read, refunds, reference, word, kept):
     """transaction_id, hyphen, two digits; another transaction's proves nothing."""
     reply = success_of(refunds)
     reply["refund_orders"][0]["refund_reference_id"] = reference
@@ -489,9 +472,7 @@ def test_a_refund_reference_must_belong_to_its_transaction(
     assert (row.outcome.value, row.refund_reference_id) == (word, kept)
 
 
-def test_refusals_that_are_configured_as_final_are_believed(
-    read: Reader, captures: PreparedRequest
-) -> None:
+def test_refusals_that_are_configured_as_final_are_believed(read, captures):
     """A 413 before processing: rejected. A 429 with Retry-After: not sent, else unknown."""
     too_large = read.with_refusals(before_processing_http=frozenset({413}))
     final = read.with_refusals(refusal_is_final=True)
@@ -504,9 +485,7 @@ def test_refusals_that_are_configured_as_final_are_believed(
     assert set(outcomes(final(captures, b"", status=429))) == {"unknown"}
 
 
-def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(
-    refunds: PreparedRequest,
-) -> None:
+def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(refunds):
     rows = tuple(replace(row, refund_reference="ours") for row in refunds.rows)
     reply = success_of(refunds)
     reply["refund_orders"][0]["refund_reference"] = "theirs"
@@ -517,13 +496,13 @@ def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(
 
 
 @given(st.text(alphabet="ab*", max_size=8), st.text(alphabet="ab", max_size=6))
-def test_a_masked_echo_is_what_was_sent_where_it_shows_anything(shown: str, sent: str) -> None:
+def test_a_masked_echo_is_what_was_sent_where_it_shows_anything(shown, sent):
     pattern = ".*".join(re.escape(part) for part in re.split(r"\*+", shown))
 
     assert _shows_same(shown, sent=sent) is (re.fullmatch(pattern, sent) is not None)
 
 
 @pytest.mark.parametrize("sent", ["a" * 34, "a" * 33 + "b"])
-def test_a_mask_of_many_parts_costs_no_time(sent: str) -> None:
+def test_a_mask_of_many_parts_costs_no_time(sent):
     """A foreign pattern never becomes a search that does not end."""
     assert _shows_same("*a" * 50_000 + "*c", sent=sent) is False

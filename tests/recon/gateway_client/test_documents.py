@@ -14,7 +14,7 @@ from recon.gateway_client.documents import (
 )
 
 
-def test_numbers_stay_exact() -> None:
+def test_numbers_stay_exact():
     """10.10 is not 10.1, and brackets inside of text are text."""
     got = json_object(b'\xef\xbb\xbf{"a":10.10,"b":"' + b"[" * 99 + b'\\""}')
 
@@ -34,12 +34,12 @@ def test_numbers_stay_exact() -> None:
         (b" " * (REPLY_BYTES_MAX + 1), "larger"),
     ],
 )
-def test_an_untrustworthy_xml_reply_is_refused_with_its_reason(body: bytes, reason: str) -> None:
+def test_an_untrustworthy_xml_reply_is_refused_with_its_reason(body, reason):
     with pytest.raises(UnreadableReplyError, match=reason):
         xml_root(body, root="respon")
 
 
-def test_a_text_in_pieces_is_one_text_and_groups_are_left_out() -> None:
+def test_a_text_in_pieces_is_one_text_and_groups_are_left_out():
     """Comments cannot cut a status; the repeated group is read on its own."""
     root = xml_root(
         b"<respon><order_status> 1<!-- -->2 </order_status><g><a/></g><g/></respon>",
@@ -58,7 +58,7 @@ def page(*inputs: tuple[str, str], before: str = "") -> bytes:
     return f"{before}<form action=/v1/checkout method=POST>{hidden}</form>".encode()
 
 
-def test_hidden_inputs_and_all_parameters_are_data() -> None:
+def test_hidden_inputs_and_all_parameters_are_data():
     form = html_form(
         page(
             ("a", "1 &amp; 2"),
@@ -94,12 +94,12 @@ def test_hidden_inputs_and_all_parameters_are_data() -> None:
         (page(("allParams", "x=%3C!doctype%20x%3E")), "DOCTYPE"),
     ],
 )
-def test_an_untrustworthy_page_is_refused_with_its_reason(body: bytes, reason: str) -> None:
+def test_an_untrustworthy_page_is_refused_with_its_reason(body, reason):
     with pytest.raises(UnreadableReplyError, match=reason):
         html_form(body)
 
 
-def test_a_name_that_repeats_with_the_same_value_is_one_input() -> None:
+def test_a_name_that_repeats_with_the_same_value_is_one_input():
     assert html_form(page(("a", "1"), ("a", "1"))).inputs == {"a": "1"}
 
 
@@ -110,6 +110,6 @@ def test_a_name_that_repeats_with_the_same_value_is_one_input() -> None:
         '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://x.example/strict.dtd">',
     ],
 )
-def test_a_page_may_say_that_it_is_html(said: str) -> None:
+def test_a_page_may_say_that_it_is_html(said):
     """Nothing is fetched for it, and no entity but those of HTML means anything."""
     assert html_form(page(("a", "&amp;&x;"), before=said)).inputs == {"a": "&&x;"}

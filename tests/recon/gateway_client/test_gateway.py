@@ -50,7 +50,7 @@ def failing(error: type[httpx.TransportError]) -> Callable[[httpx.Request], http
     return answer
 
 
-def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio() -> None:
+def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio():
     with Gateway(place_of(captured)) as gateway:
         told = gateway.capture([ROW])
     awaited = asyncio.run(AsyncGateway(place_of(captured)).capture([ROW]))
@@ -60,9 +60,7 @@ def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio() -> None:
 
 
 @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ConnectError, httpx.ConnectTimeout])
-def test_a_broken_network_is_an_outcome_and_never_a_safe_one(
-    error: type[httpx.TransportError],
-) -> None:
+def test_a_broken_network_is_an_outcome_and_never_a_safe_one(error):
     with Gateway(place_of(failing(error))) as gateway:
         batch = gateway.capture([ROW])
         payment = gateway.pay(apm_payment())
@@ -72,7 +70,7 @@ def test_a_broken_network_is_an_outcome_and_never_a_safe_one(
     assert (payment.outcome, payment.code) == (ReplyOutcome.UNKNOWN, error.__name__)
 
 
-def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent() -> None:
+def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent():
     """Money obeys it as reads do: the refused call is in doubt, the next one never leaves."""
     asked: list[str] = []
 
@@ -95,7 +93,7 @@ def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent
     assert "asked for no call" in known.failed[0].reason
 
 
-def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]) -> None:
+def test_the_bundled_interface_is_the_one_of_the_settings(tables):
     for profile in ("base", "extended"):
         assert GatewayInterface.bundled(profile) == GatewayInterface.of(**tables, profile=profile)
     with pytest.raises(InterfaceError, match="profile is no file of the interface"):
@@ -104,7 +102,7 @@ def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]
         GatewayInterface.bundled(user={"profiles": {"batch": {"capture": {"rows_max": 0}}}})
 
 
-def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_programs_of_the_page_work(capsys):
     """Each of docs/GATEWAY.md by itself, as somebody new copies it: an outcome for each order."""
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     with serving(SandboxOptions()) as running:

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ from recon.gateway_client.interface import same_signature
 from tests.recon.gateway_client.conftest import interface_with
 
 
-def test_the_shipped_profiles_have_the_documented_limits(tables: dict[str, Any]) -> None:
+def test_the_shipped_profiles_have_the_documented_limits(tables):
     """50, 50, 50, 100, 100; base has no bound on characters, extended has 1,000."""
     base = GatewayInterface.of(**tables)
     extended = GatewayInterface.of(**tables, profile="extended")
@@ -41,7 +40,7 @@ def test_the_shipped_profiles_have_the_documented_limits(tables: dict[str, Any])
     assert (base.profile.query_characters_max, extended.profile.query_characters_max) == (0, 1000)
 
 
-def test_the_users_layer_wins_over_every_profile(tables: dict[str, Any]) -> None:
+def test_the_users_layer_wins_over_every_profile(tables):
     """Base < extended < user."""
     mine = tables | {"profiles": tables["profiles"] | {"user": {"query_characters_max": 500}}}
 
@@ -69,9 +68,7 @@ def test_the_users_layer_wins_over_every_profile(tables: dict[str, Any]) -> None
         ("status_map", ["base", "refusals", "before_processing_http"], [500], "before_processing"),
     ],
 )
-def test_what_is_wrong_in_a_table_is_refused_by_name(
-    tables: dict[str, Any], file: str, path: list[str], value: object, says: str
-) -> None:
+def test_what_is_wrong_in_a_table_is_refused_by_name(tables, file, path, value, says):
     wrong = copy.deepcopy(tables)
     table = wrong[file]
     for name in path[:-1]:
@@ -108,14 +105,8 @@ ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Dec
     ],
 )
 def test_an_amount_goes_out_with_the_decimals_of_the_gateway_and_is_never_rounded(
-    tables: dict[str, dict[str, Any]],
-    account: OurAccount,
-    *,
-    amounts: dict[str, object],
-    currency: str,
-    given: str,
-    written: str | None,
-) -> None:
+    tables, account, *, amounts, currency, given, written
+):
     """Given with those of its currency, or those of the wire: yen of 1000 and of 1000.00 alike."""
     account = replace(account, interface=interface_with(tables, amounts=amounts))
     row = replace(ROW, currency=currency, amount=Decimal(given))
@@ -145,8 +136,8 @@ def test_an_amount_goes_out_with_the_decimals_of_the_gateway_and_is_never_rounde
     ],
 )
 def test_replies_have_one_grammar_of_amounts_and_a_leniency_per_operation(
-    interface: GatewayInterface, text: str, currency: str, *, strict: bool, as_written: bool
-) -> None:
+    interface, text, currency, *, strict, as_written
+):
     """A query has all decimals of its currency, an echo of ours may leave zeros out."""
     amounts = interface.profile.amounts
     read = {
@@ -175,12 +166,7 @@ def signed_with(interface: GatewayInterface, account: OurAccount, **changes: obj
         ({"templates": {"refund": ("nothing", "account_id")}}, "100042001sandbox"),
     ],
 )
-def test_a_signature_is_the_template_then_the_key(
-    interface: GatewayInterface,
-    account: OurAccount,
-    changes: dict[str, object],
-    message: str,
-) -> None:
+def test_a_signature_is_the_template_then_the_key(interface, account, changes, message):
     """Concatenated without delimiter, missing fields as nothing, key last, SHA-256."""
     expected = hashlib.sha256(message.encode()).hexdigest()
 
@@ -189,7 +175,7 @@ def test_a_signature_is_the_template_then_the_key(
     assert upper == expected.upper()
 
 
-def test_an_hmac_takes_the_key_as_its_key(interface: GatewayInterface, account: OurAccount) -> None:
+def test_an_hmac_takes_the_key_as_its_key(interface, account):
     expected = hmac.new(b"sandbox", b"100042100042001T1T2", hashlib.sha256).hexdigest()
 
     assert signed_with(interface, account, algorithm="hmac-sha256") == expected
@@ -198,12 +184,12 @@ def test_an_hmac_takes_the_key_as_its_key(interface: GatewayInterface, account: 
 @pytest.mark.parametrize(
     ("given", "same"), [("AB", True), ("ab", True), ("a", False), ("", False), ("\udcff", False)]
 )
-def test_signatures_are_compared_without_case_and_over_any_text(given: str, *, same: bool) -> None:
+def test_signatures_are_compared_without_case_and_over_any_text(given, *, same):
     """Never an exception, whatever came."""
     assert same_signature(given, expected="ab") is same
 
 
-def test_no_signature_is_compared_by_equality() -> None:
+def test_no_signature_is_compared_by_equality():
     folder = Path(recon.gateway_client.__file__).parent
     compared = [
         ast.unparse(node)
@@ -221,7 +207,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
 NUMBER = re.compile(r"\bA-[0-9]{2}\b")
 
 
-def test_every_assumption_of_the_configuration_is_explained() -> None:
+def test_every_assumption_of_the_configuration_is_explained():
     """Who meets a number in a file finds what it means and what if it is wrong."""
     used = {
         number

@@ -70,7 +70,7 @@ def started(
     return [at - 1_000.0 for at in begun]
 
 
-def test_slowing_down_halves_both_bounds_and_never_stops() -> None:
+def test_slowing_down_halves_both_bounds_and_never_stops():
     """Down to one call in flight and a sixteenth of the rate."""
     time = PlayedTime()
     pace = pace_with(time, rate=8)
@@ -82,7 +82,7 @@ def test_slowing_down_halves_both_bounds_and_never_stops() -> None:
     assert seen == [(4, 2), (2, 1), (1, 1), (0.5, 1), (0.5, 1), (0.5, 1)]
 
 
-def test_three_bad_seconds_cost_seconds() -> None:
+def test_three_bad_seconds_cost_seconds():
     time = PlayedTime()
 
     def refuse(pace: AccountPace, _call: int, turn: int) -> None:

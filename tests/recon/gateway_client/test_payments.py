@@ -3,7 +3,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import astuple, replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -46,9 +45,7 @@ from tests.recon.gateway_client.sample_payments import (
 from tests.recon.gateway_client.sample_payouts import payout_with
 
 
-def test_fields_that_differ_by_brand_have_the_profiles_names(
-    tables: dict[str, Any], account: OurAccount
-) -> None:
+def test_fields_that_differ_by_brand_have_the_profiles_names(tables, account):
     mine = {"payment": {"website_field": "shop_site", "antifraud_provider": "watcher"}}
     account = replace(account, interface=interface_with(tables, **mine))
     payment = card_payment(antifraud_token_cookie="c00kie")
@@ -58,7 +55,7 @@ def test_fields_that_differ_by_brand_have_the_profiles_names(
     assert {"website", "antifraud_token_cookie"}.isdisjoint(sent)
 
 
-def test_items_are_composed_from_rows() -> None:
+def test_items_are_composed_from_rows():
     row = {"name": "Tea", "number": "T1", "price": "20.00", "quantity": "2"}
     text = "Tea#,#T1#,#20.00#,#2"
 
@@ -111,9 +108,7 @@ def test_items_are_composed_from_rows() -> None:
         ),
     ],
 )
-def test_a_payment_that_must_not_be_sent_is_refused_by_field(
-    account: OurAccount, payment: Payment, fields: set[str]
-) -> None:
+def test_a_payment_that_must_not_be_sent_is_refused_by_field(account, payment, fields):
     given, said = set(), ""
     try:
         prepare_payment(payment, account=account, today=TODAY)
@@ -125,11 +120,7 @@ def test_a_payment_that_must_not_be_sent_is_refused_by_field(
 
 
 @pytest.mark.parametrize("payment", [card_payment(), apm_payment(), hosted_payment()])
-def test_nothing_of_a_shopper_shows_outside_the_body(
-    account: OurAccount,
-    caplog: pytest.LogCaptureFixture,
-    payment: Payment,
-) -> None:
+def test_nothing_of_a_shopper_shows_outside_the_body(account, caplog, payment):
     caplog.set_level(logging.DEBUG)
     prepared = prepare_payment(payment, account=account, today=TODAY)
     logging.getLogger("recon").info("%s %r", payment, prepared)
@@ -140,7 +131,7 @@ def test_nothing_of_a_shopper_shows_outside_the_body(
     assert prepared.operation == "checkout" or [v for v in PRIVATE if f'"{v}"' in masked] == []
 
 
-def test_a_malformed_payment_shows_no_value_in_its_error() -> None:
+def test_a_malformed_payment_shows_no_value_in_its_error():
     with pytest.raises(ValidationError) as caught:
         CardPayment.model_validate(COMMON | {"card": [CARD], "cvv": "917"})
 
@@ -150,9 +141,7 @@ def test_a_malformed_payment_shows_no_value_in_its_error() -> None:
 CANCEL_URL = {"cancel_url": "https://shop.example.test/cancelled"}
 
 
-def test_a_text_is_as_long_as_the_profile_allows(
-    tables: dict[str, dict[str, Any]], account: OurAccount
-) -> None:
+def test_a_text_is_as_long_as_the_profile_allows(tables, account):
     """The bound of a text without one of its own is a setting, not a number of the code."""
     long = card_payment(note="n" * 4_001)
     for payment, interface in (
@@ -173,9 +162,7 @@ def test_a_text_is_as_long_as_the_profile_allows(
         prepare("payout", [payout], account=replace(account, interface=short))
 
 
-def test_fields_of_a_brand_go_out_under_their_own_names(
-    tables: dict[str, dict[str, Any]], account: OurAccount
-) -> None:
+def test_fields_of_a_brand_go_out_under_their_own_names(tables, account):
     """Those that the profile names for the operation, as private as any other field."""
     more = {"authorise_card": ["loyalty_no"], "checkout": ["cancel_url", "merchant_logo"]}
     account = replace(account, interface=interface_with(tables, payment={"more_fields": more}))
@@ -188,7 +175,7 @@ def test_fields_of_a_brand_go_out_under_their_own_names(
     assert b"L-4711" not in prepared.masked(prepared.body)
 
 
-def test_the_hosted_page_takes_the_address_for_a_shopper_who_gives_up(account: OurAccount) -> None:
+def test_the_hosted_page_takes_the_address_for_a_shopper_who_gives_up(account):
     """As shipped (A-20): the document says that the page uses one and not how it is given."""
     prepared = prepare_payment(hosted_payment(more=CANCEL_URL), account=account, today=TODAY)
     assert b"cancel_url=https%3A%2F%2Fshop.example.test%2Fcancelled" in prepared.body
@@ -203,9 +190,7 @@ def test_the_hosted_page_takes_the_address_for_a_shopper_who_gives_up(account: O
         ({"cancel_url": "https://a.example.test/\u0001x"}, "more.cancel_url has characters"),
     ],
 )
-def test_a_field_that_the_profile_does_not_name_is_not_sent(
-    account: OurAccount, more: dict[str, str], says: str
-) -> None:
+def test_a_field_that_the_profile_does_not_name_is_not_sent(account, more, says):
     with pytest.raises(InvalidRequestError, match=says):
         prepare_payment(hosted_payment(more=more), account=account, today=TODAY)
     with pytest.raises(InvalidRequestError, match="more"):
@@ -216,7 +201,7 @@ PART = st.text(alphabet="#,;0a", max_size=4)
 
 
 @given(st.lists(st.builds(LineItem, PART, PART, PART, PART), max_size=3))
-def test_what_was_encoded_decodes_to_the_same(items: list[LineItem]) -> None:
+def test_what_was_encoded_decodes_to_the_same(items):
     """Any parts come back, or are refused; 0 stands for nothing."""
     try:
         text = encoded_items(items)
@@ -251,7 +236,7 @@ def read(account: OurAccount) -> Read:
     return reader
 
 
-def test_a_successful_card_payment_is_done_with_its_record(read: Read) -> None:
+def test_a_successful_card_payment_is_done_with_its_record(read):
     body = result_of(result_info="0000:Success: all well", token_id="tok-1", acquirer="x")
     reply = read(card_payment(), body)
 
@@ -267,7 +252,7 @@ def test_a_successful_card_payment_is_done_with_its_record(read: Read) -> None:
     assert reply.findings == ()
 
 
-def test_risk_reasons_may_also_repeat_inside_one_group(read: Read) -> None:
+def test_risk_reasons_may_also_repeat_inside_one_group(read):
     risk = "<name>ip</name><status>low</status><name>mail</name><status>new</status>"
     reply = read(card_payment(), result_of(risk=f"<risk_reasons>{risk}</risk_reasons>"))
 
@@ -296,8 +281,8 @@ def test_risk_reasons_may_also_repeat_inside_one_group(read: Read) -> None:
     ],
 )
 def test_a_card_payments_result_decides_only_when_it_is_ours_and_known(
-    read: Read, changes: dict[str, str], outcome: ReplyOutcome, finding: FindingKind | None
-) -> None:
+    read, changes, outcome, finding
+):
     """Every doubt is unknown, and no reply makes us show a card."""
     reply = read(card_payment(), result_of(**changes))
 
@@ -317,7 +302,7 @@ def test_a_card_payments_result_decides_only_when_it_is_ours_and_known(
         result_of().replace(b"<respon>", b"<respon><order_status>0</order_status>"),
     ],
 )
-def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, body: bytes) -> None:
+def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read, body):
     reply = read(card_payment(), body)
 
     assert (reply.outcome, reply.record) == (ReplyOutcome.UNKNOWN, None)
@@ -326,9 +311,7 @@ def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, bod
 
 @settings(max_examples=400)
 @given(body=bent_bytes(result_of()))
-def test_a_result_that_was_tampered_with_is_never_done_as_another(
-    account: OurAccount, body: bytes
-) -> None:
+def test_a_result_that_was_tampered_with_is_never_done_as_another(account, body):
     prepared = prepare_payment(card_payment(), account=account, today=TODAY)
     reply = read_payment_reply(prepared, raw_of(body))
 
@@ -338,7 +321,7 @@ def test_a_result_that_was_tampered_with_is_never_done_as_another(
         assert reply.record.transaction_id == "T20261120000001"
 
 
-def test_a_refused_signature_rejects_and_stops(read: Read) -> None:
+def test_a_refused_signature_rejects_and_stops(read):
     """It is believed without a signature of its own; success never is."""
     refused = {"result_info": "I0013:signature", "encryption_data": "", "transaction_id": ""}
     reply = read(card_payment(), result_of(order_status="0", **refused))
@@ -348,7 +331,7 @@ def test_a_refused_signature_rejects_and_stops(read: Read) -> None:
     assert forged.outcome is ReplyOutcome.UNKNOWN
 
 
-def test_what_a_result_says_is_masked_before_it_is_kept(read: Read) -> None:
+def test_what_a_result_says_is_masked_before_it_is_kept(read):
     info = f"C0005:card {CARD} of {PRIVATE[4]} refused"
     reply = read(card_payment(), result_of(order_status="0", result_info=info))
 
@@ -366,8 +349,8 @@ def test_what_a_result_says_is_masked_before_it_is_kept(read: Read) -> None:
     ],
 )
 def test_a_payment_by_another_method_waits_for_the_shopper_at_a_safe_address(
-    read: Read, issuer_url: str, outcome: ReplyOutcome
-) -> None:
+    read, issuer_url, outcome
+):
     """issuer_url is https, or http to this machine, and is never followed by us."""
     body = result_of(
         order_status="", result_info="", transaction_id="", risk="", issuer_url=issuer_url
@@ -390,9 +373,7 @@ def test_a_payment_by_another_method_waits_for_the_shopper_at_a_safe_address(
         (500, ReplyOutcome.UNKNOWN, False),
     ],
 )
-def test_the_documented_statuses_of_another_method_are_refusals(
-    read: Read, status: int, outcome: ReplyOutcome, *, stops: bool
-) -> None:
+def test_the_documented_statuses_of_another_method_are_refusals(read, status, outcome, *, stops):
     """400 and 404 say that there is no payment; of every other status the order is queried."""
     body = {"code": "I0002", "source": "authorise", "message": f"bad {PRIVATE[4]}"}
     reply = read(apm_payment(), body, status=status)
@@ -424,9 +405,7 @@ def test_the_documented_statuses_of_another_method_are_refusals(
         {"allParams": "order_no=SO-1&amount=4250.00"},
     ],
 )
-def test_a_hosted_page_for_another_payment_is_not_taken(
-    read: Read, changes: dict[str, str]
-) -> None:
+def test_a_hosted_page_for_another_payment_is_not_taken(read, changes):
     reply = read(hosted_payment(), page_of(**changes))
 
     assert (reply.outcome, reply.form) == (ReplyOutcome.UNKNOWN, None)
@@ -454,18 +433,14 @@ def test_a_hosted_page_for_another_payment_is_not_taken(
         ("javascript:pay()", False),
     ],
 )
-def test_a_hosted_page_leads_to_the_gateways_hosted_page_alone(
-    read: Read, action: str, *, is_taken: bool
-) -> None:
+def test_a_hosted_page_leads_to_the_gateways_hosted_page_alone(read, action, *, is_taken):
     """Of our gateway, over https; how a browser reads an address counts."""
     body = page_of().replace(b'action="/v1/checkout"', f'action="{action}"'.encode())
 
     assert read(hosted_payment(), body).outcome == ("pending" if is_taken else "unknown")
 
 
-def test_a_hosted_page_of_a_brand_may_lie_on_a_host_of_its_own(
-    read: Read, tables: dict[str, Any]
-) -> None:
+def test_a_hosted_page_of_a_brand_may_lie_on_a_host_of_its_own(read, tables):
     """Only where profiles.toml names it; without a base address a path alone is taken."""
     mine = {"user": {"payment": {"page_hosts": ["pay.example.test"]}}}
     tables = tables | {"profiles": tables["profiles"] | mine}
@@ -479,7 +454,7 @@ def test_a_hosted_page_of_a_brand_may_lie_on_a_host_of_its_own(
     assert read(hosted_payment(), body, base_url="").outcome is ReplyOutcome.UNKNOWN
 
 
-def test_a_hosted_page_that_is_not_posted_is_not_taken(read: Read) -> None:
+def test_a_hosted_page_that_is_not_posted_is_not_taken(read):
     body = page_of().replace(b'method="post"', b'method="get"')
 
     assert read(hosted_payment(), body).outcome is ReplyOutcome.UNKNOWN

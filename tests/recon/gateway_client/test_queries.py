@@ -81,7 +81,7 @@ def records_of(answer: GroupAnswer) -> list[Any]:
     return [one for end in answer.ended.values() if isinstance(end, tuple) for one in end]
 
 
-def test_a_record_keeps_what_the_gateway_said(context: PreparedCall) -> None:
+def test_a_record_keeps_what_the_gateway_said(context):
     row = ROW | {"payment_status": 3000, "website": f"shop {CARD}", "card": CARD}
     (record,) = records_of(read(context, row, is3ds="Y"))
 
@@ -114,9 +114,7 @@ def test_a_record_keeps_what_the_gateway_said(context: PreparedCall) -> None:
         ("query_result", True),
     ],
 )
-def test_a_malformed_row_fails_its_key_and_is_never_guessed(
-    context: PreparedCall, field: str, value: object
-) -> None:
+def test_a_malformed_row_fails_its_key_and_is_never_guessed(context, field, value):
     """A finding names it; a good second row does not save the key."""
     got = read(context, ROW | {field: value}, ROW | {"transaction_id": "T2"})
 
@@ -124,7 +122,7 @@ def test_a_malformed_row_fails_its_key_and_is_never_guessed(
     assert FindingKind.MALFORMED in {finding.kind for finding in got.findings}
 
 
-def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: PreparedCall) -> None:
+def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context):
     """Risk said once a reply is of its only row, else of none: who knows of which payment it is."""
     beside = {"antifraud_provider": "P", "is3ds": "1"}
     others = ([ROW | {"order_no": "SO9"}], ["no row"], [ROW | {"order_no": "SO9"}, ROW])
@@ -136,14 +134,14 @@ def test_what_stands_beside_a_row_of_nobody_is_of_nobody(context: PreparedCall) 
 
 
 @pytest.mark.parametrize("code", ["3", "4", "5", "6", "7", "999"])
-def test_a_row_that_says_it_failed_fails_its_key(context: PreparedCall, code: str) -> None:
+def test_a_row_that_says_it_failed_fails_its_key(context, code):
     """Not an answer about the payment."""
     assert read(context, {"order_no": "SO1", "query_result": code}).ended == {
         "SO1": f"query_result {code}"
     }
 
 
-def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: PreparedCall) -> None:
+def test_a_code_outside_the_table_stays_a_record_with_a_finding(context):
     """The reconciliation decides what an unmapped code is worth."""
     got = read(context, ROW | {"query_result": "42"})
 
@@ -151,7 +149,7 @@ def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: Prepare
     assert [finding.kind for finding in got.findings] == [FindingKind.UNMAPPED_CODE]
 
 
-def test_found_and_not_found_at_once_is_failed(context: PreparedCall) -> None:
+def test_found_and_not_found_at_once_is_failed(context):
     got = read(context, ROW, {"order_no": "SO1", "query_result": "2"})
 
     assert got.ended == {"SO1": "found and not found in one reply"}
@@ -169,14 +167,12 @@ def test_found_and_not_found_at_once_is_failed(context: PreparedCall) -> None:
         ({"account_id": "1"}, False),
     ],
 )
-def test_a_reply_that_is_not_ours_fails_its_keys(
-    context: PreparedCall, head: dict[str, str], *, trusted: bool
-) -> None:
+def test_a_reply_that_is_not_ours_fails_its_keys(context, head, *, trusted):
     """The signature may be absent but not wrong; the account may be absent but not another."""
     assert bool(records_of(read(context, ROW, **head))) is trusted
 
 
-def test_facts_of_risk_are_typed_at_both_levels(context: PreparedCall) -> None:
+def test_facts_of_risk_are_typed_at_both_levels(context):
     """The row comes first, the whole reply where the row is silent."""
     row = ROW | {
         "risk_action": "REVIEW",
@@ -202,7 +198,7 @@ def test_facts_of_risk_are_typed_at_both_levels(context: PreparedCall) -> None:
     )
 
 
-def test_a_key_that_a_reply_quotes_is_kept_nowhere(account: OurAccount) -> None:
+def test_a_key_that_a_reply_quotes_is_kept_nowhere(account):
     """Whatever field it stands in; the row counts."""
     ours = asked(replace(account, sign_key=SecretStr("the-sign-key-77ab")))
     row = ROW | {"reference_no": "the-sign-key-77ab", "note": "the-sign-key-77ab"}
@@ -247,7 +243,7 @@ def read_refunds(searched: PreparedCall, *rows: object, **head: object) -> Group
     return read_group(keys, raw=raw_of(reply), sent=searched, kind="refund_reference")
 
 
-def test_a_refund_is_read_with_its_dates_and_its_number(searched: PreparedCall) -> None:
+def test_a_refund_is_read_with_its_dates_and_its_number(searched):
     answer = read_refunds(searched, REFUND_ROW, REFUND_ROW)
 
     assert records_of(answer) == [
@@ -275,7 +271,7 @@ def test_a_refund_is_read_with_its_dates_and_its_number(searched: PreparedCall) 
 
 @pytest.mark.parametrize("name", ["refund_date", "refund_processing_date"])
 @pytest.mark.parametrize("text", ["2024-11-15", "20241315000000", "\ud800", "\x00", "\u202e"])
-def test_a_date_that_cannot_be_read_is_told(searched: PreparedCall, name: str, text: str) -> None:
+def test_a_date_that_cannot_be_read_is_told(searched, name, text):
     """It must not pass for a refund that is not yet paid back, even where none of it is shown."""
     answer = read_refunds(searched, *[REFUND_ROW | {name: text}] * 2)
 
@@ -302,9 +298,7 @@ def test_a_date_that_cannot_be_read_is_told(searched: PreparedCall, name: str, t
         ("refund_status", []),
     ],
 )
-def test_a_malformed_refund_fails_its_key(
-    searched: PreparedCall, field: str, value: object
-) -> None:
+def test_a_malformed_refund_fails_its_key(searched, field, value):
     """Never repaired, and never beside a good row of the same key."""
     answer = read_refunds(searched, REFUND_ROW, REFUND_ROW | {field: value})
 
@@ -313,7 +307,7 @@ def test_a_malformed_refund_fails_its_key(
 
 
 @pytest.mark.parametrize("signature", ["", "0" * 64])
-def test_a_refund_search_must_be_signed(searched: PreparedCall, signature: str) -> None:
+def test_a_refund_search_must_be_signed(searched, signature):
     answer = read_refunds(searched, REFUND_ROW, encryption_data=signature)
 
     assert [type(end) for end in answer.ended.values()] == [str, str]
@@ -322,7 +316,7 @@ def test_a_refund_search_must_be_signed(searched: PreparedCall, signature: str) 
 PERSON = {"birth_date": "1980-02-29", "Document": "4417119900", "personal_id_number": 917}
 
 
-def test_an_unknown_field_of_a_query_keeps_its_name_only() -> None:
+def test_an_unknown_field_of_a_query_keeps_its_name_only():
     """Fields that the document does not list are kept, but for the values of private ones."""
     row = {"order_no": "A-1", "acquirer": "bank-1", **PERSON, "payer": {"last_name": "Quill"}}
     kept = _extra(row, listed={"order_no"})
@@ -333,7 +327,7 @@ def test_an_unknown_field_of_a_query_keeps_its_name_only() -> None:
     }
 
 
-def test_no_field_that_a_query_needs_is_private() -> None:
+def test_no_field_that_a_query_needs_is_private():
     """The names cannot take away what an outcome is read from."""
     assert PRIVATE_NAMES.isdisjoint({*ORDER_FIELDS, *REFUND_FIELDS})
     assert not is_private("amount")
@@ -438,9 +432,7 @@ def keys_of(count: int) -> list[str]:
     return [f"SO{n:04d}" for n in range(count)]
 
 
-def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
-    ask: Asker,
-) -> None:
+def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(ask):
     gateway = Gateway(lambda keys: known(reversed(keys)))
     keys = keys_of(250)
 
@@ -452,7 +444,7 @@ def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
     assert (got.calls, got.failed, got.not_found) == (3, (), ())
 
 
-def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
+def test_only_the_gateways_own_word_means_not_found(ask):
     """query_result 2 is not found; a row that never comes is failed, after asking alone."""
 
     def answering(keys: list[str]) -> dict[str, object]:
@@ -467,7 +459,7 @@ def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
     assert ["SO0000"] in gateway.groups
 
 
-def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> None:
+def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask):
     gateway = Gateway(lambda keys: known(keys[:50]))
 
     got = ask(gateway, keys_of(100), in_flight=1)
@@ -481,9 +473,7 @@ def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> No
     [refusing("4"), refusing("3"), answer(413, b""), answer(400, b"{}")],
     ids=["4", "3", "413", "400"],
 )
-def test_a_group_refused_for_its_size_is_halved(
-    ask: Asker, refusal: dict[str, object] | Play
-) -> None:
+def test_a_group_refused_for_its_size_is_halved(ask, refusal):
     gateway = Gateway(lambda keys: refusal if len(keys) > 30 else known(keys))
 
     got = ask(gateway, keys_of(200))
@@ -491,7 +481,7 @@ def test_a_group_refused_for_its_size_is_halved(
     assert (len(got.found), got.failed) == (200, ())
 
 
-def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
+def test_one_key_that_poisons_its_group_fails_alone(ask):
     gateway = Gateway(lambda keys: refusing("3") if "SO0042" in keys else known(keys))
 
     got = ask(gateway, keys_of(100))
@@ -500,7 +490,7 @@ def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
     assert [failed.key for failed in got.failed] == ["SO0042"]
 
 
-def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> None:
+def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask):
     gateway = Gateway(lambda _: refusing("3"))
 
     got = ask(gateway, keys_of(1000))
@@ -520,9 +510,7 @@ def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> 
     ],
     ids=["7", "403", "6", "I0013", "5"],
 )
-def test_a_refusal_that_a_person_must_cure_stops_at_once(
-    ask: Asker, play: dict[str, object] | Play, cause: str, says: str
-) -> None:
+def test_a_refusal_that_a_person_must_cure_stops_at_once(ask, play, cause, says):
     with pytest.raises(QueryRefusedError, match=says) as refused:
         ask(Gateway(lambda _: play), keys_of(1000), in_flight=1)
 
@@ -543,9 +531,7 @@ def test_a_refusal_that_a_person_must_cure_stops_at_once(
     ],
     ids=["500", "429", "html", "reset", "fin", "999", "unmapped"],
 )
-def test_reads_are_repeated_until_they_succeed(
-    ask: Asker, trouble: dict[str, object] | Play
-) -> None:
+def test_reads_are_repeated_until_they_succeed(ask, trouble):
     left = [trouble, trouble]
     gateway = Gateway(lambda keys: left.pop() if left else known(keys))
 
@@ -555,7 +541,7 @@ def test_reads_are_repeated_until_they_succeed(
     assert len(ask.waits) >= 2
 
 
-def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
+def test_waits_are_drawn_below_a_bound_that_doubles(ask):
     """Full jitter: workers that failed together do not come back together."""
     ask(answer(500, b""), ["SO1"], in_flight=1, patience=30)
 
@@ -565,7 +551,7 @@ def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
     assert len({wait / bound for wait, bound in zip(ask.waits, bounds, strict=True)}) > 1
 
 
-def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
+def test_what_the_gateway_asks_to_wait_is_waited(ask):
     left = [answer(503, b"", headers="Retry-After: 7\r\n")]
     gateway = Gateway(lambda keys: left.pop() if left else known(keys))
 
@@ -575,7 +561,7 @@ def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
 
 
 @pytest.mark.parametrize("in_flight", [2, 4, 16])
-def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> None:
+def test_no_worker_sleeps_a_long_retry_after_out(ask, in_flight):
     """Who waits for a turn already gives up as the one that was told to wait does."""
     play = answer(429, b"{}", headers="Retry-After: 7200\r\n")
 
@@ -589,7 +575,7 @@ def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> 
     assert "not asked any more: the gateway asked for no call" in answers.failed[-1].reason
 
 
-def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
+def test_what_the_deadline_of_all_reads_leaves_says_so(ask):
     gateway = Gateway(known)
     got = ask(gateway, keys_of(5_000), in_flight=1, ends_in=29.5, rate=1)
 
@@ -600,7 +586,7 @@ def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, status: int) -> None:
+def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask, status):
     """Half the calls a second, half the calls in flight; time brings the pace back."""
     turns = iter([status])
 
@@ -616,7 +602,7 @@ def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, stat
     assert ask.pace[1] == 2
 
 
-def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
+def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask):
     """Failed, never not found; the calls are those of one patience, whatever the number of keys."""
     got = ask(Gateway(lambda _: answer(500, b"")), keys_of(5000), patience=60)
 
@@ -625,7 +611,7 @@ def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
     assert got.calls <= 60
 
 
-def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
+def test_one_group_without_an_answer_holds_up_no_other(ask):
     gateway = Gateway(lambda keys: answer(500, b"") if "SO0150" in keys else known(keys))
 
     got = ask(gateway, keys_of(1000), in_flight=2, patience=30)
@@ -638,16 +624,14 @@ def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
     ]
 
 
-def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
+def test_without_patience_every_group_is_asked_once(ask):
     """And after six silent calls in a row none any more."""
     got = ask(Gateway(lambda _: answer(502, b"")), keys_of(2000), in_flight=1, patience=0)
 
     assert (len(got.failed), got.calls, ask.waits) == (2000, 6, [])
 
 
-def test_refunds_are_searched_in_groups_within_both_bounds(
-    player: Player, tables: dict[str, Any], account: OurAccount
-) -> None:
+def test_refunds_are_searched_in_groups_within_both_bounds(player, tables, account):
     """100 keys and 1,000 characters; a key in silence is asked alone before it has no refund."""
     interface = GatewayInterface.of(**tables, profile="extended")
     account = replace(account, interface=interface)

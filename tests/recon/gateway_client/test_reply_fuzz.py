@@ -236,7 +236,7 @@ fuzzed = settings(max_examples=CASES // SHARES + 1, derandomize=CASES == CASES_D
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_no_reply_makes_a_reader_fail(subjects: dict[str, Subject], reader: str) -> None:
+def test_no_reply_makes_a_reader_fail(subjects, reader):
     read, bodies = subjects[reader]
     ran = 0
 
@@ -261,12 +261,7 @@ HEADER = st.binary(max_size=30) | st.sampled_from(TOKENS)
     headers=st.lists(st.tuples(HEADER, HEADER), max_size=4),
     body=st.binary(max_size=20) | st.sampled_from(TOKENS),
 )
-def test_no_header_makes_the_transport_fail(
-    captures: PreparedRequest,
-    status: bytes,
-    headers: list[tuple[bytes, bytes]],
-    body: bytes,
-) -> None:
+def test_no_header_makes_the_transport_fail(captures, status, headers, body):
     """A whole reply, or an unknown outcome; never not sent, for it was."""
     lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
     said = b"HTTP/1.1 " + status + b"\r\n" + lines + b"\r\n" + body
@@ -288,7 +283,7 @@ def test_no_header_makes_the_transport_fail(
     | st.from_regex(r"-?[0-9]{1,12}(\.[0-9]+)?|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4}.*"),
     status=STATUSES,
 )
-def test_no_retry_after_makes_a_query_wait_for_ever(text: str, status: int) -> None:
+def test_no_retry_after_makes_a_query_wait_for_ever(text, status):
     """What it asks for is a number of seconds within bounds; longer than the patience ends it."""
     raw = RawReply(status, {"retry-after": text}, b"", NOW)
     assert 0 <= raw.retry_after_seconds < LONGEST_SECONDS

@@ -59,7 +59,7 @@ def subscription(account: OurAccount) -> PreparedRequest:
     return prepare("cancelsubscription", [SUBSCRIPTION], account=account)
 
 
-def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, read: Read) -> None:
+def test_a_completed_payout_is_done_with_its_record(payout, read):
     """Numbers are Decimals, offsets may lack the colon, unknown fields are kept."""
     body = (
         json.dumps(record_of(payout, note="new"))
@@ -107,12 +107,8 @@ def _iban(given: object) -> dict[str, Any]:
     ],
 )
 def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
-    payout: PreparedRequest,
-    read: Read,
-    changes: dict[str, Any],
-    outcome: str,
-    finding: FindingKind | None,
-) -> None:
+    payout, read, changes, outcome, finding
+):
     reply = read(payout, record_of(payout, **changes))
 
     assert [row.outcome for row in reply.rows] == [outcome]
@@ -167,8 +163,8 @@ A_SOURCE = FROM_DOLLARS | {"source_amount": "290.00"}
     ],
 )
 def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
-    account: OurAccount, read: Read, sent: dict[str, str], told: dict[str, Any], outcome: str
-) -> None:
+    account, read, sent, told, outcome
+):
     """Amount, fee, what leaves and what arrives add up to the cent; else it is named and open."""
     prepared = prepare("payout", [payout_with(**sent)], account=account)
     reply = read(prepared, record_of(prepared, **told))
@@ -178,16 +174,14 @@ def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
     assert [finding.kind for finding in reply.findings] == ([] if outcome == "done" else [differs])
 
 
-def test_a_stored_reply_that_was_masked_is_judged_the_same(
-    payout: PreparedRequest, read: Read
-) -> None:
+def test_a_stored_reply_that_was_masked_is_judged_the_same(payout, read):
     whole = json.dumps(record_of(payout)).encode()
 
     assert read(payout, payout.masked(whole)).rows[0].outcome is ReplyOutcome.DONE
     assert [value for value in PRIVATE if value.encode() in payout.masked(whole)] == []
 
 
-def test_a_failure_that_quotes_the_account_is_masked(payout: PreparedRequest, read: Read) -> None:
+def test_a_failure_that_quotes_the_account_is_masked(payout, read):
     said = {
         "failure_type": "BANK",
         "transaction_id": PRIVATE[0],
@@ -211,31 +205,21 @@ def test_a_failure_that_quotes_the_account_is_masked(payout: PreparedRequest, re
     ],
 )
 def test_a_payout_that_was_refused_as_a_whole_stays_in_doubt_without_proof(
-    payout: PreparedRequest,
-    read: Read,
-    reply: object,
-    status: int,
-    outcome: str,
-    *,
-    stops: bool,
-) -> None:
+    payout, read, reply, status, outcome, *, stops
+):
     """Only a refused signature is believed as it stands."""
     classified = read(payout, reply, status=status)
 
     assert (classified.rows[0].outcome, bool(classified.stop_reason)) == (outcome, stops)
 
 
-def test_a_signed_refusal_before_processing_rejects_a_payout(
-    payout: PreparedRequest, read: Read
-) -> None:
+def test_a_signed_refusal_before_processing_rejects_a_payout(payout, read):
     refusal = {"code": "I0002", "message": "amount", "encryption_data": payout.signature}
 
     assert read(payout, refusal, status=400).rows[0].outcome is ReplyOutcome.REJECTED
 
 
-def test_a_subscription_can_be_cancelled_in_real_xml(
-    tables: dict[str, Any], account: OurAccount
-) -> None:
+def test_a_subscription_can_be_cancelled_in_real_xml(tables, account):
     mine = {"batch": {"cancelsubscription": {"body": "xml"}}}
     tables = tables | {"profiles": tables["profiles"] | {"user": mine}}
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold & <plan>")
@@ -271,14 +255,14 @@ def test_a_subscription_can_be_cancelled_in_real_xml(
     ],
 )
 def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
-    subscription: PreparedRequest, read: Read, changes: dict[str, Any], outcome: ReplyOutcome
-) -> None:
+    subscription, read, changes, outcome
+):
     reply = json.loads(subscription.body) | {"cancel_status": 1, "error_message": ""} | changes
 
     assert [row.outcome for row in read(subscription, reply).rows] == [outcome]
 
 
-def test_the_request_id_is_the_callers_own() -> None:
+def test_the_request_id_is_the_callers_own():
     without = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
     with pytest.raises(ValidationError, match="request_id"):
@@ -311,9 +295,7 @@ def test_the_request_id_is_the_callers_own() -> None:
         ({"source_currency": "EUR", "source_amount": Decimal("250.0")}, "source_amount"),
     ],
 )
-def test_a_payout_that_must_not_be_sent_is_refused_by_field(
-    account: OurAccount, changes: dict[str, Any], field: str
-) -> None:
+def test_a_payout_that_must_not_be_sent_is_refused_by_field(account, changes, field):
     with pytest.raises(InvalidRequestError, match="nothing was sent") as caught:
         prepare("payout", [payout_with(**changes)], account=account)
 
@@ -321,15 +303,13 @@ def test_a_payout_that_must_not_be_sent_is_refused_by_field(
     assert "DE8937" not in str(caught.value)
 
 
-def test_an_amount_in_binary_is_refused_before_it_loses_digits() -> None:
+def test_an_amount_in_binary_is_refused_before_it_loses_digits():
     with pytest.raises(ValidationError, match="never a float"):
         payout_with(payment_amount=10.1)
     assert payout_with(payment_amount=Decimal("10.10")).payment_amount == Decimal("10.10")
 
 
-def test_nothing_of_a_person_shows_outside_the_body(
-    payout: PreparedRequest, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_of_a_person_shows_outside_the_body(payout, caplog):
     caplog.set_level(logging.DEBUG)
     logging.getLogger("recon").info("%s %r", payout.rows[0], payout)
     with pytest.raises(ValidationError) as caught:
@@ -340,7 +320,7 @@ def test_nothing_of_a_person_shows_outside_the_body(
     assert REQUEST_ID in shown
 
 
-def test_a_journal_can_mask_what_it_stores(payout: PreparedRequest) -> None:
+def test_a_journal_can_mask_what_it_stores(payout):
     masked = payout.masked(payout.body)
 
     assert [value for value in PRIVATE if value.encode() in masked] == []
@@ -354,7 +334,7 @@ def test_a_journal_can_mask_what_it_stores(payout: PreparedRequest) -> None:
     assert kept["request_id"] == REQUEST_ID
 
 
-def test_the_check_digits_of_an_iban_are_verified() -> None:
+def test_the_check_digits_of_an_iban_are_verified():
     right = ("DE89370400440532013000", "GB82WEST12345698765432")
     wrong = ("GB82WEST12345698765433", "", "DE8937040044053201300Ø")
 

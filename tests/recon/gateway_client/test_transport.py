@@ -87,8 +87,8 @@ def played(
     ids=["rst", "fin", "silence", "cut", "cut-chunk", "garbage", "headers", "drip", "gzip", "big"],
 )
 def test_a_request_that_left_without_a_whole_reply_is_an_unknown_outcome(
-    player: Player, captures: PreparedRequest, play: Play, kind: str
-) -> None:
+    player, captures, play, kind
+):
     """Whatever breaks after the request was written, the outcome is unknown and nothing repeats."""
     with pytest.raises(UnknownOutcomeError) as caught:
         played(player, play, captures, deadline_seconds=0.6 if "Deadline" in kind else 60)
@@ -97,7 +97,7 @@ def test_a_request_that_left_without_a_whole_reply_is_an_unknown_outcome(
     assert len(player.requests) == 1
 
 
-def test_a_refused_connection_is_surely_not_sent(captures: PreparedRequest) -> None:
+def test_a_refused_connection_is_surely_not_sent(captures):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -108,7 +108,7 @@ def test_a_refused_connection_is_surely_not_sent(captures: PreparedRequest) -> N
     assert caught.value.kind == "ConnectError"
 
 
-def test_a_handshake_that_is_never_answered_is_surely_not_sent(captures: PreparedRequest) -> None:
+def test_a_handshake_that_is_never_answered_is_surely_not_sent(captures):
     """TLS hello unanswered: the request itself was never written."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -121,9 +121,7 @@ def test_a_handshake_that_is_never_answered_is_surely_not_sent(captures: Prepare
     assert caught.value.kind == "ConnectTimeout"
 
 
-def test_a_server_that_reads_only_after_the_client_gave_up_is_an_unknown_outcome(
-    captures: PreparedRequest,
-) -> None:
+def test_a_server_that_reads_only_after_the_client_gave_up_is_an_unknown_outcome(captures):
     """The kernel took the bytes: the server can still read all of them later."""
     with socket.socket() as late:
         late.bind(("127.0.0.1", 0))
@@ -140,18 +138,14 @@ def test_a_server_that_reads_only_after_the_client_gave_up_is_an_unknown_outcome
     assert received.endswith(captures.body)
 
 
-def test_a_redirect_is_handed_back_and_not_followed(
-    player: Player, captures: PreparedRequest
-) -> None:
+def test_a_redirect_is_handed_back_and_not_followed(player, captures):
     raw = played(player, answer(307, b"", headers="Location: /v1/cancel\r\n"), captures)
 
     assert raw.status == 307
     assert len(player.requests) == 1
 
 
-def test_each_batch_has_a_connection_of_its_own_and_no_cookies(
-    player: Player, captures: PreparedRequest
-) -> None:
+def test_each_batch_has_a_connection_of_its_own_and_no_cookies(player, captures):
     """Two sends over one transport: two connections, nothing remembered between them."""
 
     async def run() -> None:
@@ -167,9 +161,7 @@ def test_each_batch_has_a_connection_of_its_own_and_no_cookies(
     assert not any(b"cookie" in request.lower() for request in player.requests)
 
 
-def test_the_bytes_of_the_journal_are_the_bytes_on_the_wire(
-    player: Player, captures: PreparedRequest
-) -> None:
+def test_the_bytes_of_the_journal_are_the_bytes_on_the_wire(player, captures):
     raw = played(player, answer(200, b"{}", headers="X-Secret: s\r\nRetry-After: 5\r\n"), captures)
     head, body = player.requests[0].split(b"\r\n\r\n", 1)
 
@@ -200,13 +192,13 @@ def test_the_bytes_of_the_journal_are_the_bytes_on_the_wire(
         "",
     ],
 )
-def test_a_base_url_that_is_not_safe_is_refused(url: str) -> None:
+def test_a_base_url_that_is_not_safe_is_refused(url):
     """Only https, or http to a loopback literal."""
     with pytest.raises(AddressError):
         checked_base_url(url)
 
 
-def test_certificates_are_always_verified() -> None:
+def test_certificates_are_always_verified():
     """No context of ours skips the host name or the chain."""
     contexts = [trust("https://g.example"), trust("http://127.0.0.1")]
 
@@ -225,9 +217,7 @@ MAYBE_SENT: tuple[type[Exception], ...] = (
 
 
 @pytest.mark.parametrize("error", [*NOT_SENT, *MAYBE_SENT])
-def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(
-    error: type[Exception],
-) -> None:
+def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(error):
     on_untouched = NotSentError if error in NOT_SENT else UnknownOutcomeError
     for written, expected in ((False, on_untouched), (True, UnknownOutcomeError)):
         with pytest.raises(expected):
@@ -247,7 +237,7 @@ def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(
         ("soon", 0),
     ],
 )
-def test_retry_after_is_a_count_or_a_date_and_never_negative(text: str, seconds: float) -> None:
+def test_retry_after_is_a_count_or_a_date_and_never_negative(text, seconds):
     for status in (429, 503):
         reply = RawReply(status, {"retry-after": text}, b"", NOW)
         assert reply.retry_after_seconds == seconds
@@ -270,7 +260,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
         ("http://proxy.example.test:3128", "http://127.0.0.1:1", "would read"),
     ],
 )
-def test_a_proxy_that_cannot_be_used_is_refused(proxy: str, base_url: str, says: str) -> None:
+def test_a_proxy_that_cannot_be_used_is_refused(proxy, base_url, says):
     with pytest.raises(AddressError, match=says) as caught:
         checked_proxy(Route(proxy=proxy), base_url=base_url)
 
@@ -286,7 +276,7 @@ def test_a_proxy_that_cannot_be_used_is_refused(proxy: str, base_url: str, says:
         (Route(client_key_file=SELF_SIGNED), "no client certificate"),
     ],
 )
-def test_certificates_that_cannot_be_read_are_refused_by_file(route: Route, says: str) -> None:
+def test_certificates_that_cannot_be_read_are_refused_by_file(route, says):
     with pytest.raises(AddressError, match=says):
         trust(HTTPS, route=route)
 
@@ -328,8 +318,8 @@ async def sent_over(
 
 @pytest.mark.parametrize("trusted", [False, True])
 def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sent(
-    captures: PreparedRequest, *, trusted: bool
-) -> None:
+    captures, *, trusted
+):
     """Refused by default, accepted when its file is the one to trust."""
     route = Route(ca_file=SELF_SIGNED if trusted else None)
     sending = sent_over(route, prepared=captures, proxy=None)
@@ -342,9 +332,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sen
 
 
 @pytest.mark.parametrize("has_certificate", [True, False])
-def test_a_gateway_that_asks_for_our_certificate_gets_it(
-    captures: PreparedRequest, *, has_certificate: bool
-) -> None:
+def test_a_gateway_that_asks_for_our_certificate_gets_it(captures, *, has_certificate):
     own = SELF_SIGNED if has_certificate else None
     route = Route(ca_file=SELF_SIGNED, client_certificate_file=own)
     sending = sent_over(route, prepared=captures, proxy=None, asks_for_client=True)
@@ -383,12 +371,12 @@ async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-def test_a_proxy_carries_the_tunnel_unopened(captures: PreparedRequest) -> None:
+def test_a_proxy_carries_the_tunnel_unopened(captures):
     reply = asyncio.run(sent_over(Route(), prepared=captures, proxy=tunnel))
 
     assert reply.status == 200
 
 
-def test_what_a_proxy_refuses_was_surely_not_sent(captures: PreparedRequest) -> None:
+def test_what_a_proxy_refuses_was_surely_not_sent(captures):
     with pytest.raises(NotSentError, match="nothing was sent"):
         asyncio.run(sent_over(Route(), prepared=captures, proxy=refuse))

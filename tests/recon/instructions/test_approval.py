@@ -45,20 +45,20 @@ def changed(name: str, value: Any) -> Instruction:
     text=st.text(alphabet="abcXYZ019|\x1f\x1e", min_size=1, max_size=20),
     number=st.integers(min_value=0, max_value=10**15),
 )
-def test_any_change_makes_it_another_list(name: str, text: str, number: int) -> None:
+def test_any_change_makes_it_another_list(name, text, number):
     value = number if name.endswith("amount") else text
     other = changed(name, value)
 
     assert (list_of([other]).digest == list_of([ONE]).digest) is (getattr(ONE, name) == value)
 
 
-def test_the_order_of_the_rows_does_not_matter() -> None:
+def test_the_order_of_the_rows_does_not_matter():
     other = changed("instruction_id", "i2")
 
     assert list_of([ONE, other]).digest == list_of([other, ONE]).digest
 
 
-def test_the_list_tells_sums_largest_and_repeats() -> None:
+def test_the_list_tells_sums_largest_and_repeats():
     yen = replace(ONE, instruction_id="i2", currency="JPY", amount=500, hold="")
     wanted = list_of([ONE, yen])
     named = replace(ONE, instruction_id="i3", hold="", repeats="i1")
@@ -73,7 +73,7 @@ def test_the_list_tells_sums_largest_and_repeats() -> None:
     )
 
 
-def test_no_currency_hides_the_largest_of_another() -> None:
+def test_no_currency_hides_the_largest_of_another():
     """Ten stand at the head: each currency's largest, whatever a unit of another is worth."""
     yen = [
         replace(ONE, instruction_id=f"y{number}", currency="JPY", amount=10_000 + number)
@@ -90,7 +90,7 @@ def test_no_currency_hides_the_largest_of_another() -> None:
     ]
 
 
-def test_the_list_names_payees_who_were_never_paid_before() -> None:
+def test_the_list_names_payees_who_were_never_paid_before():
     """Also those of small payouts, which the ten largest do not show."""
     allowance = RuleAllowance(
         lambda _: CurrencyLimits(), approved={}, paid_before=frozenset({"known"})
@@ -121,14 +121,14 @@ MAY = decides_on(list_of([ONE]), asked_by={"jo"}, key=partial(person_key, declar
         (LOW, "the list sums to more EUR than the limit of Ben (99.99)"),
     ],
 )
-def test_one_of_two_is_an_approver_who_may_let_the_list_go(other: Approver, said: str) -> None:
+def test_one_of_two_is_an_approver_who_may_let_the_list_go(other, said):
     """In whatever order; two of whom neither may are told why each of them may not."""
     assert [problem_of_two(two, decides=MAY) for two in ((ANNA, other), (other, ANNA))] == [""] * 2
     problem = problem_of_two((other, LOW), decides=MAY)
     assert problem.startswith(f"one of two must be an approver who may: {said}")
 
 
-def test_who_would_leave_nobody_behind_is_told() -> None:
+def test_who_would_leave_nobody_behind_is_told():
     left = partial(problem_of_rest, decides=MAY)
     assert left(REVIEWER, declared=[REVIEWER, LOW, ANNA]) == ""
     assert left(ANNA, declared=[REVIEWER, ANNA]) == ""
@@ -139,7 +139,7 @@ def test_who_would_leave_nobody_behind_is_told() -> None:
     assert left(ANNA, declared=[ANNA]).endswith("approvers.toml declares nobody else")
 
 
-def test_whoever_asked_by_hand_is_a_requester() -> None:
+def test_whoever_asked_by_hand_is_a_requester():
     """Order files are nobody; a person who typed a command is somebody, whatever came since."""
     holds = [
         "looks like a repeat",

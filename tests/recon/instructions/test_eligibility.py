@@ -57,14 +57,12 @@ def _reason(*asked: Any, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("instruction", "payment"), [(CAPTURE, AUTHORISED), (CANCEL, AUTHORISED), (REFUND, PAID)]
 )
-def test_what_fits_is_cleared_with_its_payment(
-    instruction: Instruction, payment: ShownPayment
-) -> None:
+def test_what_fits_is_cleared_with_its_payment(instruction, payment):
     assert _evaluated(instruction, payment) == Eligible(instruction, payment)
 
 
 @pytest.mark.parametrize("answer", [KeyAnswer.FAILED, KeyAnswer.NOT_FOUND, KeyAnswer.UNMAPPED])
-def test_nothing_is_sent_without_an_answer(answer: KeyAnswer) -> None:
+def test_nothing_is_sent_without_an_answer(answer):
     assert isinstance(_evaluated(CAPTURE, answer=answer), Refused)
 
 
@@ -145,19 +143,14 @@ LARGER = replace(REFUND, amount=4_001)
         (REFUND, [PAID], [_other(amount=1)] * 99, "99 refunds"),
     ],
 )
-def test_what_does_not_fit_waits_with_a_reason(
-    instruction: Instruction,
-    payments: list[ShownPayment],
-    others: list[Instruction],
-    endorsements: str,
-) -> None:
+def test_what_does_not_fit_waits_with_a_reason(instruction, payments, others, endorsements):
     said = _reason(instruction, *payments, others=others)
 
     assert (endorsements in said, bool(said)) == (True, bool(endorsements))
 
 
 @pytest.mark.parametrize("state", [S.CONFIRMED, S.RESOLVED_APPLIED])
-def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> None:
+def test_a_second_one_of_an_intention_is_for_people(state):
     evaluated = _evaluated(REFUND, PAID, others=[_other(state=state, amount=4_000)])
 
     assert isinstance(evaluated, Refused)
@@ -167,9 +160,7 @@ def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> 
 
 @pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("instruction", [CAPTURE, CANCEL, replace(CAPTURE, amount=4_000)])
-def test_a_review_that_released_the_payment_moved_nothing(
-    instruction: Instruction, *, parts: bool
-) -> None:
+def test_a_review_that_released_the_payment_moved_nothing(instruction, *, parts):
     """A confirmed review neither makes the answer stale nor counts as money that moved."""
     evaluated = _evaluated(
         instruction, AUTHORISED, others=[_other(K.REVIEW)], multiple_captures=parts
@@ -178,7 +169,7 @@ def test_a_review_that_released_the_payment_moved_nothing(
     assert evaluated == Eligible(instruction, AUTHORISED)
 
 
-def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
+def test_a_second_capture_needs_a_gateway_that_takes_parts():
     done = [_other(K.CAPTURE, amount=6_000)]
     part, beyond = replace(CAPTURE, amount=4_000), replace(CAPTURE, amount=4_001)
 
@@ -189,7 +180,7 @@ def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
     )
 
 
-def test_no_payout_goes_by_the_word_of_a_rule() -> None:
+def test_no_payout_goes_by_the_word_of_a_rule():
     """Whatever planning made of it: two people approve each."""
     payout = replace(INSTRUCTION, kind=InstructionKind.PAYOUT, payee_digest="d1")
     evaluated = [
@@ -217,7 +208,7 @@ def _eligible(number: int, kind: InstructionKind, *, payment: str = "", days: in
     return Eligible(instruction, replace(shown, dated=AT - timedelta(days=days)))
 
 
-def test_captures_leave_first_and_the_oldest_authorisation_before_all() -> None:
+def test_captures_leave_first_and_the_oldest_authorisation_before_all():
     queued = queue(
         [
             _eligible(1, InstructionKind.REFUND, days=9),
@@ -230,7 +221,7 @@ def test_captures_leave_first_and_the_oldest_authorisation_before_all() -> None:
     assert [item.instruction.instruction_id for item in queued.eligible] == ["i3", "i2", "i1"]
 
 
-def test_the_second_instruction_of_a_payment_waits_and_says_for_which() -> None:
+def test_the_second_instruction_of_a_payment_waits_and_says_for_which():
     queued = queue(
         [
             _eligible(1, InstructionKind.REFUND, payment="T9"),
@@ -245,7 +236,7 @@ def test_the_second_instruction_of_a_payment_waits_and_says_for_which() -> None:
     ]
 
 
-def test_a_refused_instruction_does_not_block_the_next_of_its_payment() -> None:
+def test_a_refused_instruction_does_not_block_the_next_of_its_payment():
     queued = queue(
         [
             _eligible(1, InstructionKind.REFUND, payment="T9"),
@@ -257,7 +248,7 @@ def test_a_refused_instruction_does_not_block_the_next_of_its_payment() -> None:
     assert [item.instruction.instruction_id for item in queued.eligible] == ["i2"]
 
 
-def test_payouts_and_subscriptions_leave_one_by_one() -> None:
+def test_payouts_and_subscriptions_leave_one_by_one():
     """Their requests carry one row; the others fill batches of fifty."""
     rows = [_eligible(n, InstructionKind.CAPTURE) for n in range(ROWS_PER_BATCH_MAX + 1)]
     rows += [_eligible(100 + n, InstructionKind.PAYOUT) for n in range(2)]
@@ -270,7 +261,7 @@ def test_payouts_and_subscriptions_leave_one_by_one() -> None:
     ]
 
 
-def test_a_planned_batch_tells_rows_and_sums_per_currency() -> None:
+def test_a_planned_batch_tells_rows_and_sums_per_currency():
     yen = _eligible(2, InstructionKind.CAPTURE)
     yen = replace(yen, instruction=replace(yen.instruction, currency="JPY"))
     plans = planned_batches([_eligible(1, InstructionKind.CAPTURE), yen])

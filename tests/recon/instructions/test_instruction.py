@@ -13,12 +13,12 @@ from recon.model.terms import InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 
-def test_every_state_has_its_followers() -> None:
+def test_every_state_has_its_followers():
     assert set(FOLLOWS) == set(InstructionState)
     assert all(following <= set(InstructionState) for following in FOLLOWS.values())
 
 
-def test_nothing_leads_back_from_doubt_to_sending() -> None:
+def test_nothing_leads_back_from_doubt_to_sending():
     reached = {InstructionState.IN_DOUBT}
     while True:
         more = {state for seen in reached for state in FOLLOWS[seen]} | reached
@@ -42,7 +42,7 @@ PAYOUT = replace(
 )
 
 
-def test_every_field_is_bound_or_known_to_change_nothing_of_what_is_sent() -> None:
+def test_every_field_is_bound_or_known_to_change_nothing_of_what_is_sent():
     """A new field of an instruction is one or the other, by name."""
     names = {field.name for field in fields(Instruction)}
     not_sent = {
@@ -54,7 +54,7 @@ def test_every_field_is_bound_or_known_to_change_nothing_of_what_is_sent() -> No
     assert names == {*BOUND} | not_sent
 
 
-def test_what_people_wrote_and_what_is_sealed_is_not_in_the_history_in_clear() -> None:
+def test_what_people_wrote_and_what_is_sealed_is_not_in_the_history_in_clear():
     """The history cannot be erased: it has digests of them."""
     told = str(terms_of(PAYOUT))
 
@@ -66,7 +66,7 @@ def _seal() -> Seal:
     return Seal(SecretStr(Fernet.generate_key().decode()))
 
 
-def test_only_its_own_key_opens_a_seal() -> None:
+def test_only_its_own_key_opens_a_seal():
     seal = _seal()
     sealed = seal.close("DE89370400440532013000")
 
@@ -75,14 +75,14 @@ def test_only_its_own_key_opens_a_seal() -> None:
         _seal().open(sealed)
 
 
-def test_a_digest_needs_the_key() -> None:
+def test_a_digest_needs_the_key():
     seal = _seal()
 
     assert seal.digest("DE89") == seal.digest("DE89") != _seal().digest("DE89")
 
 
 @pytest.mark.parametrize("key", [None, SecretStr("short")])
-def test_a_missing_or_wrong_key_says_what_to_do(key: SecretStr | None) -> None:
+def test_a_missing_or_wrong_key_says_what_to_do(key):
     with pytest.raises(ConfigurationError, match="RECON_SEAL_KEY") as caught:
         Seal(key)
     assert "short" not in str(caught.value)
@@ -92,20 +92,20 @@ def test_a_missing_or_wrong_key_says_what_to_do(key: SecretStr | None) -> None:
     ("number", "shown"),
     [("DE89 3704 0044 0532 0130 00", "DE…3000"), ("12345678", "…"), ("", "…")],
 )
-def test_an_account_is_shown_by_its_ends_only(number: str, shown: str) -> None:
+def test_an_account_is_shown_by_its_ends_only(number, shown):
     assert masked_account(number) == shown
 
 
 CARD = b"4111111111111111"
 
 
-def test_our_own_ids_stay_readable() -> None:
+def test_our_own_ids_stay_readable():
     assert masked(b'{"id":"' + CARD + b'"}', known=b"..." + CARD + b"...") == (
         b'{"id":"' + CARD + b'"}'
     )
 
 
-def test_what_is_named_for_a_person_or_a_card_is_not_kept() -> None:
+def test_what_is_named_for_a_person_or_a_card_is_not_kept():
     text = (
         b'{"security_code": "917", "CVV":917, "birth_date" : "1980-02-29", "order_no": "A\\"1",'
         b' "last_name": "O\\"Quill", "note": "to DE89370400440532013000", "status": "1"}'
@@ -121,7 +121,7 @@ def test_what_is_named_for_a_person_or_a_card_is_not_kept() -> None:
     }
 
 
-def test_bytes_that_are_no_text_come_out_as_they_went_in() -> None:
+def test_bytes_that_are_no_text_come_out_as_they_went_in():
     everything = bytes(range(256))
     assert masked(everything, known=b"") == everything
 
@@ -140,6 +140,6 @@ def test_bytes_that_are_no_text_come_out_as_they_went_in() -> None:
         (r'{"m": "caf\u00e9 cvv 917"}', r'{"m": "caf\u00e9 cvv ***"}'),
     ],
 )
-def test_gaps_of_other_kinds_hide_no_card(text: str, kept: str) -> None:
+def test_gaps_of_other_kinds_hide_no_card(text, kept):
     """Nor do digits and gaps that JSON wrote by their numbers, nor the code beside its name."""
     assert masked(text.encode(), known=b"").decode() == kept

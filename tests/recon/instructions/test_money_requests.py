@@ -111,9 +111,7 @@ def _eligible(
         (REFUND, "KWD", {"amount": "1.000", "refund_amount": "0.400"}),
     ],
 )
-def test_amounts_leave_with_the_wires_decimals(
-    kind: InstructionKind, currency: str, expected: dict[str, str]
-) -> None:
+def test_amounts_leave_with_the_wires_decimals(kind, currency, expected):
     """Minor units become the wire's text exactly; a cancel and a refund name the whole payment."""
     prepared = _gateway("http://127.0.0.1:9").prepare([_eligible(kind=kind, currency=currency)])
     (row,) = json.loads(prepared.body)[f"{kind}_orders"]
@@ -121,7 +119,7 @@ def test_amounts_leave_with_the_wires_decimals(
     assert {name: row[name] for name in expected} == expected
 
 
-def test_a_refund_without_a_reason_carries_our_own_tag() -> None:
+def test_a_refund_without_a_reason_carries_our_own_tag():
     gateway = _gateway("http://127.0.0.1:9")
     bodies = [
         json.loads(gateway.prepare([_eligible(reason=reason)]).body) for reason in ("", "damaged")
@@ -130,7 +128,7 @@ def test_a_refund_without_a_reason_carries_our_own_tag() -> None:
     assert [body["refund_orders"][0]["refund_reason"] for body in bodies] == ["recon i1", "damaged"]
 
 
-def test_a_row_that_cannot_be_sent_is_named_before_anything_is() -> None:
+def test_a_row_that_cannot_be_sent_is_named_before_anything_is():
     gateway = _gateway("http://127.0.0.1:9")
     bad = _eligible(transaction_id="T,1")
 
@@ -160,7 +158,7 @@ def _payout(**changed: Any) -> Eligible:
     )
 
 
-def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
+def test_a_payout_leaves_with_its_details_and_rests_without():
     gateway = _paying()
     request = gateway.prepare([_payout()])
     reply = asyncio.run(gateway.send(request))
@@ -184,13 +182,11 @@ def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
         (KEY, {"payee_digest": "d" * 64}, "of another payee than DE…3000"),
     ],
 )
-def test_a_payout_that_cannot_be_opened_waits_with_the_reason(
-    key: SecretStr | None, changed: dict[str, str], word: str
-) -> None:
+def test_a_payout_that_cannot_be_opened_waits_with_the_reason(key, changed, word):
     assert word in _paying(key).problem(_payout(**changed))
 
 
-def test_the_way_to_the_gateway_is_what_the_settings_say() -> None:
+def test_the_way_to_the_gateway_is_what_the_settings_say():
     way: dict[str, Any] = {
         "proxy": "http://proxy.example.test:3128",
         "ca_file": CERTIFICATE,
@@ -217,9 +213,7 @@ def test_the_way_to_the_gateway_is_what_the_settings_say() -> None:
         ),
     ],
 )
-def test_a_way_that_cannot_work_is_told_before_anything_is_sent(
-    base_url: str, changes: dict[str, Any], says: str
-) -> None:
+def test_a_way_that_cannot_work_is_told_before_anything_is_sent(base_url, changes, says):
     """As an error of the configuration, which a person can cure; it names a wrong key."""
     with pytest.raises(ConfigurationError, match=says):
         _account(base_url, **changes)

@@ -1,4 +1,3 @@
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -61,7 +60,7 @@ def _planned(
     )
 
 
-def test_an_action_becomes_an_approved_instruction() -> None:
+def test_an_action_becomes_an_approved_instruction():
     made, waits = _planned(REFUND), _planned(REFUND, auto_approve=False)
 
     assert [(i.amount, i.payment_amount, i.state) for i in made.new] == [
@@ -72,7 +71,7 @@ def test_an_action_becomes_an_approved_instruction() -> None:
     assert _planned(replace(REFUND, action_amount=None)).new[0].amount == 10_000
 
 
-def test_an_equal_row_twice_in_one_file_waits_for_a_person() -> None:
+def test_an_equal_row_twice_in_one_file_waits_for_a_person():
     made = _planned(REFUND, replace(REFUND, action_id=2, line=3))
     other = _planned(REFUND, replace(REFUND, action_id=2, action_amount=1_000))
 
@@ -113,9 +112,7 @@ REPORTED_TWICE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("first", "later", "comes_to"), REPORTED_TWICE)
-def test_what_is_told_twice_is_the_same_again_or_waits_beside_the_first(
-    first: dict[str, Any], later: dict[str, Any], comes_to: str
-) -> None:
+def test_what_is_told_twice_is_the_same_again_or_waits_beside_the_first(first, later, comes_to):
     known = Known(shown={"A-9": "T1"})
     _planned(replace(REFUND, **first), known=known)
     told = {"action_id": 2, "file_id": 2, "file_name": "later.csv"} | later
@@ -130,7 +127,7 @@ def test_what_is_told_twice_is_the_same_again_or_waits_beside_the_first(
     assert (named if comes_to == REPEAT else comes_to) in made.hold
 
 
-def test_a_payout_to_the_same_payee_names_the_first() -> None:
+def test_a_payout_to_the_same_payee_names_the_first():
     """Two people approve every payout; they see that the payee had the same amount before."""
     payout = replace(
         REFUND,
@@ -167,7 +164,7 @@ def _row_of(refund_amount: int, *, file: int = 1, name: str = "orders-1.csv") ->
 
 
 @pytest.mark.parametrize("request_id", ["", "r-1"])
-def test_a_blank_refund_asks_for_what_is_left_of_its_rows_figure(request_id: str) -> None:
+def test_a_blank_refund_asks_for_what_is_left_of_its_rows_figure(request_id):
     """6.60, then 10.00 in all: 3.40 more. Told again, it is the same instruction, ended or not."""
     known = Known()
     first = _planned(replace(_row_of(660), request_id="r-0"), known=known)
@@ -188,7 +185,7 @@ def test_a_blank_refund_asks_for_what_is_left_of_its_rows_figure(request_id: str
     assert again.links[0][1] == after.links[0][1] == grown.new[0].instruction_id
 
 
-def test_rows_that_ask_for_more_than_their_figure_together_wait() -> None:
+def test_rows_that_ask_for_more_than_their_figure_together_wait():
     """Two parts of one file fit, a third is above what is left; no sum of a rule is used for it."""
     row = OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 10_000, refund_amount=2_500)
     parts = [replace(REFUND, action_amount=units, row=row) for units in (1_000, 1_500, 500)]
@@ -209,7 +206,7 @@ def test_rows_that_ask_for_more_than_their_figure_together_wait() -> None:
     )
 
 
-def test_a_request_id_with_a_grown_refund_waits_and_keeps_its_own_key() -> None:
+def test_a_request_id_with_a_grown_refund_waits_and_keeps_its_own_key():
     """The same id, twice 3.40 of a figure that grew: for people, and never two of one key."""
     known = Known()
     keys = {
@@ -236,7 +233,7 @@ MAY = {
 
 @pytest.mark.parametrize("status", OrderStatus)
 @pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND, K.CANCEL, K.REVIEW])
-def test_a_status_bears_out_some_actions(status: OrderStatus, kind: InstructionKind) -> None:
+def test_a_status_bears_out_some_actions(status, kind):
     """Each kind by each status; what contradicts is said with both facts."""
     row = OrderRow(status, "EUR", 1_000, refund_amount=1_000)
     said = row.against(kind, amount=1_000)
@@ -289,9 +286,7 @@ def test_a_status_bears_out_some_actions(status: OrderStatus, kind: InstructionK
         (K.CANCEL, OrderRow(OrderStatus.CANCELLED, "EUR", 900, 500), 900, 0, ""),
     ],
 )
-def test_a_row_bears_out_no_more_than_its_own_figure(
-    kind: InstructionKind, row: OrderRow, amount: int, before: int, facts: str
-) -> None:
+def test_a_row_bears_out_no_more_than_its_own_figure(kind, row, amount, before, facts):
     """By currency: the figure of the kind, less earlier ones where it is their sum."""
     assert row.against(kind, amount=amount, before=before).removeprefix(f"{CONTRADICTS}: ") == facts
 
@@ -308,9 +303,7 @@ def test_a_row_bears_out_no_more_than_its_own_figure(
         (K.CANCEL, OrderRow(OrderStatus.CANCELLED, "EUR", 900, 500, 300), 0, 900),
     ],
 )
-def test_a_blank_amount_takes_the_rows_own_figure(
-    kind: InstructionKind, row: OrderRow, before: int, amount: int
-) -> None:
+def test_a_blank_amount_takes_the_rows_own_figure(kind, row, before, amount):
     """Else the whole order; of refunds what is left of it."""
     assert row.asked(kind, before=before) == amount
 
@@ -340,7 +333,7 @@ def _again(*ended: Instruction, **options: Any) -> tuple[Instruction, ...]:
     )
 
 
-def test_a_second_capture_is_a_new_instruction_with_its_first_named() -> None:
+def test_a_second_capture_is_a_new_instruction_with_its_first_named():
     (second,) = _again(FIRST)
 
     assert _again(FIRST, have_second={FIRST.instruction_id}) == ()
@@ -364,12 +357,12 @@ def test_a_second_capture_is_a_new_instruction_with_its_first_named() -> None:
         {"again_for": "i0"},
     ],
 )
-def test_nothing_else_comes_again(changed: Mapping[str, Any]) -> None:
+def test_nothing_else_comes_again(changed):
     """Only a whole capture that surely did not happen, and only its first instruction."""
     assert _again(replace(FIRST, **changed)) == ()
 
 
-def test_what_people_approved_waits_for_people_again() -> None:
+def test_what_people_approved_waits_for_people_again():
     """An approval was for one instruction; the second has none."""
     (second,) = _again(replace(FIRST, approved_by="ann and ben"))
     (without_rule,) = _again(FIRST, auto_approve=False)
@@ -379,7 +372,7 @@ def test_what_people_approved_waits_for_people_again() -> None:
     assert "people approved instruction i1" in second.hold
 
 
-def test_the_limits_of_the_rule_hold_for_a_second_capture() -> None:
+def test_the_limits_of_the_rule_hold_for_a_second_capture():
     (second,) = _again(FIRST, limits=CurrencyLimits(approved_by_rule=Decimal("99.99")))
 
     assert second.state is InstructionState.PLANNED
@@ -409,7 +402,7 @@ def _hold(
     return allowance.hold_on(kind, currency="EUR", amount=amount)
 
 
-def test_real_money_of_a_currency_without_a_limit_waits_for_people() -> None:
+def test_real_money_of_a_currency_without_a_limit_waits_for_people():
     bounds = {"EUR": CurrencyLimits(night=100), "USD": CurrencyLimits()}
     allowance = RuleAllowance(lambda code: bounds[code], approved={}, needs_limit=True)
 
@@ -434,9 +427,7 @@ def test_real_money_of_a_currency_without_a_limit_waits_for_people() -> None:
         ),
     ],
 )
-def test_a_rule_approves_up_to_its_bounds_and_not_a_cent_more(
-    bounds: dict[str, str], amounts: dict[int, str]
-) -> None:
+def test_a_rule_approves_up_to_its_bounds_and_not_a_cent_more(bounds, amounts):
     allowance = _rule(approved=15_000, **bounds)
 
     for amount, why in amounts.items():
@@ -445,7 +436,7 @@ def test_a_rule_approves_up_to_its_bounds_and_not_a_cent_more(
         assert told.startswith(TWO_PEOPLE) or not told
 
 
-def test_every_payout_needs_two_people_and_a_new_payee_is_named() -> None:
+def test_every_payout_needs_two_people_and_a_new_payee_is_named():
     """No limit lets a rule approve a payout; the people see whether its payee was paid before."""
     allowance = RuleAllowance(lambda _: CurrencyLimits(), approved={}, paid_before={"known"})
     told = [
@@ -460,7 +451,7 @@ def test_every_payout_needs_two_people_and_a_new_payee_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["night", "day"])
-def test_what_was_sent_before_counts_against_night_and_day(name: str) -> None:
+def test_what_was_sent_before_counts_against_night_and_day(name):
     before = {name: 9_000}
     allowance = _limited(before=before, **{name: "100"})
 
@@ -487,7 +478,7 @@ INTENDED = replace(INSTRUCTION, kind=InstructionKind.REFUND, state=InstructionSt
         ({"amount": 9_999}, False),
     ],
 )
-def test_what_one_intention_is(changed: dict[str, Any], *, may_be: bool) -> None:
+def test_what_one_intention_is(changed, *, may_be):
     """Merchant, account, kind, payment, amount and currency; ids and names beside it are not."""
     one, other = Intention.of(INTENDED), Intention.of(replace(INTENDED, **changed))
 
@@ -495,20 +486,20 @@ def test_what_one_intention_is(changed: dict[str, Any], *, may_be: bool) -> None
     assert other.may_be(one, ids_unique=False) is may_be
 
 
-def test_a_payment_that_the_gateway_shows_counts_where_no_row_names_it() -> None:
+def test_a_payment_that_the_gateway_shows_counts_where_no_row_names_it():
     unnamed = replace(INTENDED, order_no="A-2", transaction_id="")
 
     assert Intention.of(unnamed, shown="T1").may_be(Intention.of(INTENDED), ids_unique=False)
     assert not Intention.of(unnamed, shown="T2").may_be(Intention.of(INTENDED), ids_unique=False)
 
 
-def test_a_review_has_no_amount() -> None:
+def test_a_review_has_no_amount():
     review = replace(INTENDED, kind=InstructionKind.REVIEW)
 
     assert Intention.of(review).what == Intention.of(replace(review, amount=0)).what
 
 
-def test_the_payment_it_is_sent_for_is_compared() -> None:
+def test_the_payment_it_is_sent_for_is_compared():
     wanted = replace(INTENDED, instruction_id="i2", transaction_id="")
     elsewhere = replace(INTENDED, transaction_id="T2")
 
@@ -524,7 +515,7 @@ def test_the_payment_it_is_sent_for_is_compared() -> None:
     assert (found("T1"), found("T2"), found("T3")) == (["i1"], ["i3"], [])
 
 
-def test_why_it_waits_names_the_first_and_counts_the_others() -> None:
+def test_why_it_waits_names_the_first_and_counts_the_others():
     told = reported_repeats([INTENDED, replace(INTENDED, instruction_id="i2")])
 
     assert told.startswith("looks like a repeat of instruction i1 and 1 more, which is confirmed")

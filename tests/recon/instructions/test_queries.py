@@ -40,7 +40,7 @@ def _reported(*records: OrderRecord) -> QueryAnswers:
     return QueryAnswers(records, ("B-1",), (FailedKey("C-1", "silence"),), (), 1)
 
 
-def test_every_key_gets_its_answer_and_payment() -> None:
+def test_every_key_gets_its_answer_and_payment():
     """Found, not found and failed stay apart; a payment is a row of the time of its answer."""
     found = answers_of(_reported(RECORD), rules=Rules())
 
@@ -55,7 +55,7 @@ def test_every_key_gets_its_answer_and_payment() -> None:
     assert row["queried_at"] == RECORD.queried_at
 
 
-def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
+def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts():
     told = ("A-1: transaction_date is no date", "C-1: silence")
     findings = tuple(ReplyFinding(FindingKind.MALFORMED, endorsements) for endorsements in told)
     replies = replace(_reported(RECORD), findings=findings)
@@ -63,7 +63,7 @@ def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
     assert answers_of(replies, rules=Rules()).unused == told[:1]
 
 
-def test_what_is_said_of_risk_is_kept_first() -> None:
+def test_what_is_said_of_risk_is_kept_first():
     """Undocumented fields that make the detail too long go, the risk stays; it is always JSON."""
     facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
     long = {"note": "x" * DETAIL_CHARACTERS_MAX}
@@ -79,13 +79,13 @@ def test_what_is_said_of_risk_is_kept_first() -> None:
     }
 
 
-def test_a_code_that_is_not_mapped_is_told() -> None:
+def test_a_code_that_is_not_mapped_is_told():
     found = answers_of(_reported(RECORD._replace(query_result="77")), rules=Rules())
 
     assert found.answers["A-1"] == (KeyAnswer.UNMAPPED, "query_result 77")
 
 
-def test_dates_are_read_in_the_gateways_zone() -> None:
+def test_dates_are_read_in_the_gateways_zone():
     """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
     rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
     bad = RECORD._replace(transaction_id="T2", transaction_date="20261320101010")
@@ -97,7 +97,7 @@ def test_dates_are_read_in_the_gateways_zone() -> None:
     ]
 
 
-def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
+def test_a_date_that_the_client_read_in_another_zone_is_read_anew():
     rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
     read = datetime(2026, 11, 20, 10, 10, 10, tzinfo=ZoneInfo("UTC"))
     same = read.replace(tzinfo=ZoneInfo("Asia/Tokyo"))
@@ -110,7 +110,7 @@ def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
     assert dates == {datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC)}
 
 
-def test_each_payment_keeps_its_own_detail() -> None:
+def test_each_payment_keeps_its_own_detail():
     shared, other = {"website": "a.example"}, {"website": "b.example"}
     risky = RECORD._replace(extra=shared, risk=RiskFacts(risk_score="82"))
     records = [RECORD._replace(extra=extra) for extra in (shared, shared, other)]
@@ -121,7 +121,7 @@ def test_each_payment_keeps_its_own_detail() -> None:
     assert [detail["risk"] for detail in details] == [{}, {}, {}, {"risk_score": "82"}]
 
 
-def test_one_unreadable_payment_makes_its_order_unknown() -> None:
+def test_one_unreadable_payment_makes_its_order_unknown():
     odd = RECORD._replace(transaction_id="T2", amount=Decimal("10.001"))
     found = answers_of(_reported(RECORD, odd), rules=Rules())
 
@@ -163,9 +163,7 @@ OURS = RefundRecord(
         ((OURS, OURS._replace(refund_amount=Decimal("1.00"))), None),
     ],
 )
-def test_only_one_fitting_refund_is_evidence(
-    records: tuple[RefundRecord, ...], expected: str | None
-) -> None:
+def test_only_one_fitting_refund_is_evidence(records, expected):
     answer = RefundAnswer(records, AT)
 
     assert answer.reference_of(amount=1250, currency="EUR") == expected

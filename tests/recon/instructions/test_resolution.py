@@ -118,16 +118,14 @@ DECIDED: list[tuple[str, Instruction, Sequence[Answer], str]] = [
 @pytest.mark.parametrize(
     ("item", "answers", "expected"), [case[1:] for case in DECIDED], ids=[one[0] for one in DECIDED]
 )
-def test_answers_decide_where_two_agree_after_the_quarantine(
-    item: Instruction, answers: Sequence[Answer], expected: str
-) -> None:
+def test_answers_decide_where_two_agree_after_the_quarantine(item, answers, expected):
     newest = max((at for at, _ in answers), default=0)
 
     assert _state(_by(item, seen=_seen(*answers), minutes=newest)) == expected
 
 
 @pytest.mark.parametrize("item", [CAPTURE, REFUND])
-def test_answers_that_never_agree_go_to_people_after_a_bound(item: Instruction) -> None:
+def test_answers_that_never_agree_go_to_people_after_a_bound(item):
     """A gateway that says this and that every night keeps no doubt for ever."""
     changing = [
         (number * DAY + minutes, state)
@@ -141,7 +139,7 @@ def test_answers_that_never_agree_go_to_people_after_a_bound(item: Instruction) 
     assert _state(_by(CAPTURE, seen=_seen(*agreed), minutes=5 * DAY)) == "resolved_not_applied"
 
 
-def test_quarantine_is_never_shorter_than_three_deadlines() -> None:
+def test_quarantine_is_never_shorter_than_three_deadlines():
     assert quarantine(timedelta(seconds=60)) == timedelta(minutes=15)
     assert quarantine(timedelta(minutes=10)) == timedelta(minutes=30)
 
@@ -181,9 +179,7 @@ SILENT_TWICE = [(24, ""), (25, "")]
         ),
     ],
 )
-def test_a_refund_is_decided_by_our_own_reference(
-    minutes: float, evidence: dict[str, Any], expected: str
-) -> None:
+def test_a_refund_is_decided_by_our_own_reference(minutes, evidence, expected):
     assert _state(_by(REFUND, minutes=minutes, **evidence)) == expected
 
 
@@ -197,7 +193,7 @@ def _ended(
     return "" if ended is None else f"{ended.state}: {ended.evidence}"
 
 
-def test_no_date_on_the_wall_makes_an_answer_older_or_younger() -> None:
+def test_no_date_on_the_wall_makes_an_answer_older_or_younger():
     """Only the uptime when it was asked says so, for each answer by itself."""
     young = [(_read(2), S.PAID), (_read(14), S.PAID)]
     old = [(_read(15), S.PAID), (_read(20), S.PAID)]
@@ -208,7 +204,7 @@ def test_no_date_on_the_wall_makes_an_answer_older_or_younger() -> None:
     assert _ended(*old, readings=[_read(0)]).startswith("resolved_applied")
 
 
-def test_after_another_boot_the_wait_begins_again_or_the_gateways_date_tells() -> None:
+def test_after_another_boot_the_wait_begins_again_or_the_gateways_date_tells():
     """The new boot's first reading starts it; a Date ties what another machine asked."""
     second = [(_read(minutes, "second"), S.AUTHORISED) for minutes in (100, 114, 115, 120)]
     dated = [(_read(1, f"boot {day}", gateway=day * DAY), S.AUTHORISED) for day in range(1, 4)]
@@ -222,7 +218,7 @@ def test_after_another_boot_the_wait_begins_again_or_the_gateways_date_tells() -
     assert _ended(*dated, readings=read(dated)).startswith("resolved_not_applied")
 
 
-def test_where_no_clock_ties_the_answers_people_are_asked_in_the_end() -> None:
+def test_where_no_clock_ties_the_answers_people_are_asked_in_the_end():
     """Machines without a boot id, or new ones and no Date: no evidence, but nobody waits for ever.
 
     The clock on the wall may stand before the doubt as well as long after it.
@@ -248,9 +244,7 @@ def test_where_no_clock_ties_the_answers_people_are_asked_in_the_end() -> None:
         (4, [(60, S.PAID)], "the gateway has not shown this payment since"),
     ],
 )
-def test_a_payment_that_no_answer_shows_goes_to_people_after_three_days(
-    item: Instruction, days: float, answers: Sequence[Answer], says: str
-) -> None:
+def test_a_payment_that_no_answer_shows_goes_to_people_after_three_days(item, days, answers, says):
     ended = _by(item, seen=_seen(*answers), minutes=days * DAY)
 
     assert bool(ended) is bool(says)
@@ -279,12 +273,8 @@ SIGNED_PAID = _seen((1, S.PAID))
     ],
 )
 def test_a_signed_state_ends_a_doubt_with_one_answer_that_shows_the_effect_too(
-    item: Instruction,
-    minutes: float,
-    signed: Sequence[Seen],
-    answers: Sequence[Answer],
-    expected: str,
-) -> None:
+    item, minutes, signed, answers, expected
+):
     assert _state(_by(item, minutes=minutes, signed=signed, seen=_seen(*answers))) == expected
 
 
@@ -385,19 +375,19 @@ SETTLED: dict[str, tuple[InstructionKind, list[SettledLine], bool, str]] = {
 
 
 @pytest.mark.parametrize("name", SETTLED)
-def test_settled_lines_end_a_doubt_where_they_are_of_no_other_movement(name: str) -> None:
+def test_settled_lines_end_a_doubt_where_they_are_of_no_other_movement(name):
     kind, lines, part, ended = SETTLED[name]
 
     assert end(kind, *lines, part=part) == ended
 
 
-def test_a_line_without_a_reference_is_not_of_whatever_has_none() -> None:
+def test_a_line_without_a_reference_is_not_of_whatever_has_none():
     """Some instructions have no request id at the gateway: a blank in a line names nobody."""
     unnamed = replace(A_PART, gateway_request_id="")
     assert by_settlement(unnamed, lines=[line("capture")], known=()) is None
 
 
-def test_a_payout_of_a_number_is_not_settled_by_another() -> None:
+def test_a_payout_of_a_number_is_not_settled_by_another():
     numbered = replace(BY_REFERENCE, transaction_id="given by the gateway")
     known = replace(ITEM, kind=K.PAYOUT, transaction_id="another")
     assert _state(by_settlement(known, lines=[numbered], known=())) == FOR_PEOPLE

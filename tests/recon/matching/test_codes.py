@@ -7,7 +7,7 @@ import pytest
 
 from recon.model.terms import BreakCode, Flag
 from tests.injected.word_groups import BANK_CODES, BANK_FLAGS, CASH_CODES, CASH_FLAGS
-from tests.recon.matching.written_cases import OUTCOMES, Written
+from tests.recon.matching.written_cases import OUTCOMES
 
 pytestmark = pytest.mark.xdist_group("codes of a set")
 """They share what takes longer to make than to look at."""
@@ -23,12 +23,12 @@ def outcomes(
 
 
 @pytest.mark.parametrize("case", OUTCOMES, ids=lambda case: case.name.replace(" ", "-"))
-def test_what_a_set_comes_to(outcomes: dict[str, str], case: Written) -> None:
+def test_what_a_set_comes_to(outcomes, case):
     """Each set has one outcome; what no flag explains to the minor unit is a break of its leg."""
     assert sorted(outcomes[case.name].split(" + ")) == sorted(case.comes_to.split(" + "))
 
 
-def test_every_code_and_flag_has_a_case() -> None:
+def test_every_code_and_flag_has_a_case():
     """One without a case could vanish unseen."""
     elsewhere = {Flag.NEVER_PAID, Flag.REFUNDED_BY_VOID, Flag.NOT_COMPARED}
 

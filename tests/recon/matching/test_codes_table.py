@@ -14,7 +14,7 @@ ROW = '[[code]]\nname = "{name}"\ntitle = "T"\nmeaning = "M."\nto_do = "D."\n'
 WHOLE = "".join(ROW.format(name=code.value) for code in BreakCode)
 
 
-def test_the_order_of_the_table_is_the_order_of_precedence() -> None:
+def test_the_order_of_the_table_is_the_order_of_precedence():
     """Of several codes of a set the first one names its break."""
     last = ROW.format(name=BreakCode.WRONG_ACCOUNT.value)
     codes = table_of(WHOLE.replace(last, "") + last, source="t").codes
@@ -56,9 +56,7 @@ text = "Theirs."
         ('"Theirs."', '"Ours."', False),
     ],
 )
-def test_what_decides_has_a_digest_and_what_is_read_another(
-    was: str, becomes: str, *, decides: bool
-) -> None:
+def test_what_decides_has_a_digest_and_what_is_read_another(was, becomes, *, decides):
     """A change of one leaves the digest of the other as it is; moving a code changes both."""
     moved = SAID.replace(was, becomes, 1) + (was if not becomes else "")
     before, after = table_of(SAID, source="t"), table_of(moved, source="t")
@@ -91,7 +89,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_table_that_is_not_whole_says_where(name: str) -> None:
+def test_a_table_that_is_not_whole_says_where(name):
     """An unknown code or field, one that lacks or stands twice is an error that names it."""
     text, said = BROKEN[name]
 
@@ -109,7 +107,7 @@ def test_a_table_that_is_not_whole_says_where(name: str) -> None:
         ('{ text = "It is {covered}." }', "there is no clause or amount 'covered'"),
     ],
 )
-def test_a_sentence_that_could_not_be_said_is_refused(templates: str, said: str) -> None:
+def test_a_sentence_that_could_not_be_said_is_refused(templates, said):
     """A condition or a name that nobody knows is an error at the start, with its code."""
     with pytest.raises(Defect, match=said):
         Sentences(
@@ -120,7 +118,7 @@ def test_a_sentence_that_could_not_be_said_is_refused(templates: str, said: str)
         )
 
 
-def test_every_code_says_when_it_holds_and_why_it_is_open() -> None:
+def test_every_code_says_when_it_holds_and_why_it_is_open():
     """Of sets, of groups and held-back money, or of what a bank has."""
     assert all(row.templates and all(row.templates.values()) for row in CODES.values())
     assert [code for code, row in CODES.items() if not row.when] == []
@@ -137,7 +135,7 @@ def test_every_code_says_when_it_holds_and_why_it_is_open() -> None:
         ('[[flag]]\nname = "late"\nwhen = [{ if = "latte" }]', "late: there is no fact 'latte'"),
     ],
 )
-def test_a_condition_that_could_not_be_asked_is_refused(more: str, said: str) -> None:
+def test_a_condition_that_could_not_be_asked_is_refused(more, said):
     """A fact, a clock or a cell that nobody knows is an error at the start, with its place."""
     with pytest.raises(Defect, match=said):
         table_rows_of_sets(table_of(f"{WHOLE}{more}\n", source="t"))
@@ -165,7 +163,7 @@ KNOWN = SimpleNamespace(taken=100, back=30, state="paid", covered=True)
         ("True", True),
     ],
 )
-def test_a_condition_says_what_python_would(text: str, *, holds: bool) -> None:
+def test_a_condition_says_what_python_would(text, *, holds):
     """Chains, brackets and lists of words mean what they mean in Python."""
     assert condition_of(text, facts=FACTS)(KNOWN) is holds
     assert bool(eval(text, {}, vars(KNOWN))) is holds  # noqa: S307 - the judge of these texts
@@ -191,7 +189,7 @@ def test_a_condition_says_what_python_would(text: str, *, holds: bool) -> None:
         ("covered if taken else covered", "is no fact, number or text"),
     ],
 )
-def test_what_is_no_condition_is_refused(text: str, said: str) -> None:
+def test_what_is_no_condition_is_refused(text, said):
     """Nothing else is evaluated, and a comparison that could never mean anything is an error."""
     with pytest.raises(ValueError, match=said):
         condition_of(text, facts=FACTS)

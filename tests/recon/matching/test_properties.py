@@ -154,7 +154,7 @@ def frames_of(result: Reconciliation) -> dict[str, pd.DataFrame]:
 
 @settings(max_examples=20)
 @given(drawn_sources, st.integers(0, 10_000))
-def test_totals_hold_for_any_rows_in_any_order(sources: Sources, seed: int) -> None:
+def test_totals_hold_for_any_rows_in_any_order(sources, seed):
     """Totals hold, no column is a float; permuted and with nothing set aside it is the same."""
     generator = random.Random(seed)
 

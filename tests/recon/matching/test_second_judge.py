@@ -1,7 +1,7 @@
 """Random tiny sets, judged by the engine and by a second judge that shares nothing with it."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -142,14 +142,7 @@ ALL = frozenset(CODES)
     [(ALL, ALL), (ALL - {*HIDING}, ALL - {*HIDING}), (ALL - {*HIDING}, ALL)],
     ids=["all-shown", "refunds-hidden", "refunds-declared-hidden"],
 )
-def test_a_second_judge_agrees_on_every_random_set(
-    new_case: Callable[[], Any],
-    *,
-    covered: bool,
-    lacking: bool,
-    shown: frozenset[str],
-    mapped: frozenset[str],
-) -> None:
+def test_a_second_judge_agrees_on_every_random_set(new_case, *, covered, lacking, shown, mapped):
     """State, codes and both effects are what the contract gives; of no match anything is left."""
     pick = random.Random(f"{covered}{sorted(shown)}")
     case = new_case().ruled(

@@ -38,7 +38,7 @@ def utc(text: str) -> datetime:
         ("01:30", "2026-10-25", "2026-10-25T00:30"),  # 01:30 comes twice: the first one closes
     ],
 )
-def test_a_business_date_closes_at_its_local_cut_off(cut_off: str, day: str, closes: str) -> None:
+def test_a_business_date_closes_at_its_local_cut_off(cut_off, day, closes):
     """The cut-off is local time of the business date, also in nights when the clock changes."""
     calendar = BusinessCalendar.of(timezone="Europe/London", cut_off=cut_off)
 
@@ -46,7 +46,7 @@ def test_a_business_date_closes_at_its_local_cut_off(cut_off: str, day: str, clo
 
 
 @given(zone=ZONES, cut_off=CUT_OFFS, day=DAYS)
-def test_the_cut_off_instant_belongs_to_the_next_day(zone: str, cut_off: str, day: date) -> None:
+def test_the_cut_off_instant_belongs_to_the_next_day(zone, cut_off, day):
     """The last microsecond before the cut-off is the day's, the cut-off itself the next day's."""
     calendar = BusinessCalendar.of(timezone=zone, cut_off=cut_off)
     closes = calendar.closes_at(day)
@@ -60,9 +60,7 @@ def test_the_cut_off_instant_belongs_to_the_next_day(zone: str, cut_off: str, da
     cut_off=CUT_OFFS,
     instant=st.datetimes(*DECADE, timezones=st.just(UTC)),
 )
-def test_every_instant_has_exactly_one_business_date(
-    zone: str, cut_off: str, instant: datetime
-) -> None:
+def test_every_instant_has_exactly_one_business_date(zone, cut_off, instant):
     """An instant lies between the close of the day before and the close of its own day."""
     calendar = BusinessCalendar.of(timezone=zone, cut_off=cut_off)
     day = calendar.business_date_of(instant)
@@ -84,7 +82,7 @@ def test_every_instant_has_exactly_one_business_date(
         ("2026-03-27T01:30", "1bd", "2026-03-30T00:30"),
     ],
 )
-def test_a_grace_ends_in_business_days_or_elapsed_hours(since: str, grace: str, due: str) -> None:
+def test_a_grace_ends_in_business_days_or_elapsed_hours(since, grace, due):
     """Hours elapse; business days end at the same local time, past week-ends and holidays."""
     calendar = BusinessCalendar.of(timezone="Europe/London", holidays=[date(2026, 12, 25)])
 
@@ -92,7 +90,7 @@ def test_a_grace_ends_in_business_days_or_elapsed_hours(since: str, grace: str, 
 
 
 @pytest.mark.parametrize("since", ["2026-03-28T12:00", "2026-10-24T12:00"])
-def test_hours_of_grace_are_elapsed_time_over_a_clock_change(since: str) -> None:
+def test_hours_of_grace_are_elapsed_time_over_a_clock_change(since):
     """24 hours are 24 hours even for an instant that carries a zone of its own."""
     local = datetime.fromisoformat(since).replace(tzinfo=ZoneInfo("Europe/London"))
     due = LONDON.due_at(local, grace=Grace.parse("24h"))
@@ -101,7 +99,7 @@ def test_hours_of_grace_are_elapsed_time_over_a_clock_change(since: str) -> None
 
 
 @given(start=DAYS, days=st.integers(min_value=0, max_value=400))
-def test_business_days_agree_with_counting_by_hand(start: date, days: int) -> None:
+def test_business_days_agree_with_counting_by_hand(start, days):
     """The count is that of a calendar on the wall."""
     wall = [start + timedelta(days=n) for n in range(1, days + 1)]
     expected = sum(day.strftime("%a") not in {"Sat", "Sun"} for day in wall)
@@ -110,14 +108,14 @@ def test_business_days_agree_with_counting_by_hand(start: date, days: int) -> No
 
 
 @pytest.mark.parametrize("cut_off", ["24:01", "25:00", "9:00", "18:60", "18.00", "", "18:00:00"])
-def test_a_cut_off_that_is_no_time_is_refused(cut_off: str) -> None:
+def test_a_cut_off_that_is_no_time_is_refused(cut_off):
     """The message shows what a cut-off looks like."""
     with pytest.raises(ConfigurationError, match=r"cut_off .* such as 18:00 or 24:00"):
         BusinessCalendar.of(cut_off=cut_off)
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "Europe", "../etc/passwd", "a\0b", "x" * 999])
-def test_a_zone_that_is_none_is_refused(zone: str) -> None:
+def test_a_zone_that_is_none_is_refused(zone):
     """The message shows what a time zone looks like, whatever the system says of the name."""
     with pytest.raises(ConfigurationError, match="not a time zone such as Europe/London"):
         BusinessCalendar.of(timezone=zone)
@@ -126,30 +124,30 @@ def test_a_zone_that_is_none_is_refused(zone: str) -> None:
 @pytest.mark.parametrize(
     "text", ["24", "h", "-1h", "1.5h", "5 bd", "5BD", "01h", "\u0665bd", "9999h", "367bd"]
 )
-def test_a_grace_that_is_none_is_refused(text: str) -> None:
+def test_a_grace_that_is_none_is_refused(text):
     """The message shows both forms and the bound."""
     with pytest.raises(ConfigurationError, match="grace such as 24h or 5bd"):
         Grace.parse(text)
 
 
 @given(count=st.integers(min_value=0, max_value=366), unit=st.sampled_from(["h", "bd"]))
-def test_a_grace_is_written_as_it_is_read(count: int, unit: str) -> None:
+def test_a_grace_is_written_as_it_is_read(count, unit):
     """Text to grace and back is the same text."""
     assert str(Grace.parse(f"{count}{unit}")) == f"{count}{unit}"
 
 
-def test_midnight_is_local() -> None:
+def test_midnight_is_local():
     """The first instant of a day is that of its zone."""
     assert midnight(date(2026, 6, 20), zone=ZoneInfo("Europe/London")) == utc("2026-06-19T23:00")
 
 
-def test_the_local_date_is_that_of_the_zone() -> None:
+def test_the_local_date_is_that_of_the_zone():
     """Half past eleven in London's summer evening is the same day there and the next in UTC."""
     assert LONDON.local_date(utc("2026-06-20T23:30")) == date(2026, 6, 21)
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-1", "november", "2026-11-01", ""])
-def test_what_is_no_month_is_refused(text: str) -> None:
+def test_what_is_no_month_is_refused(text):
     """A month is a year and a month, nothing else."""
     with pytest.raises(UsageError):
         BusinessMonth.named(text)

@@ -42,12 +42,12 @@ SPLIT_INCOMPLETE, REVIEW_STUCK, SUBSCRIPTION_NOT_ENDED, STALE_PENDING
 """The contract's list (docs/REFERENCE.md), written out: the code must equal it."""
 
 
-def test_the_precedence_of_break_codes_is_the_contracts() -> None:
+def test_the_precedence_of_break_codes_is_the_contracts():
     """Which finding becomes the primary code is decided by this list and nothing else."""
     assert [code.value for code in BreakCode] == re.findall(r"[A-Z_]+", PRECEDENCE)
 
 
-def test_every_instruction_state_is_judged_exactly_once() -> None:
+def test_every_instruction_state_is_judged_exactly_once():
     """Confirmed, rejected, doubtful, waiting or withdrawn: no state is in two groups or in none."""
     groups = [CONFIRMED_STATES, REJECTED_STATES, DOUBTFUL_STATES, WAITING_STATES]
     judged = [state for group in groups for state in group] + [InstructionState.WITHDRAWN]
@@ -55,7 +55,7 @@ def test_every_instruction_state_is_judged_exactly_once() -> None:
     assert sorted(judged) == sorted(InstructionState)
 
 
-def test_a_verdict_has_the_exit_code_of_the_contract() -> None:
+def test_a_verdict_has_the_exit_code_of_the_contract():
     """0 reconciled, 3 breaks open, 4 not proven or incomplete."""
     assert {verdict.value: verdict.exit_code for verdict in Verdict} == {
         "NOT PROVEN": 4,
@@ -65,7 +65,7 @@ def test_a_verdict_has_the_exit_code_of_the_contract() -> None:
     }
 
 
-def test_a_control_total_passes_only_at_zero() -> None:
+def test_a_control_total_passes_only_at_zero():
     """One minor unit of difference is a failure, in either direction."""
     totals = [_total(left, right=100) for left in (100, 99, 101)]
 
@@ -77,9 +77,7 @@ def _total(left: int, *, right: int) -> ControlTotal:
     return ControlTotal("T5A", "leg A", "100042", "100042001", "EUR", "amount", left, right)
 
 
-def test_the_folder_itself_is_flushed_and_let_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_itself_is_flushed_and_let_go(tmp_path, monkeypatch):
     """The descriptor of that very folder reaches the disk, and is closed after an error too."""
     flushed: list[tuple[int, str]] = []
 
@@ -104,7 +102,7 @@ CLASSES = [
 ]
 
 
-def test_the_drawn_tree_is_the_real_one() -> None:
+def test_the_drawn_tree_is_the_real_one():
     """Every class stands in the drawing, under its parent, and nothing else does."""
     drawn = re.findall(
         r"^ {4}([ │├└─]*)(\w+(?:Error|Defect)?)\b", errors.__doc__ or "", re.MULTILINE
@@ -128,14 +126,12 @@ def test_the_drawn_tree_is_the_real_one() -> None:
         (errors.NightHeldError, 75),
     ],
 )
-def test_an_error_ends_the_command_with_its_code(
-    error: type[errors.ReconError], exit_code: int
-) -> None:
+def test_an_error_ends_the_command_with_its_code(error, exit_code):
     """1 error, 2 usage or configuration, 4 a proof before money failed, 75 held."""
     assert error.exit_code == exit_code
 
 
-def test_figures_settings_and_a_signer_bring_no_frames() -> None:
+def test_figures_settings_and_a_signer_bring_no_frames():
     """Nor do they load a workbook or a database; a fresh interpreter shows it."""
     heavy = {"openpyxl", "sqlalchemy", "pandas", "pyarrow", "numpy"}
     code = (
@@ -152,7 +148,7 @@ def test_figures_settings_and_a_signer_bring_no_frames() -> None:
 ACCOUNT = ("M", "A")
 
 
-def test_work_tells_its_listener_how_much_of_all_is_done() -> None:
+def test_work_tells_its_listener_how_much_of_all_is_done():
     """A beginning, each part as it is done, and never more than all."""
     heard: list[str] = []
     with heard_by(lambda step_progress: heard.append(str(step_progress))):
@@ -167,7 +163,7 @@ def test_work_tells_its_listener_how_much_of_all_is_done() -> None:
     ]
 
 
-def test_nothing_is_told_of_nothing_nor_to_nobody() -> None:
+def test_nothing_is_told_of_nothing_nor_to_nobody():
     """Work without rows is silent, and so is the listener of another block."""
     heard: list[StepProgress] = []
     with heard_by(heard.append):
@@ -177,7 +173,7 @@ def test_nothing_is_told_of_nothing_nor_to_nobody() -> None:
     assert heard == []
 
 
-def test_parts_count_once_somebody_is_done_with_them() -> None:
+def test_parts_count_once_somebody_is_done_with_them():
     """A batch of rows is told when the next one is asked for, by its length."""
     heard: list[int] = []
     seen: list[int] = []

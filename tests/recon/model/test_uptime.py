@@ -26,7 +26,7 @@ from recon.model.uptime import (
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
-def test_a_replayed_night_has_the_time_of_its_own_clock() -> None:
+def test_a_replayed_night_has_the_time_of_its_own_clock():
     """Readings from a clock that is passed in are comparable, and go with it."""
     early, late = uptime_of(lambda: NOW), uptime_of(lambda: NOW + timedelta(seconds=5))
 
@@ -34,7 +34,7 @@ def test_a_replayed_night_has_the_time_of_its_own_clock() -> None:
     assert late.milliseconds - early.milliseconds == 5_000
 
 
-def test_only_readings_of_one_known_boot_or_with_the_gateways_date_are_tied() -> None:
+def test_only_readings_of_one_known_boot_or_with_the_gateways_date_are_tied():
     """Two machines count from different moments, and one that does not know its boot is any."""
     day = timedelta(days=1)
     first = Uptime("a", 1_000, NOW)
@@ -60,7 +60,7 @@ def _as_before() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-def test_a_knot_stays_until_so_many_objects_were_made() -> None:
+def test_a_knot_stays_until_so_many_objects_were_made():
     """A thousand objects are no reason to look; after the bound the knot is gone."""
     gc.collect()
     collect_seldom()
@@ -73,7 +73,7 @@ def test_a_knot_stays_until_so_many_objects_were_made() -> None:
     assert len(made) > OBJECTS_BETWEEN
 
 
-def test_what_is_there_when_work_begins_is_not_looked_at_again() -> None:
+def test_what_is_there_when_work_begins_is_not_looked_at_again():
     """A knot from before stays however often Python looks; one that work made goes."""
     gc.collect()
     before = weakref.ref(Knot())
@@ -93,7 +93,7 @@ def held() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
 
 
-def test_what_nothing_holds_any_more_goes_back_to_the_machine() -> None:
+def test_what_nothing_holds_any_more_goes_back_to_the_machine():
     """A list of two million texts and their table leave less than a quarter of themselves."""
     before = held()
     texts = [f"order-{number:012}" for number in range(TEXTS)]
@@ -112,9 +112,7 @@ class Circle:
 
 
 @pytest.mark.parametrize("is_large", [True, False])
-def test_frames_that_only_hold_themselves_go_where_the_process_is_large(
-    monkeypatch: pytest.MonkeyPatch, *, is_large: bool
-) -> None:
+def test_frames_that_only_hold_themselves_go_where_the_process_is_large(monkeypatch, *, is_large):
     """A small month is not looked through for them: that took longer than much of its work."""
     bound = held() // 2 if is_large else held() * 2
     monkeypatch.setattr(uptime, "LOOKED_FROM_BYTES", bound)
@@ -128,9 +126,7 @@ def test_frames_that_only_hold_themselves_go_where_the_process_is_large(
 @pytest.mark.parametrize(
     "start", ["from recon.cli import main; main(['--version'])", "import flows"]
 )
-def test_commands_and_flows_choose_the_pool_that_keeps_least(
-    start: str, named: str, chosen: str
-) -> None:
+def test_commands_and_flows_choose_the_pool_that_keeps_least(start, named, chosen):
     """Arrow is loaded after the choice, and what an operator names stays."""
     variables = {name: word for name, word in os.environ.items() if name != POOL_VARIABLE}
     code = f"{start}\nimport pyarrow\nprint(pyarrow.default_memory_pool().backend_name)"

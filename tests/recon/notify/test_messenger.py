@@ -1,7 +1,5 @@
 import logging
 import threading
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,7 @@ def _arm(hook: Webhook) -> None:
     hook.silent = threading.Event()
 
 
-def test_mail_and_webhook_get_words_and_file(tmp_path: Path) -> None:
+def test_mail_and_webhook_get_words_and_file(tmp_path):
     """Title, text and attachment arrive whole at a real mail server and a real HTTP server."""
     book = tmp_path / "reconciliation.xlsx"
     book.write_bytes(b"PK sheet")
@@ -35,7 +33,7 @@ def test_mail_and_webhook_get_words_and_file(tmp_path: Path) -> None:
     assert told["attachments"][0]["filename"] == "reconciliation.xlsx"
 
 
-def test_a_file_that_is_too_large_stays_at_home(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_stays_at_home(tmp_path):
     """Above the bound the words go without the file."""
     book = tmp_path / "large.xlsx"
     with book.open("wb") as file:
@@ -55,12 +53,7 @@ def test_a_file_that_is_too_large_stays_at_home(tmp_path: Path) -> None:
     ],
     ids=["refused", "nobody-there", "silent"],
 )
-def test_a_webhook_that_fails_is_told_without_its_token(
-    prepare: Callable[[Webhook], None],
-    words: str,
-    seconds: int,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_webhook_that_fails_is_told_without_its_token(prepare, words, seconds, caplog):
     """Status, silence and absence become words; the token stands neither there nor in any log."""
     caplog.set_level(logging.DEBUG)
     with webhook() as hook:
@@ -71,7 +64,7 @@ def test_a_webhook_that_fails_is_told_without_its_token(
     assert "token-of-the-hook" not in problem + caplog.text
 
 
-def test_one_slow_address_does_not_keep_the_others() -> None:
+def test_one_slow_address_does_not_keep_the_others():
     """A mail goes out while a webhook has not answered yet: here it answers only after the mail."""
     with mailbox() as box, webhook() as hook:
         hook.silent = box.arrived
@@ -81,7 +74,7 @@ def test_one_slow_address_does_not_keep_the_others() -> None:
     assert problems == {"hook": "", "mail": ""}
 
 
-def test_a_mail_server_that_refuses_is_named() -> None:
+def test_a_mail_server_that_refuses_is_named():
     """A refused mail is no success."""
     with mailbox() as box:
         box.refusing = True
@@ -90,7 +83,7 @@ def test_a_mail_server_that_refuses_is_named() -> None:
     assert problem == "mailto to 127.0.0.1 did not take it, or is not there"
 
 
-def test_a_redirect_is_not_followed() -> None:
+def test_a_redirect_is_not_followed():
     """Nobody is told at an address that nobody declared."""
     with webhook() as hook, webhook() as elsewhere:
         hook.status, hook.location = 307, f"http://127.0.0.1:{elsewhere.port}/"
@@ -113,7 +106,7 @@ def test_a_redirect_is_not_followed() -> None:
         ("nonsense://host", "none that Apprise knows"),
     ],
 )
-def test_an_unsafe_or_unknown_address_is_refused(address: str, words: str) -> None:
+def test_an_unsafe_or_unknown_address_is_refused(address, words):
     """Plain text to another machine, an unchecked certificate, and no address at all."""
     with pytest.raises(ConfigurationError, match=words) as refused:
         check_address(address)
@@ -129,6 +122,6 @@ def test_an_unsafe_or_unknown_address_is_refused(address: str, words: str) -> No
         ("slack://AAAAAAAAA/BBBBBBBBB/CCCCCCCCCCCCCCCCCCCCCCCC", "slack"),
     ],
 )
-def test_an_address_is_shown_without_its_secrets(address: str, shown: str) -> None:
+def test_an_address_is_shown_without_its_secrets(address, shown):
     """Kind and host are shown, never user, password, path or token."""
     assert check_address(address) == shown

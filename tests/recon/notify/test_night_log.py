@@ -25,7 +25,7 @@ def _lines(log: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def test_a_line_has_its_fields_and_only_those(log: Path) -> None:
+def test_a_line_has_its_fields_and_only_those(log):
     """Run, stage and figures stand in the line; what is no field of ours does not get in."""
     note("settle did its work.", fields={"run_id": "r-1", "rows": {"sent": 2}, "card": "4111"})
 
@@ -39,7 +39,7 @@ def test_a_line_has_its_fields_and_only_those(log: Path) -> None:
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_the_text_of_an_exception_stays_out(log: Path) -> None:
+def test_the_text_of_an_exception_stays_out(log):
     """A stack can quote a customer's data."""
     try:
         int("iban DE00")
@@ -50,7 +50,7 @@ def test_the_text_of_an_exception_stays_out(log: Path) -> None:
     assert _lines(log)[0]["said"] == "it failed"
 
 
-def test_opening_it_again_writes_each_line_once(log: Path) -> None:
+def test_opening_it_again_writes_each_line_once(log):
     """Every step of a night opens its own environment."""
     open_log({"RECON_LOG_FILE": str(log)})
     note("once", fields={})
@@ -58,7 +58,7 @@ def test_opening_it_again_writes_each_line_once(log: Path) -> None:
     assert len(_lines(log)) == 1
 
 
-def test_a_log_that_was_moved_away_goes_on_in_a_new_file(log: Path) -> None:
+def test_a_log_that_was_moved_away_goes_on_in_a_new_file(log):
     """Logrotate moves the file between two lines."""
     note("first", fields={})
     log.rename(log.with_suffix(".1"))
@@ -67,7 +67,7 @@ def test_a_log_that_was_moved_away_goes_on_in_a_new_file(log: Path) -> None:
     assert [line["said"] for line in _lines(log)] == ["second"]
 
 
-def test_a_log_that_cannot_be_written_is_refused_with_its_name() -> None:
+def test_a_log_that_cannot_be_written_is_refused_with_its_name():
     """A folder that is not there is told before a night begins."""
     with pytest.raises(ConfigurationError, match=r"RECON_LOG_FILE names /nowhere/recon.log"):
         open_log({"RECON_LOG_FILE": "/nowhere/recon.log"})
@@ -76,7 +76,7 @@ def test_a_log_that_cannot_be_written_is_refused_with_its_name() -> None:
 SECOND = timedelta(seconds=1)
 
 
-def test_a_line_comes_only_as_often_as_a_log_bears() -> None:
+def test_a_line_comes_only_as_often_as_a_log_bears():
     """A short stage adds none; a long one says how far it is each half minute, by its own clock."""
     now = timedelta()
     said: list[str] = []

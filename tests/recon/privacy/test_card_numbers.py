@@ -55,7 +55,7 @@ def in_groups(pan: str, *, gap: str) -> str:
 
 @pytest.mark.parametrize("gap", GAPS, ids=ascii)
 @pytest.mark.parametrize("pan", PANS)
-def test_a_card_number_is_found_and_starred_however_it_is_written(pan: str, gap: str) -> None:
+def test_a_card_number_is_found_and_starred_however_it_is_written(pan, gap):
     """Any dash or space between its groups, any word before or behind it."""
     written = in_groups(pan, gap=gap)
     for around in SURROUNDINGS:
@@ -68,7 +68,7 @@ def test_a_card_number_is_found_and_starred_however_it_is_written(pan: str, gap:
 
 
 @pytest.mark.parametrize("zero", ZEROS, ids=ascii)
-def test_a_card_number_in_digits_of_another_script_is_found(zero: str) -> None:
+def test_a_card_number_in_digits_of_another_script_is_found(zero):
     """Digits count by their value, and are starred like ours."""
     pan = "".join(chr(ord(zero) + int(digit)) for digit in "4111111111111111")
     assert holds_card(f"order {pan}")
@@ -78,7 +78,7 @@ def test_a_card_number_in_digits_of_another_script_is_found(zero: str) -> None:
 @pytest.mark.parametrize(
     "written", ["4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "41-11-11-11-11-11-11-11", "411111 1111111111"]
 )
-def test_a_card_number_in_other_groups_is_found(written: str) -> None:
+def test_a_card_number_in_other_groups_is_found(written):
     """Groups of one size, or none of them short."""
     assert holds_card(written)
 
@@ -95,20 +95,20 @@ def test_a_card_number_in_other_groups_is_found(written: str) -> None:
         "4111 1111\n1111 1111",
     ],
 )
-def test_other_numbers_stay(text: str) -> None:
+def test_other_numbers_stay(text):
     """A wrong check digit, no issuer's number, another length, a time, a list of numbers."""
     assert not holds_card(text)
     assert masked_cards(text) == text
 
 
-def test_our_own_ids_stay_as_they_are() -> None:
+def test_our_own_ids_stay_as_they_are():
     """In a list of them, or in the text that holds them; another one beside them does not."""
     text = "4111111111111111 5555-5555-5555-4444"
     for keep in (["4111111111111111"], '{"order_no": "4111111111111111"}'):
         assert masked_cards(text, keep=keep) == "4111111111111111 5555-55**-****-4444"
 
 
-def test_a_number_that_only_lacks_its_check_digit_is_told_apart() -> None:
+def test_a_number_that_only_lacks_its_check_digit_is_told_apart():
     """What a column of ids is judged by."""
     words = ["A-1", "ORD-4111111111111112", "ORD-4111111111111111"]
     assert [likeness(word) for word in words] == [*Likeness]
@@ -143,7 +143,7 @@ ORDER_NUMBERS: dict[str, tuple[Callable[[random.Random], str], int]] = {
 
 
 @pytest.mark.parametrize("form", ORDER_NUMBERS)
-def test_order_numbers_are_hardly_ever_taken_for_cards(form: str) -> None:
+def test_order_numbers_are_hardly_ever_taken_for_cards(form):
     """None of those with dates and counters; of random long digits one in forty at worst."""
     number, most = ORDER_NUMBERS[form]
     dice = random.Random(7)

@@ -19,18 +19,18 @@ from recon.privacy.foreign_text import MESSAGE_CHARACTERS_MAX, code_and_text, ma
         ("x" * 1000, "x" * MESSAGE_CHARACTERS_MAX),
     ],
 )
-def test_foreign_text_is_one_bounded_line_without_card_numbers(text: str, kept: str) -> None:
+def test_foreign_text_is_one_bounded_line_without_card_numbers(text, kept):
     """Luhn decides; first six and last four digits stay."""
     assert redacted(text) == kept
 
 
-def test_a_card_number_cannot_hide_behind_the_cut() -> None:
+def test_a_card_number_cannot_hide_behind_the_cut():
     text = "x" * (MESSAGE_CHARACTERS_MAX - 13) + " 4111111111111111"
 
     assert "411111111111" not in redacted(text)
 
 
-def test_a_flood_of_digits_costs_no_time() -> None:
+def test_a_flood_of_digits_costs_no_time():
     assert len(redacted("1 " * 1_000_000)) == MESSAGE_CHARACTERS_MAX
 
 
@@ -43,7 +43,7 @@ CARDS = st.sampled_from(["4111111111111111", "378282246310005", "630400000000000
     st.sampled_from(["", " ", "-"]),
     st.text(alphabet="0123456789 -a", max_size=30),
 )
-def test_no_company_hides_a_card_number(before: str, card: str, gap: str, behind: str) -> None:
+def test_no_company_hides_a_card_number(before, card, gap, behind):
     """Whatever digits stand before and behind it, in groups of four or in one."""
     shown = gap.join(card[at : at + 4] for at in range(0, len(card), 4))
 
@@ -53,7 +53,7 @@ def test_no_company_hides_a_card_number(before: str, card: str, gap: str, behind
 
 
 @given(st.text())
-def test_redacted_text_can_always_be_stored(text: str) -> None:
+def test_redacted_text_can_always_be_stored(text):
     got = redacted(text)
 
     assert len(got.encode().decode()) <= MESSAGE_CHARACTERS_MAX
@@ -72,11 +72,9 @@ def test_redacted_text_can_always_be_stored(text: str) -> None:
         ("", ("", "")),
     ],
 )
-def test_a_message_is_split_at_its_first_separator_only(
-    message: str, parts: tuple[str, str]
-) -> None:
+def test_a_message_is_split_at_its_first_separator_only(message, parts):
     assert code_and_text(message) == parts
 
 
-def test_an_error_masks_a_card_number_that_got_into_it() -> None:
+def test_an_error_masks_a_card_number_that_got_into_it():
     assert "4111111111111111" not in str(NotSentError("4111111111111111 failed", kind="x"))

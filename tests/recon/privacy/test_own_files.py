@@ -32,7 +32,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(before)
 
 
-def test_files_and_folders_are_closed_to_strangers(umask: int, tmp_path: Path) -> None:
+def test_files_and_folders_are_closed_to_strangers(umask, tmp_path):
     """0640 or 0600, 0750 or 0700: never more, and never so little that we could not go on."""
     deep = tmp_path / "a" / "b"
     make_folder(deep, mode=0o700)
@@ -45,7 +45,7 @@ def test_files_and_folders_are_closed_to_strangers(umask: int, tmp_path: Path) -
     assert [mode(deep / name) for name in ("group", "owner")] == [results, 0o600]
 
 
-def test_a_program_of_ours_closes_what_its_libraries_write(umask: int, tmp_path: Path) -> None:
+def test_a_program_of_ours_closes_what_its_libraries_write(umask, tmp_path):
     """Databases and logs of others obey the umask; a stricter one stays as strict."""
     refuse_other_users()
     (tmp_path / "theirs").write_text("text")
@@ -64,9 +64,7 @@ with folder_for_now("recon-sql-") as folder:
 """
 
 
-def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(tmp_path, monkeypatch):
     """What it held goes at the next call; what a living process holds, or is another's, stays."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     other = tmp_path / "recon-sheets-x"
@@ -93,7 +91,7 @@ def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(
     assert [*tmp_path.iterdir()] == [other]
 
 
-def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:
+def test_a_result_takes_its_place_at_once(umask, tmp_path):
     """For owner and group; a link that lies there is replaced, and its file is not touched."""
     victim, path = tmp_path / "victim", tmp_path / "result"
     victim.write_text("mine")
@@ -109,7 +107,7 @@ def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:
     assert sorted(found.name for found in tmp_path.iterdir()) == ["result", "victim"]
 
 
-def test_a_program_takes_over_what_python_needs_and_no_secret() -> None:
+def test_a_program_takes_over_what_python_needs_and_no_secret():
     """Keys have any name, so what goes along is named, not what stays behind."""
     needed = {"PATH": "/bin", "HOME": "/h", "PYTHONPATH": "/p", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     secrets = {"RECON_SIGN_KEY": "k", "KEY_OF_THE_SHOP": "k", "CODE_OF_ANN": "s", "AWS_KEY": "k"}

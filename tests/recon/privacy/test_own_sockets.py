@@ -21,7 +21,7 @@ from recon.privacy.own_servers import (
 from recon.privacy.this_machine import is_loopback
 
 
-def test_a_socket_is_for_its_owner_or_a_group(tmp_path: Path) -> None:
+def test_a_socket_is_for_its_owner_or_a_group(tmp_path):
     """Whatever the umask."""
     with (
         listening(tmp_path / "a", whose="a test"),
@@ -43,7 +43,7 @@ except PermissionError:
 
 
 @pytest.mark.parametrize("mode", [OWNER_ONLY, WITH_GROUP])
-def test_another_user_of_the_machine_does_not_get_in(mode: int) -> None:
+def test_another_user_of_the_machine_does_not_get_in(mode):
     """Tried as one; our own login does."""
     if os.geteuid() != 0:
         pytest.skip("only root can start a program as another user")
@@ -56,7 +56,7 @@ def test_another_user_of_the_machine_does_not_get_in(mode: int) -> None:
     assert ended == [13, 0]
 
 
-def test_one_that_answers_stays(tmp_path: Path) -> None:
+def test_one_that_answers_stays(tmp_path):
     """A second process is told; one that was left behind is made anew."""
     path = tmp_path / "a"
     with listening(path, whose="a test"):
@@ -69,7 +69,7 @@ def test_one_that_answers_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "link to a socket", "link to nothing"])
-def test_what_is_no_socket_stays(tmp_path: Path, what: str) -> None:
+def test_what_is_no_socket_stays(tmp_path, what):
     """Nothing is deleted by a misspelt name, and nobody is led elsewhere by a link."""
     path, other = tmp_path / "a", tmp_path / "b"
     if what == "file":
@@ -84,7 +84,7 @@ def test_what_is_no_socket_stays(tmp_path: Path, what: str) -> None:
     assert path.is_symlink() or path.read_text() == "mine"
 
 
-def test_a_long_path_and_an_unknown_group_are_refused(tmp_path: Path) -> None:
+def test_a_long_path_and_an_unknown_group_are_refused(tmp_path):
     """Before anything is made."""
     with pytest.raises(SocketUnusableError, match="more than"):
         listening(tmp_path / ("x" * PATH_BYTES_MAX), whose="a test")
@@ -96,6 +96,6 @@ def test_a_long_path_and_an_unknown_group_are_refused(tmp_path: Path) -> None:
     ("host", "is_here"),
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", False), ("", False)],
 )
-def test_only_a_literal_address_is_this_machine(host: str, *, is_here: bool) -> None:
+def test_only_a_literal_address_is_this_machine(host, *, is_here):
     """A name could be answered by anybody."""
     assert is_loopback(host) is is_here

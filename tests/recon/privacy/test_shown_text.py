@@ -22,7 +22,7 @@ from recon.privacy.shown_text import defused, masked, name_problem, printable, r
         ("error 4021, 12 rows of ORD-2026-000123", "error 4021, 12 rows of ORD-2026-000123"),
     ],
 )
-def test_what_is_private_is_starred_in_a_sentence(text: str, shown: str) -> None:
+def test_what_is_private_is_starred_in_a_sentence(text, shown):
     """Cards, the codes behind or before their name, bank accounts; nothing else."""
     assert masked(text) == shown
 
@@ -37,7 +37,7 @@ def test_what_is_private_is_starred_in_a_sentence(text: str, shown: str) -> None
         (b"orders-4111 1111 1111 1111.csv", "orders-4111 11** **** 1111.csv"),
     ],
 )
-def test_every_name_of_a_file_can_be_shown_and_stored(name: bytes, shown: str) -> None:
+def test_every_name_of_a_file_can_be_shown_and_stored(name, shown):
     """Bytes that are not UTF-8 by their number, cards starred; what is fine stays."""
     text = os.fsdecode(name)
     assert shown_name(text) == shown
@@ -45,7 +45,7 @@ def test_every_name_of_a_file_can_be_shown_and_stored(name: bytes, shown: str) -
     assert bool(name_problem(text)) == (shown != text)
 
 
-def test_text_of_a_stranger_can_be_written_everywhere() -> None:
+def test_text_of_a_stranger_can_be_written_everywhere():
     """A lone surrogate, as JSON can bring one, has a number too."""
     assert printable("a\ud800b") == "a\\ud800b"
     assert redacted("x" * 200) == f"{'x' * 120}… (200 characters)"
@@ -65,7 +65,7 @@ def test_text_of_a_stranger_can_be_written_everywhere() -> None:
         ("order 7-1", "order 7-1"),
     ],
 )
-def test_a_cell_that_begins_like_a_formula_is_text(text: str, cell: str) -> None:
+def test_a_cell_that_begins_like_a_formula_is_text(text, cell):
     """Also behind a separator that is not ours; numbers and everything else stay as they are."""
     assert defused(text) == cell
 
@@ -79,7 +79,7 @@ def test_a_cell_that_begins_like_a_formula_is_text(text: str, cell: str) -> None
         ("(FR1420041010050500013M02606)", "(FR…2606)"),
     ],
 )
-def test_an_account_number_is_cut_wherever_it_stands(text: str, shown: str) -> None:
+def test_an_account_number_is_cut_wherever_it_stands(text, shown):
     """In one piece or in groups, between words or signs; only country and end are left."""
     assert masked_accounts(text) == shown
     assert redacted(text) == shown
@@ -95,6 +95,6 @@ def test_an_account_number_is_cut_wherever_it_stands(text: str, shown: str) -> N
         "QQ89370400440532013000",
     ],
 )
-def test_what_is_no_account_number_stays(text: str) -> None:
+def test_what_is_no_account_number_stays(text):
     """Wrong check digits, a wrong length, a country without such numbers, a longer word."""
     assert masked_accounts(text) == text

@@ -1,6 +1,5 @@
 """T12, T15, T16, T17 and T19 of the bank: each side is broken once and seen to fail."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -71,7 +70,7 @@ def folder(night: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("night"), tables=night)
 
 
-def test_all_totals_of_a_bank_hold(folder: Path) -> None:
+def test_all_totals_of_a_bank_hold(folder):
     """From the findings, and from payouts and rates: all three are stated."""
     totals = sql_totals(folder)
     assert {one.id for one in totals} >= NUMBERS
@@ -82,7 +81,7 @@ def test_all_totals_of_a_bank_hold(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(OF_BANKS))
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_each_statement_that_is_wrong_is_found(folder: Path, name: str, side: str) -> None:
+def test_each_statement_that_is_wrong_is_found(folder, name, side):
     own = statements_of(NUMBERS)
     more = f'* REPLACE ("{side}" + 1 AS "{side}")'
     own[name] = f"SELECT {more} FROM (\n{own[name][:-2]}\n)"  # noqa: S608  # our own
@@ -129,9 +128,7 @@ def under(night: Night, *path: str, says: object) -> Night:
         ),
     ],
 )
-def test_a_broken_result_fails_its_total(
-    bank_night: Night, tmp_path: Path, spoil: Callable[[Night], Night]
-) -> None:
+def test_a_broken_result_fails_its_total(bank_night, tmp_path, spoil):
     result = proven_in(tmp_path, spoil(bank_night))
     assert {one.id for one in result.control_totals if not one.passed} == {"T17"}
 
@@ -162,16 +159,14 @@ CHANGED: list[tuple[str, Change, set[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "expected"), CHANGED)
-def test_a_file_that_is_changed_fails_its_totals(
-    night: Tables, folder: Path, tmp_path: Path, name: str, change: Change, expected: set[str]
-) -> None:
+def test_a_file_that_is_changed_fails_its_totals(night, folder, tmp_path, name, change, expected):
     own = statements_of(NUMBERS)
     here = changed(folder, to=tmp_path, name=name, table=change(night[name]))
     kept, by_sql = (sql_totals(each, own=own) for each in (folder, here))
     assert {one.id for one in second_proof(kept, by_sql=by_sql, account=PLACE)[1:]} == expected
 
 
-def test_without_a_bank_nothing_is_asked(tmp_path: Path) -> None:
+def test_without_a_bank_nothing_is_asked(tmp_path):
     """Nights from before banks have no such files, and are proven without them."""
     case = Case().paid("BATCH-01", 500)
     case.covered = False
@@ -202,7 +197,7 @@ def of_books(booked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("booked"), tables=booked)
 
 
-def test_the_totals_of_the_books_of_the_bank_hold(of_books: Path) -> None:
+def test_the_totals_of_the_books_of_the_bank_hold(of_books):
     totals = sql_totals(of_books)
     names = {(one.id, one.name) for one in totals}
     assert {
@@ -225,13 +220,8 @@ def test_the_totals_of_the_books_of_the_bank_hold(of_books: Path) -> None:
     ],
 )
 def test_books_of_the_bank_that_are_changed_fail_their_totals(
-    booked: Tables,
-    of_books: Path,
-    tmp_path: Path,
-    name: str,
-    change: Change,
-    expected: set[str],
-) -> None:
+    booked, of_books, tmp_path, name, change, expected
+):
     here = changed(of_books, to=tmp_path, name=name, table=change(booked[name]))
     by_sql = sql_totals(here)
     failed = {one.id for one in by_sql if not one.passed}
@@ -239,9 +229,7 @@ def test_books_of_the_bank_that_are_changed_fail_their_totals(
 
 
 @pytest.mark.parametrize("entry", ["K1", "W1", "W2"])
-def test_an_entry_of_the_books_that_is_lost_fails(
-    booked: Tables, of_books: Path, tmp_path: Path, entry: str
-) -> None:
+def test_an_entry_of_the_books_that_is_lost_fails(booked, of_books, tmp_path, entry):
     """The left side counts each entry of type bank, the right one what wrote a group off."""
     entries = without("entry_id", entry)(booked["ledger"])
     by_sql = sql_totals(changed(of_books, to=tmp_path, name="ledger", table=entries))

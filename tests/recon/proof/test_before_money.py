@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +69,7 @@ def failed(folder: Path) -> set[str]:
         ("answers", without_first, {"T3"}),
     ],
 )
-def test_a_row_less_or_more_before_money_is_seen(
-    file: str, change: Change, red: set[str], tmp_path: Path
-) -> None:
+def test_a_row_less_or_more_before_money_is_seen(file, change, red, tmp_path):
     assert failed(written(tmp_path, journal=[], **{file: change})) == red
 
 
@@ -90,17 +87,13 @@ CAPTURE, REFUND = "capture", "refund"
         ([moved(CAPTURE, 600), moved(REFUND, 601)], {"T9"}),
     ],
 )
-def test_money_beyond_what_a_payment_holds_fails_t9(
-    journal: list[dict[str, Any]], red: set[str], tmp_path: Path
-) -> None:
+def test_money_beyond_what_a_payment_holds_fails_t9(journal, red, tmp_path):
     """Captures go up to the payment, refunds up to what was captured of it; by us, or by others."""
     assert failed(written(tmp_path, journal=journal)) == red
 
 
 @pytest.mark.parametrize("name", BEFORE_MONEY)
-def test_a_proof_that_died_before_money_is_one_total_that_fails(
-    killed_at: Callable[[str], list[int]], name: str, tmp_path: Path
-) -> None:
+def test_a_proof_that_died_before_money_is_one_total_that_fails(killed_at, name, tmp_path):
     killed = killed_at(totals_in_sql._text(name).partition("\n")[0])
     (total,) = totals_before_money(written(tmp_path, journal=[]), account=PLACE)
 

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from typing import Any
 
 from recon.model.terms import Reject, SourceKind
 from recon.proof.books_bridge import (
@@ -12,7 +11,7 @@ from recon.proof.books_bridge import (
 )
 
 
-def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any) -> None:
+def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case):
     """A repeat counts once, and two contents under one number count nothing."""
     case.entry(entry_id="E", amount=500).entry(entry_id="E", amount=500)
     case.entry(entry_id="F", amount=300).entry(entry_id="F", amount=40)
@@ -22,7 +21,7 @@ def test_what_the_comparison_leaves_out_of_the_books_is_told_in_money(case: Any)
     }
 
 
-def test_payouts_that_are_compared_are_told_in_money(case: Any) -> None:
+def test_payouts_that_are_compared_are_told_in_money(case):
     case.payout(request_id="P1", amount=700)
     case.entry("payout", entry_id="E", order_no="", reference_no="P1", amount=700)
     case.entry("payout", entry_id="F", order_no="", reference_no="theirs", amount=40)
@@ -30,7 +29,7 @@ def test_payouts_that_are_compared_are_told_in_money(case: Any) -> None:
     assert books_of(case.sources(), rules=case.rules) == {"EUR": {PAID_OUT: -700}}
 
 
-def test_rejected_entries_are_told_in_money_as_far_as_they_can_be_read(case: Any) -> None:
+def test_rejected_entries_are_told_in_money_as_far_as_they_can_be_read(case):
     """The file holds them, the comparison does not; one without an amount is in no sum."""
     case.entry(entry_id="E", amount=500)
     of_books = SourceKind.LEDGER, "ledger.csv", 3, "booked_at", "is no time", "soon"

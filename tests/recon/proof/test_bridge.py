@@ -1,12 +1,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from recon.model.terms import SourceKind
 from recon.proof.books_bridge import NOT_CURRENT, OTHER_ACCOUNTS, bridge_of
 
 
-def test_what_the_comparison_sets_aside_is_counted(case: Any) -> None:
+def test_what_the_comparison_sets_aside_is_counted(case):
     """A repeat and an older version are set aside; other content without a date is not."""
     old, new = datetime(2026, 11, 1, 8, tzinfo=UTC), datetime(2026, 11, 1, 9, tzinfo=UTC)
     case.order().order()
@@ -20,7 +19,7 @@ def test_what_the_comparison_sets_aside_is_counted(case: Any) -> None:
     }
 
 
-def test_orders_without_a_number_are_counted_too(case: Any) -> None:
+def test_orders_without_a_number_are_counted_too(case):
     """Only numbers that stand twice are looked at, and blank ones are such."""
     case.order(order_no="").order(order_no="").order(order_no="A", account_id="2")
     case.order(order_no="A", account_id="3")
@@ -28,7 +27,7 @@ def test_orders_without_a_number_are_counted_too(case: Any) -> None:
     assert bridge_of(case.sources())[SourceKind.ORDERS] == {NOT_CURRENT: -1}
 
 
-def test_steps_before_the_comparison_are_kept(case: Any) -> None:
+def test_steps_before_the_comparison_are_kept(case):
     """What became of the rows on their way stands beside what the comparison set aside."""
     steps = {SourceKind.ORDERS: {OTHER_ACCOUNTS: -42}}
     sources = replace(case.order().sources(), arrived=steps)

@@ -60,7 +60,7 @@ def tables_of(night: Injected, sources: Sources, *, previous: Any = None) -> Tab
     return {**dict(input_tables(sources)), **small}
 
 
-def test_the_same_result_comes_of_the_tables(night: Injected, result: Reconciliation) -> None:
+def test_the_same_result_comes_of_the_tables(night, result):
     """Sources that went into tables and back give the same digest and the same totals."""
     again = compared(night, sources_of_tables(tables_of(night, night.sources)))
     assert again.digest == result.digest
@@ -69,14 +69,14 @@ def test_the_same_result_comes_of_the_tables(night: Injected, result: Reconcilia
 
 
 @pytest.mark.parametrize("name", [name for name in RESULTS if name != "items"])
-def test_a_frame_of_a_result_comes_back(result: Reconciliation, name: str) -> None:
+def test_a_frame_of_a_result_comes_back(result, name):
     table = dict(result_tables(result))[name]
     assert table.schema.equals(SCHEMAS[name].columns)
     frame, back = getattr(result, name), frame_of_table(table)
     assert digest_of([back]) == digest_of([frame[[*back.columns]]])
 
 
-def test_every_item_is_shown_under_an_id_of_the_result(result: Reconciliation) -> None:
+def test_every_item_is_shown_under_an_id_of_the_result(result):
     """Of its own set, or of the break that explains it."""
     rows = dict(result_tables(result))["items"].to_pylist()
     shown = {"MATCHED": {*result.matches["match_id"]}, "BREAK": {*result.breaks["break_id"]}}
@@ -85,7 +85,7 @@ def test_every_item_is_shown_under_an_id_of_the_result(result: Reconciliation) -
         assert any(row["state"] == state for row in rows)
 
 
-def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:
+def test_what_stands_beside_the_rows_comes_back(case):
     case.order().payment().entry().line()
     given = case.sources()
     sources = Sources(
@@ -118,7 +118,7 @@ def test_what_stands_beside_the_rows_comes_back(case: Any) -> None:
     assert previous_of_tables(small) is None
 
 
-def test_the_night_before_comes_back(case: Any, new_case: Any) -> None:
+def test_the_night_before_comes_back(case, new_case):
     earlier = new_case().order().run()
     case.after(earlier, charged_back=("A7",)).order().payment()
     sources, previous = case.sources(), case.previous
@@ -130,12 +130,12 @@ def test_the_night_before_comes_back(case: Any, new_case: Any) -> None:
     assert (back.as_of, back.closed, dict(back.away)) == (previous.as_of, frozenset(), {})
 
 
-def test_the_totals_come_back() -> None:
+def test_the_totals_come_back():
     totals = (ControlTotal("T4", "orders", "M", "1", "EUR", "amount", 70, 69),)
     assert totals_of(totals_table(totals)) == totals
 
 
-def test_a_file_without_a_row_is_a_frame_of_its_own() -> None:
+def test_a_file_without_a_row_is_a_frame_of_its_own():
     """Its columns have their types, and what is done to the frame stays with it."""
     table = SCHEMAS["orders"].columns.empty_table()
     first, second = frame_of_table(table), frame_of_table(table)

@@ -44,14 +44,14 @@ def _asked(statement: str, nights: tuple[NightFolder, ...]) -> Answered:
     return ask(statement, nights=nights, decisions=decisions)
 
 
-def test_a_view_holds_the_rows_of_every_night(nights: tuple[NightFolder, ...]) -> None:
+def test_a_view_holds_the_rows_of_every_night(nights):
     """Each row says of which night it is."""
     rows = asked("SELECT run_id, business_date, code FROM breaks", nights)
     assert rows == [{"run_id": "R1", "business_date": "2026-11-21", "code": "MISSING_AT_GATEWAY"}]
     assert asked("SELECT count(*) AS n FROM orders", nights) == [{"n": 2}]
 
 
-def test_the_last_night_of_each_account_is_marked(nights: tuple[NightFolder, ...]) -> None:
+def test_the_last_night_of_each_account_is_marked(nights):
     """The newest run of its last business date: what is open stands in every night anew."""
     first, second = nights
     replaced = replace(second, about={**second.about, "run_id": "R3", "is_newest": False})
@@ -68,14 +68,14 @@ def test_the_last_night_of_each_account_is_marked(nights: tuple[NightFolder, ...
     ]
 
 
-def test_nights_and_decisions_are_views_too(nights: tuple[NightFolder, ...]) -> None:
+def test_nights_and_decisions_are_views_too(nights):
     """What the database knows of a night stands beside its files."""
     statement = "SELECT n.verdict, d.decision FROM nights n JOIN decisions d USING (run_id)"
     assert asked(statement, nights) == [{"verdict": "BREAKS OPEN", "decision": "answer"}]
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_stands_without_a_night(view: str) -> None:
+def test_every_view_stands_without_a_night(view):
     """Before the first night a question has no row, not an error."""
     assert asked(f"SELECT * FROM {view}", ()) == []  # noqa: S608  # our own names
 
@@ -94,9 +94,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-def test_what_is_not_one_question_over_the_nights_is_refused(
-    nights: tuple[NightFolder, ...], statement: str
-) -> None:
+def test_what_is_not_one_question_over_the_nights_is_refused(nights, statement):
     """Nothing is written, no other file is read, and the refusal is a sentence."""
     before = sorted(nights[0].folder.rglob("*"))
     with pytest.raises(UsageError):
@@ -104,7 +102,7 @@ def test_what_is_not_one_question_over_the_nights_is_refused(
     assert sorted(nights[0].folder.rglob("*")) == before
 
 
-def test_a_long_answer_says_that_it_is_not_whole(nights: tuple[NightFolder, ...]) -> None:
+def test_a_long_answer_says_that_it_is_not_whole(nights):
     """More rows than are shown are told, not cut in silence."""
     assert _asked("SELECT * FROM range(10000)", nights).is_whole
     long = _asked("SELECT * FROM range(10001)", nights)

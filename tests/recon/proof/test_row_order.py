@@ -38,9 +38,7 @@ def is_same_either_way(sources: Sources, *, engine: Engine) -> bool:
     return engine(sources).digest == engine(turned(sources)).digest
 
 
-def test_the_digest_is_the_same_once_somebody_has_seen_the_matches(
-    files: Injected, engine: Engine
-) -> None:
+def test_the_digest_is_the_same_once_somebody_has_seen_the_matches(files, engine):
     """Of rows that were made and of columns that were made for it alone there is one digest."""
     seen, unseen = engine(files.sources), engine(files.sources)
 
@@ -54,9 +52,7 @@ def test_the_digest_is_the_same_once_somebody_has_seen_the_matches(
     settled=st.booleans(),
 )
 @settings(max_examples=12, deadline=None)
-def test_the_files_of_any_night_give_the_digest_of_its_rows(
-    seed: int, size: int, *, settled: bool
-) -> None:
+def test_the_files_of_any_night_give_the_digest_of_its_rows(seed, size, *, settled):
     """Read back from its files or held, in whatever order the rows were, there is one digest."""
     night = planted(size=size, broken=size // 3, seed=seed, settled=settled)
     mixed = {

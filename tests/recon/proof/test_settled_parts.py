@@ -4,7 +4,6 @@ import os
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ Change = Callable[[Any], Any]
 
 
 @pytest.mark.parametrize("seed", [n for n in SEEDS if truth.truth_of(n).fees_per != OF_PAYMENTS])
-def test_months_of_fees_reserves_and_pay_outs_come_to_the_same(seed: int, tmp_path: Path) -> None:
+def test_months_of_fees_reserves_and_pay_outs_come_to_the_same(seed, tmp_path):
     """Held back, booked late, written off, released too far: nothing of the result differs."""
     month, chance = truth.truth_of(seed), random.Random(seed)
     sources, rules = month_of(month, chance=chance, folder=tmp_path)
@@ -43,7 +42,7 @@ def test_months_of_fees_reserves_and_pay_outs_come_to_the_same(seed: int, tmp_pa
 
 
 @pytest.mark.parametrize("name", TARIFFS)
-def test_prices_of_a_contract_come_to_the_same(name: str) -> None:
+def test_prices_of_a_contract_come_to_the_same(name):
     """What is charged, given back and not covered is told once; a monthly fee is of no part."""
     months = truth_of_contract(name, seed=1)
     add_line(months, "", "fee", 0, FIRST, fee=9_900, transaction_id="")
@@ -114,7 +113,7 @@ AMONG: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("name", AMONG)
-def test_a_line_that_speaks_of_another_part_is_heard(case: Any, name: str) -> None:
+def test_a_line_that_speaks_of_another_part_is_heard(case, name):
     """A refund, a fee or a write-off counts once and where it belongs."""
     told = AMONG[name](settled(case))
     told.order(order_no="C").payment(
@@ -124,7 +123,7 @@ def test_a_line_that_speaks_of_another_part_is_heard(case: Any, name: str) -> No
     assert_same_in_parts(told.sources(), buckets=64, rules=told.rules, as_of=told.as_of)
 
 
-def test_the_lines_of_a_part_go_on_as_sums() -> None:
+def test_the_lines_of_a_part_go_on_as_sums():
     """What is left has as few rows as there are batches, and their items all the same."""
     night = planted(size=240, broken=20, settled=True).sources
     assert night.settlement is not None
@@ -143,7 +142,7 @@ def test_the_lines_of_a_part_go_on_as_sums() -> None:
     assert ours.result.digest == whole.digest
 
 
-def test_amounts_that_parts_have_bounded_are_not_counted_twice(case: Any) -> None:
+def test_amounts_that_parts_have_bounded_are_not_counted_twice(case):
     """A sum of lines stands where its lines did: they were bounded in their part."""
     much = {"amount": SUM_MAX // 2 + 1}
     told = case.order(**much).payment(**much).entry(**much).line(gross=SUM_MAX // 2 + 1)

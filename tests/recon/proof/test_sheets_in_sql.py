@@ -1,6 +1,5 @@
 """Sheets are proven by SQL over the results."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +84,13 @@ def asked(
     return unlike, len(totals)
 
 
-def test_sheets_that_hold_the_results_agree(tmp_path: Path) -> None:
+def test_sheets_that_hold_the_results_agree(tmp_path):
     """Every figure of every list is told by both."""
     assert asked(tmp_path) == ({}, len(FIGURES))
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_each_figure_that_is_wrong_on_the_sheet_is_found(
-    tmp_path: Path, figure: tuple[str, str]
-) -> None:
+def test_each_figure_that_is_wrong_on_the_sheet_is_found(tmp_path, figure):
     """A row or a cent too much."""
     section, currency = figure
     count, sums = NOTIFIED[section]
@@ -122,9 +119,7 @@ LESS = {section: told for section, told in NOTIFIED.items() if section != NAMED}
         ),
     ],
 )
-def test_files_and_rules_are_those_of_the_results(
-    tmp_path: Path, told: SheetTotals, unlike: dict[str, tuple[int, int]]
-) -> None:
+def test_files_and_rules_are_those_of_the_results(tmp_path, told, unlike):
     """Another hash, no file and one too many fail, each by its name; a rule likewise."""
     found, _ = asked(tmp_path, told=told)
 
@@ -133,7 +128,7 @@ def test_files_and_rules_are_those_of_the_results(
     } == unlike
 
 
-def test_a_proven_night_has_no_failing_check_on_its_sheets(tmp_path: Path) -> None:
+def test_a_proven_night_has_no_failing_check_on_its_sheets(tmp_path):
     """A night that is NOT PROVEN already may show its failing checks."""
     failing = {**NOTIFIED, CHECKS: (2, {})}
 
@@ -155,8 +150,8 @@ def test_a_proven_night_has_no_failing_check_on_its_sheets(tmp_path: Path) -> No
     ],
 )
 def test_each_part_of_the_statement_that_is_wrong_is_found_by_true_sheets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, spoiled: str
-) -> None:
+    tmp_path, monkeypatch, kept, spoiled
+):
     """A statement that says another figure than the sheets is not believed."""
     text = sql_files()[totals_in_sql.OF_SHEETS]
     assert kept in text
@@ -176,9 +171,7 @@ def test_each_part_of_the_statement_that_is_wrong_is_found_by_true_sheets(
         ("unverified", []),
     ],
 )
-def test_results_that_are_not_what_the_sheets_show_are_found(
-    tmp_path: Path, name: str, rows: list[tuple[str, str, int | None]]
-) -> None:
+def test_results_that_are_not_what_the_sheets_show_are_found(tmp_path, name, rows):
     """A row less, a cent more or another rule in the file that the sheet adds up is named."""
     unlike, _ = asked(tmp_path, **{name: rows})
 
@@ -187,9 +180,7 @@ def test_results_that_are_not_what_the_sheets_show_are_found(
     assert all(told.startswith(section) for told, _ in unlike)
 
 
-def test_a_proof_of_sheets_that_sql_does_not_end_is_not_passed(
-    tmp_path: Path, killed_at: Callable[[str], list[int]]
-) -> None:
+def test_a_proof_of_sheets_that_sql_does_not_end_is_not_passed(tmp_path, killed_at):
     """A file that is cut, a process that dies: the line fails and says what was asked and why."""
     killed = killed_at(sql_files()[totals_in_sql.OF_SHEETS].partition("\n")[0])
     how: dict[str, Any] = {"files": {}, "verdict": Verdict.BREAKS_OPEN, "account": PLACE}

@@ -36,16 +36,14 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_that_ships_has_its_answer(
-    nights: tuple[NightFolder, ...], question: str
-) -> None:
+def test_a_question_that_ships_has_its_answer(nights, question):
     decision: dict[str, Any] = dict.fromkeys(DECISION_COLUMNS, "") | {"decision": "answer"}
     decisions = pa.Table.from_pylist([decision])
     answered = ask(QUESTIONS[question], nights=nights, decisions=decisions)
     assert (answered.rows.num_rows == 0) == (question in SILENT)
 
 
-def test_every_total_that_ships_says_what_it_proves() -> None:
+def test_every_total_that_ships_says_what_it_proves():
     """Each file beside a night is of a total that is explained, and each of these has a file."""
     explained = {int(re.sub(r"\D", "", name)) for name in TABLES["proves"]}
     shipped = {int(name[1:3]) for name in sql_files() if re.fullmatch(r"T\d\d_\w+\.sql", name)}

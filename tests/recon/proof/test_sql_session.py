@@ -36,7 +36,7 @@ def ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
-def test_rows_and_tables_come_back_as_they_are(tmp_path: Path) -> None:
+def test_rows_and_tables_come_back_as_they_are(tmp_path):
     """Whole numbers beyond 64 bits, texts, truths, lists and moments, none of them rounded."""
     large = (1 << 100) + 1
     moment = datetime(2026, 11, 20, 1, 2, 3, 456, tzinfo=UTC)
@@ -51,13 +51,13 @@ def test_rows_and_tables_come_back_as_they_are(tmp_path: Path) -> None:
     assert table.to_pylist() == [{"paid_at": moment, "more": "x"}]
 
 
-def test_no_figure_comes_back_as_a_float(tmp_path: Path) -> None:
+def test_no_figure_comes_back_as_a_float(tmp_path):
     """Money is whole minor units: rows that hold anything less are refused."""
     with reading(tmp_path) as sql, pytest.raises(SqlError, match="float"):
         sql.rows("SELECT 0.1::DOUBLE")
 
 
-def test_sessions_one_after_the_other_share_a_process_and_nothing_else(tmp_path: Path) -> None:
+def test_sessions_one_after_the_other_share_a_process_and_nothing_else(tmp_path):
     """A night has one process; what one connection made no other one finds."""
     with reading(tmp_path) as sql:
         first = process_of(sql)
@@ -69,9 +69,7 @@ def test_sessions_one_after_the_other_share_a_process_and_nothing_else(tmp_path:
         again.rows("FROM mine")
 
 
-def test_no_key_and_no_address_is_in_its_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_key_and_no_address_is_in_its_environment(tmp_path, monkeypatch):
     """What a night knows of keys and databases stays in the night."""
     sql_session._end_all()  # the next one begins with what this process knows now
     for name in ("RECON_DATABASE_URL", "RECON_SEAL_KEY", "AWS_SECRET_ACCESS_KEY", "RECON_X"):
@@ -85,7 +83,7 @@ def test_no_key_and_no_address_is_in_its_environment(
     assert "canary" not in str(told)
 
 
-def test_it_is_bound_and_the_first_to_go_where_memory_ends(tmp_path: Path) -> None:
+def test_it_is_bound_and_the_first_to_go_where_memory_ends(tmp_path):
     """Memory by the kernel beside DuckDB's own bound, one thread, no core with rows in it."""
     with reading(tmp_path) as sql:
         settings = sql.rows("SELECT current_setting('threads'), current_setting('memory_limit')")
@@ -102,8 +100,8 @@ def test_it_is_bound_and_the_first_to_go_where_memory_ends(tmp_path: Path) -> No
 
 
 def test_what_asks_for_more_memory_than_the_kernel_gives_is_an_error_and_not_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """DuckDB's own bound far too high: the kernel's holds, and whoever asked hears of it."""
     many = "SELECT count(DISTINCT a || 'of some length') FROM range(20000000) t(a)"
     monkeypatch.setattr(sql_session, "PROCESS_MB", 200 - 5_000)
@@ -112,9 +110,7 @@ def test_what_asks_for_more_memory_than_the_kernel_gives_is_an_error_and_not_the
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
-def test_whoever_asks_hears_that_it_died_and_the_next_session_has_a_new_one(
-    tmp_path: Path, how: signal.Signals
-) -> None:
+def test_whoever_asks_hears_that_it_died_and_the_next_session_has_a_new_one(tmp_path, how):
     """No answer is an error with its signal; nothing of it is left behind."""
     with reading(tmp_path) as sql:
         dead = process_of(sql)
@@ -126,9 +122,7 @@ def test_whoever_asks_hears_that_it_died_and_the_next_session_has_a_new_one(
         assert sql.rows("SELECT 1") == [(1,)]
 
 
-def test_a_process_that_took_too_long_is_gone_with_what_it_wrote(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_took_too_long_is_gone_with_what_it_wrote(tmp_path, monkeypatch):
     """Nothing runs on, and its temporary files go, although it could not clear them away."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with reading(tmp_path, seconds_max=1) as sql:
@@ -141,7 +135,7 @@ def test_a_process_that_took_too_long_is_gone_with_what_it_wrote(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_it_ends_with_the_process_that_asks_however_that_ends(tmp_path: Path) -> None:
+def test_it_ends_with_the_process_that_asks_however_that_ends(tmp_path):
     """A night that was killed leaves no DuckDB behind, whatever statement that had in work."""
     asking = f"""
 from pathlib import Path
@@ -160,7 +154,7 @@ with reading(Path({str(tmp_path)!r})) as sql:
         sleep(0.01)
 
 
-def test_a_process_that_was_allowed_more_is_not_asked_again(tmp_path: Path) -> None:
+def test_a_process_that_was_allowed_more_is_not_asked_again(tmp_path):
     """What it freed stays its own: under a lower bound it could take nothing more."""
     with reading(tmp_path, memory_mb=MEMORY_MB) as sql:
         first = process_of(sql)
@@ -173,7 +167,7 @@ def test_a_process_that_was_allowed_more_is_not_asked_again(tmp_path: Path) -> N
     assert not is_there(larger)
 
 
-def test_no_thread_of_duckdb_works_beside_the_one_that_is_asked(tmp_path: Path) -> None:
+def test_no_thread_of_duckdb_works_beside_the_one_that_is_asked(tmp_path):
     """Its idle threads have ended processes; ours are the one that asks and its watcher."""
     with reading(tmp_path) as sql:
         assert sql.rows("SELECT count(*) FROM range(100000) WHERE md5(range::VARCHAR) > '8'")

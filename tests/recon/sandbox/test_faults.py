@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -49,13 +48,13 @@ def played(rule: dict[str, Any], calls: list[str], *, seed: int = 42) -> list[bo
         ({"probability": 1}, "yyyyyy"),
     ],
 )
-def test_a_rule_chooses_its_calls(rule: dict[str, Any], expected: str) -> None:
+def test_a_rule_chooses_its_calls(rule, expected):
     """By number, by interval, by pattern, at most so often: counted over the calls it is about."""
     calls = ["a1", "b1", "b2", "a2", "b3", "a3"]
     assert "".join("ny"[hit] for hit in played(rule, calls)) == expected
 
 
-def test_chance_depends_on_row_and_attempt_never_on_the_order_of_calls() -> None:
+def test_chance_depends_on_row_and_attempt_never_on_the_order_of_calls():
     """The same rows asked in another order meet the same faults; another seed meets others."""
     orders = [f"o{number}" for number in range(40)]
     rule = {"probability": 0.5}
@@ -84,7 +83,7 @@ def test_chance_depends_on_row_and_attempt_never_on_the_order_of_calls() -> None
         ("[7]", "rule 1"),
     ],
 )
-def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path: Path, text: str, named: str) -> None:
+def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path, text, named):
     """The message names the file, the rule and the field."""
     path = tmp_path / "plan.json"
     path.write_text(text)
@@ -93,7 +92,7 @@ def test_a_wrong_plan_is_refused_by_rule_and_field(tmp_path: Path, text: str, na
     assert str(path) in str(caught.value)
 
 
-def test_the_endpoint_replaces_or_appends(gateway: Any) -> None:
+def test_the_endpoint_replaces_or_appends(gateway):
     """A list replaces; `append` adds; one rule alone is a plan; a wrong one changes nothing."""
     post = gateway.http.post
     assert post("/_sandbox/faults", json=[{"kind": "fin"}] * 2).json() == {"rules": 2}
@@ -107,7 +106,7 @@ def test_the_endpoint_replaces_or_appends(gateway: Any) -> None:
     assert post("/_sandbox/faults", json=[]).json() == {"rules": 0}
 
 
-def test_a_plan_of_the_command_line_is_in_force_and_survives_a_restart(tmp_path: Path) -> None:
+def test_a_plan_of_the_command_line_is_in_force_and_survives_a_restart(tmp_path):
     """Started again on its state with the same plan, the counting goes on instead of beginning."""
     plan = tmp_path / "plan.json"
     plan.write_text('[{"operation": "capture", "kind": "status", "nth": 2}]')
@@ -241,7 +240,7 @@ LOSING = sorted({k for k, terms in KINDS.items() if "before" in terms.sides} - N
 SEEN_ELSEWHERE = {"lag", "refuse", "refuse_caller", "stale_signature", "replayed_reply"}
 
 
-def test_every_kind_stands_in_the_table() -> None:
+def test_every_kind_stands_in_the_table():
     """A kind without a row of the table or a test of its own is not proven."""
     assert set(CASES) | SEEN_ELSEWHERE | NOTIFY_KINDS == set(KINDS)
 
@@ -252,7 +251,7 @@ def api_captures(gateway: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", sorted(CASES))
-def test_a_kind_does_what_it_says(gateway: Any, kind: str) -> None:
+def test_a_kind_does_what_it_says(gateway, kind):
     """The client sees exactly this fault, and the truth has exactly these captures."""
     case, asked = CASES[kind], gateway.authorised()[:2]
     gateway.faults({"operation": "capture", "kind": kind} | case.rule)
@@ -269,7 +268,7 @@ def test_a_kind_does_what_it_says(gateway: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LOSING)
-def test_before_the_commit_nothing_takes_effect(gateway: Any, kind: str) -> None:
+def test_before_the_commit_nothing_takes_effect(gateway, kind):
     """The same fault on the other side of the commit leaves the truth untouched."""
     rule = {"operation": "capture", "kind": kind, "when": "before"}
     gateway.faults(rule | ({"seconds": 0.01} if kind == "silence" else {}))
@@ -280,14 +279,14 @@ def test_before_the_commit_nothing_takes_effect(gateway: Any, kind: str) -> None
     assert api_captures(gateway) == []
 
 
-def test_a_gateway_that_does_not_know_our_address_refuses_the_query(gateway: Any) -> None:
+def test_a_gateway_that_does_not_know_our_address_refuses_the_query(gateway):
     """The query ends with status 7, other calls are not concerned."""
     gateway.faults({"kind": "refuse_caller"})
     assert gateway.query(orders="a").json()["return_status"] == "7"
     assert gateway.row("capture", gateway.authorised()[0])["capture_status"] == "1"
 
 
-def test_a_gateway_may_refuse_every_connection_for_a_while() -> None:
+def test_a_gateway_may_refuse_every_connection_for_a_while():
     """The call before it is answered; then ConnectError, and after its seconds all is well."""
     with serving(SandboxOptions(orders=5)) as sandbox:
         caller = Caller(sandbox.base_url)
@@ -315,7 +314,7 @@ def wait_until_reachable(base_url: str) -> None:
     pytest.fail("nobody answers again")
 
 
-def test_an_earlier_reply_may_come_again(gateway: Any) -> None:
+def test_an_earlier_reply_may_come_again(gateway):
     """The second capture is answered with the first one's reply; both took effect."""
     first, second = gateway.authorised()[:2]
     gateway.faults({"operation": "capture", "kind": "replayed_reply", "nth": 2})
@@ -324,7 +323,7 @@ def test_an_earlier_reply_may_come_again(gateway: Any) -> None:
     assert len(api_captures(gateway)) == 2
 
 
-def test_a_lag_in_seconds_ends_with_the_clock(gateway: Any) -> None:
+def test_a_lag_in_seconds_ends_with_the_clock(gateway):
     """Until an hour has passed the query shows the state before the capture."""
     row = gateway.authorised()[0]
     gateway.row("capture", row)
@@ -338,9 +337,7 @@ def test_a_lag_in_seconds_ends_with_the_clock(gateway: Any) -> None:
     ("operation", "at_once", "later"),
     [("capture", "3000", "6000"), ("cancel", "5000", "2000"), ("refund", "4100", "3000")],
 )
-def test_a_success_may_flip_to_a_failure(
-    gateway: Any, operation: str, at_once: str, later: str
-) -> None:
+def test_a_success_may_flip_to_a_failure(gateway, operation, at_once, later):
     """Answered as done and shown as done; an hour later it has failed, and the ledger has both."""
     row = (gateway.captured() if operation == "refund" else gateway.authorised())[0]
     gateway.faults({"operation": operation, "kind": "late_flip", "seconds": 3600})
@@ -356,7 +353,7 @@ def test_a_success_may_flip_to_a_failure(
     assert gateway.invariants()["over_refunded"] == 0
 
 
-def test_the_portal_can_be_used_without_a_call(gateway: Any) -> None:
+def test_the_portal_can_be_used_without_a_call(gateway):
     """One request does by hand what a merchant's clerk would; what cannot be done is refused."""
     row = gateway.authorised()[0]
     by_hand = {"action": "cancel", "key": row["order_no"]}
@@ -371,7 +368,7 @@ def test_the_portal_can_be_used_without_a_call(gateway: Any) -> None:
         assert gateway.http.post("/_sandbox/portal", json=wrong).status_code == 400
 
 
-def test_a_lag_concerns_the_orders_it_names(gateway: Any) -> None:
+def test_a_lag_concerns_the_orders_it_names(gateway):
     """Another order in the same query is shown as it is."""
     old, new = gateway.authorised()[:2]
     gateway.batch("capture", [old, new])

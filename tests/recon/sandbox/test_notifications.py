@@ -31,7 +31,7 @@ def later(gateway: Any, seconds: int) -> int:
     return reply.json()["notification_attempts"]
 
 
-def test_a_payment_is_told_once_to_the_address_of_its_request(gateway: Any, site: Any) -> None:
+def test_a_payment_is_told_once_to_the_address_of_its_request(gateway, site):
     """One signed form arrives, and a 2xx ends it."""
     gateway.authorise(order_no="n-1", notify_url=site.url)
     (said,) = told(gateway)
@@ -42,9 +42,7 @@ def test_a_payment_is_told_once_to_the_address_of_its_request(gateway: Any, site
 
 
 @pytest.mark.parametrize("status", [301, 404, 500])
-def test_every_other_answer_is_repeated_until_it_is_acknowledged(
-    gateway: Any, site: Any, status: int
-) -> None:
+def test_every_other_answer_is_repeated_until_it_is_acknowledged(gateway, site, status):
     """No redirect is followed; the third attempt stands where the clock has it."""
     site.statuses = [status, status]
     gateway.authorise(order_no="n-1", notify_url=site.url)
@@ -59,7 +57,7 @@ def test_every_other_answer_is_repeated_until_it_is_acknowledged(
     assert len({bytes(body) for body in site.bodies}) == 1
 
 
-def test_nobody_listening_is_given_up_after_thirty_six_hours(gateway: Any) -> None:
+def test_nobody_listening_is_given_up_after_thirty_six_hours(gateway):
     """Three series of 16 repetitions after the first attempt, the last one at the very end."""
     with merchant_site() as gone:
         url = gone.url
@@ -87,7 +85,7 @@ def test_nobody_listening_is_given_up_after_thirty_six_hours(gateway: Any) -> No
         "file:///etc/passwd",
     ],
 )
-def test_nothing_leaves_this_machine(gateway: Any, url: str) -> None:
+def test_nothing_leaves_this_machine(gateway, url):
     """Any other address is kept, shown, and never tried."""
     gateway.authorise(order_no="n-1", notify_url=url)
     (said,) = told(gateway)
@@ -122,13 +120,13 @@ CASES: dict[str, tuple[int, Seen]] = {
 """How many messages of two payments arrive at once, and what else holds of them."""
 
 
-def test_every_kind_of_notification_stands_in_the_table() -> None:
+def test_every_kind_of_notification_stands_in_the_table():
     """A kind without a row is not proven."""
     assert set(CASES) == NOTIFY_KINDS
 
 
 @pytest.mark.parametrize("kind", sorted(CASES))
-def test_a_fault_hits_the_first_of_two_notifications(gateway: Any, site: Any, kind: str) -> None:
+def test_a_fault_hits_the_first_of_two_notifications(gateway, site, kind):
     """The merchant hears what the table says, the sandbox names the fault, money is untouched."""
     gateway.faults({"kind": kind, "operation": "authorise", "nth": 1})
     for order_no in ("n-1", "n-2"):
@@ -142,7 +140,7 @@ def test_a_fault_hits_the_first_of_two_notifications(gateway: Any, site: Any, ki
     assert not any(one["fault"] for one in said if one["order_no"] == "n-2")
 
 
-def test_what_is_late_comes_when_the_clock_gets_there(gateway: Any, site: Any) -> None:
+def test_what_is_late_comes_when_the_clock_gets_there(gateway, site):
     """Not a second before."""
     gateway.faults({"kind": "notify_late", "seconds": 60})
     gateway.authorise(order_no="n-1", notify_url=site.url)

@@ -17,7 +17,7 @@ def refund_row(row: dict[str, str], amount: str, **more: str) -> dict[str, str]:
     return row | {"refund_amount": amount, "refund_reason": "returned"} | more
 
 
-def test_an_equal_refund_sent_twice_is_legal_and_only_the_invariant_shows_it(gateway: Any) -> None:
+def test_an_equal_refund_sent_twice_is_legal_and_only_the_invariant_shows_it(gateway):
     """The gateway cannot tell a repeat from a second refund; the truth can."""
     row = euros(gateway.captured())
     for _ in range(2):
@@ -27,7 +27,7 @@ def test_an_equal_refund_sent_twice_is_legal_and_only_the_invariant_shows_it(gat
     assert gateway.invariants()["double_effects"] == 1
 
 
-def test_one_intention_under_other_references_is_counted_by_its_money(gateway: Any) -> None:
+def test_one_intention_under_other_references_is_counted_by_its_money(gateway):
     """Equal money of one payment is one intention, whatever reason or reference it bears."""
     row = euros(gateway.captured())
     gateway.row("refund", refund_row(row, "1.00", refund_reference="mine"))
@@ -38,7 +38,7 @@ def test_one_intention_under_other_references_is_counted_by_its_money(gateway: A
     assert (counted["double_effects"], counted["double_intentions"]) == (0, 1)
 
 
-def test_an_intention_that_the_gateway_took_back_may_take_effect_again(gateway: Any) -> None:
+def test_an_intention_that_the_gateway_took_back_may_take_effect_again(gateway):
     """A refund that flipped to a failure stands no more; the same one after it is the only one."""
     row = euros(gateway.captured())
     gateway.faults({"operation": "refund", "kind": "late_flip", "seconds": 3600, "times": 1})
@@ -48,7 +48,7 @@ def test_an_intention_that_the_gateway_took_back_may_take_effect_again(gateway: 
     assert gateway.invariants()["double_intentions"] == 0
 
 
-def test_an_authorisation_expires_after_seven_days(gateway: Any) -> None:
+def test_an_authorisation_expires_after_seven_days(gateway):
     """Later it is shown as expired and can be neither captured nor cancelled."""
     row = euros(gateway.authorised())
     gateway.pass_days(4)
@@ -60,7 +60,7 @@ def test_an_authorisation_expires_after_seven_days(gateway: Any) -> None:
     assert gateway.effects() == []
 
 
-def test_a_refund_is_refused_after_180_days(gateway: Any) -> None:
+def test_a_refund_is_refused_after_180_days(gateway):
     """The window counts from the capture."""
     row = euros(gateway.captured())
     gateway.pass_days(150)
@@ -70,7 +70,7 @@ def test_a_refund_is_refused_after_180_days(gateway: Any) -> None:
     assert late["refund_message"].startswith("V0027:")
 
 
-def test_only_99_refunds_fit_one_payment(gateway: Any) -> None:
+def test_only_99_refunds_fit_one_payment(gateway):
     """The reference has two digits; the hundredth refund is refused."""
     row = euros(gateway.captured())
     for start in (0, 50):
@@ -82,7 +82,7 @@ def test_only_99_refunds_fit_one_payment(gateway: Any) -> None:
 
 
 @pytest.mark.parametrize(("currency", "half"), [("JPY", "100.00"), ("KWD", "0.100")])
-def test_currencies_keep_their_own_decimals(gateway: Any, currency: str, half: str) -> None:
+def test_currencies_keep_their_own_decimals(gateway, currency, half):
     """Yen are written with two zeroes, dinars with three decimals, and nothing is rounded."""
     row = next(row for row in gateway.captured() if row["currency"] == currency)
     assert gateway.row("refund", refund_row(row, half))["refund_status"] == "1"
@@ -123,7 +123,7 @@ def paid(gateway: Caller, **changed: Any) -> dict[str, Any]:
     return reply.json()
 
 
-def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> None:
+def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway):
     """Fee included; a shortage is HTTP 200 with status FAILED and a failure_type, no effect."""
     assert paid(gateway, payment_amount="999000.00")["status"] == "COMPLETED"
     short = paid(gateway, payment_amount="990.01")

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +15,7 @@ from recon.sandbox.faults import KINDS, rules_in
 from recon.sandbox.server import open_sandbox
 
 
-def test_a_timeline_shows_truth_beside_what_was_told(gateway: Any) -> None:
+def test_a_timeline_shows_truth_beside_what_was_told(gateway):
     """A capture whose reply was cut stands in the truth with its fault beside it."""
     row = gateway.authorised()[0]
     gateway.faults({"operation": "capture", "kind": "fin"})
@@ -29,13 +28,13 @@ def test_a_timeline_shows_truth_beside_what_was_told(gateway: Any) -> None:
     assert "In 1 call the client was told something else" in page
 
 
-def test_what_a_client_sent_is_text_on_the_page(gateway: Any) -> None:
+def test_what_a_client_sent_is_text_on_the_page(gateway):
     """Markup in a search or a row never becomes markup of the page."""
     page = gateway.http.get("/_sandbox/", params={"q": '"><script>x</script>'}).text
     assert "<script>" not in page
 
 
-def test_what_the_book_holds_is_text_on_the_page() -> None:
+def test_what_the_book_holds_is_text_on_the_page():
     """Even an order number that no door would let in does not become markup."""
     sandbox = open_sandbox(SandboxOptions(orders=1))
     (payment,) = sandbox.book.every_payment()
@@ -49,7 +48,7 @@ def test_what_the_book_holds_is_text_on_the_page() -> None:
     assert "&lt;script&gt;" in first
 
 
-def test_broken_invariants_stand_on_the_page(gateway: Any) -> None:
+def test_broken_invariants_stand_on_the_page(gateway):
     """An equal refund twice is named on the first page."""
     row = gateway.captured()[0] | {"refund_amount": "1.00", "refund_reason": "x"}
     row["refund_amount"] = "1.00" if row["currency"] != "KWD" else "0.010"
@@ -62,19 +61,19 @@ TABLE = (Path(faults.__file__).with_name("faults.toml")).read_text(encoding="utf
 _KIND = re.compile(r'^# (\{"kind": "([a-z_]+)".*?\}): (.+)$', re.MULTILINE)
 
 
-def test_every_kind_stands_below_its_example() -> None:
+def test_every_kind_stands_below_its_example():
     """No kind without an example, and none that is another's."""
     assert [row[1] for row in _KIND.findall(TABLE)] == list(KINDS)
 
 
-def test_every_example_is_a_rule_of_its_kind() -> None:
+def test_every_example_is_a_rule_of_its_kind():
     """What the table shows can be pasted into a plan."""
     for example, kind, _ in _KIND.findall(TABLE):
         (rule,) = rules_in(json.loads(example), source=kind, operations=OPERATIONS)
         assert rule.kind == kind
 
 
-def test_the_table_says_which_kinds_have_a_choice_of_side() -> None:
+def test_the_table_says_which_kinds_have_a_choice_of_side():
     """Where `before` is possible the words say so, elsewhere they do not."""
     for example, kind, words in _KIND.findall(TABLE):
         has_choice = len(KINDS[kind].sides) > 1
@@ -82,7 +81,7 @@ def test_the_table_says_which_kinds_have_a_choice_of_side() -> None:
         assert says == has_choice or kind in {"lag", "stale_signature", "replayed_reply"}, kind
 
 
-def test_the_document_names_every_address() -> None:
+def test_the_document_names_every_address():
     """Each route under `/_sandbox` is explained."""
     app = create_app(SandboxOptions(orders=0))
     paths = {getattr(route, "path", "") for route in app.routes}

@@ -5,8 +5,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +18,7 @@ SERVE = f"from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions(
 
 @pytest.mark.process
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_serve_says_where_it_is_and_ends_on_a_signal(stop: signal.Signals) -> None:
+def test_serve_says_where_it_is_and_ends_on_a_signal(stop):
     """The base URL alone on line 1, then KEY=VALUE lines; it accepts by then and ends with 0."""
     with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
@@ -38,7 +36,7 @@ def test_serve_says_where_it_is_and_ends_on_a_signal(stop: signal.Signals) -> No
 
 
 @pytest.mark.process
-def test_what_was_answered_survives_a_killed_process(gateway: Any, tmp_path: Path) -> None:
+def test_what_was_answered_survives_a_killed_process(gateway, tmp_path):
     """Effects are on disk before their reply leaves: SIGKILL loses none."""
     state = tmp_path / "s.sqlite"
     served = (
@@ -59,7 +57,7 @@ def test_what_was_answered_survives_a_killed_process(gateway: Any, tmp_path: Pat
             assert len(told) == 1
 
 
-def test_a_port_in_use_is_named() -> None:
+def test_a_port_in_use_is_named():
     """The message names the port and what to do."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -72,7 +70,7 @@ def test_a_port_in_use_is_named() -> None:
             pass
 
 
-def test_a_state_that_is_no_sandbox_is_refused(tmp_path: Path) -> None:
+def test_a_state_that_is_no_sandbox_is_refused(tmp_path):
     """A file of another kind, of another merchant, or in no folder: named, never overwritten."""
     text = tmp_path / "notes.txt"
     text.write_text("not a database, and long enough to be read as one by mistake" * 20)
@@ -99,13 +97,13 @@ def test_a_state_that_is_no_sandbox_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{}", '{"seconds": -1}', '{"seconds": 1e99}', "[1]", "x"])
-def test_the_clock_refuses_what_is_no_count_of_seconds(gateway: Any, body: str) -> None:
+def test_the_clock_refuses_what_is_no_count_of_seconds(gateway, body):
     """Backwards, fractions and more than ten years are refused, the clock stays."""
     assert gateway.http.post("/_sandbox/clock", content=body).status_code == 400
     assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-20T22:00:00Z"}
 
 
-def test_real_clock_runs_by_itself() -> None:
+def test_real_clock_runs_by_itself():
     """With --real-clock the virtual instant is not where it started for ever."""
     with serving(SandboxOptions(orders=0, real_clock=True)) as sandbox:
         url = f"{sandbox.base_url}/_sandbox/clock"
@@ -117,7 +115,7 @@ def test_real_clock_runs_by_itself() -> None:
     assert len(seen) > 1
 
 
-def test_reset_begins_again_from_the_seed(gateway: Any) -> None:
+def test_reset_begins_again_from_the_seed(gateway):
     """Effects, clock, plan and payments are those of the start."""
     start = gateway.http.get("/_sandbox/effects").content
     gateway.row("capture", gateway.authorised()[0])
@@ -130,9 +128,7 @@ def test_reset_begins_again_from_the_seed(gateway: Any) -> None:
     assert gateway.authorise().status_code == 200
 
 
-def test_the_server_ends_quickly_while_a_request_is_silent(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_the_server_ends_quickly_while_a_request_is_silent(capfd):
     """Stopping does not wait out a silence, and says nothing about it."""
     with serving(SandboxOptions(orders=0)) as sandbox:
         rule = {"kind": "silence", "seconds": 60}
@@ -149,7 +145,7 @@ def test_the_server_ends_quickly_while_a_request_is_silent(
 
 
 @pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
-def test_a_late_effect_comes_after_its_client_has_gone(gateway: Any, operation: str) -> None:
+def test_a_late_effect_comes_after_its_client_has_gone(gateway, operation):
     """The client sees a closed connection; the effect comes when the virtual clock gets there."""
     row = (gateway.captured() if operation == "refund" else gateway.authorised())[0]
     gateway.faults({"operation": operation, "kind": "late", "seconds": 600})
@@ -167,7 +163,7 @@ def test_a_late_effect_comes_after_its_client_has_gone(gateway: Any, operation: 
     assert gateway.invariants()["effects_without_client_record"] == 0
 
 
-def test_a_late_effect_is_judged_when_it_comes(gateway: Any) -> None:
+def test_a_late_effect_is_judged_when_it_comes(gateway):
     """What was cancelled meanwhile is not captured."""
     row = gateway.authorised()[0]
     gateway.faults({"operation": "capture", "kind": "late", "seconds": 60})
@@ -178,13 +174,13 @@ def test_a_late_effect_is_judged_when_it_comes(gateway: Any) -> None:
     assert [effect["operation"] for effect in gateway.effects()] == ["cancel"]
 
 
-def test_no_card_number_is_ever_kept(gateway: Any) -> None:
+def test_no_card_number_is_ever_kept(gateway):
     """A payment cannot be put off, because it would have to be kept with its card."""
     gateway.faults({"operation": "authorise", "kind": "late"})
     assert "0000:Success" in gateway.authorise().text
 
 
-def test_two_faults_may_meet_in_one_call(gateway: Any) -> None:
+def test_two_faults_may_meet_in_one_call(gateway):
     """A row is lost before the commit and the reply after it."""
     rows = gateway.authorised()[:2]
     gateway.faults(

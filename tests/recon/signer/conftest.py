@@ -165,9 +165,6 @@ class RunningSigner:
         return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
 
 
-Start = Callable[..., Any]
-
-
 def write_rules(
     folder: Path, *, desk: Desk, more: str = BY_RULE, head: str = "", key: str = KEY
 ) -> Path:

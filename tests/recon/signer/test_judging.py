@@ -73,7 +73,7 @@ def bench(tmp_path: Path, desk: Desk) -> Iterator[Bench]:
         yield bench
 
 
-def test_a_limit_is_of_any_24_hours(bench: Bench) -> None:
+def test_a_limit_is_of_any_24_hours(bench):
     """Not of a calendar day, at whose end twice as much could leave."""
     for number in (1, 2, 3):
         assert bench.asked({f"c-{number}": capture_terms(number)}).signature
@@ -85,7 +85,7 @@ def test_a_limit_is_of_any_24_hours(bench: Bench) -> None:
     assert "3 of 24 hours" in bench.asked({"c-5": capture_terms(5)}).why_not
 
 
-def test_the_sum_is_bounded_too(bench: Bench) -> None:
+def test_the_sum_is_bounded_too(bench):
     """Two of 400.00 are the day's 800; a cent more is not signed."""
     large = {"amount": 40_000, "payment_amount": 40_000}
     for number in (1, 2):
@@ -95,20 +95,20 @@ def test_the_sum_is_bounded_too(bench: Bench) -> None:
     assert "the own limit of 24 hours is 800 EUR, not 800.01 EUR" in told
 
 
-def test_a_list_is_signed_whole_or_not_at_all(bench: Bench) -> None:
+def test_a_list_is_signed_whole_or_not_at_all(bench):
     """What was refused counts against nothing: the good row alone is signed after it."""
     many = {f"c-{number}": capture_terms(number) for number in range(1, 5)}
     assert set(bench.asked(many).refused) == {3}
     assert bench.asked(dict(list(many.items())[:3])).signature
 
 
-def test_another_currency_has_no_limit_and_so_needs_people(bench: Bench) -> None:
+def test_another_currency_has_no_limit_and_so_needs_people(bench):
     """Absent means: not without people."""
     dollars = capture_terms(1, currency="USD")
     assert "no capture USD is signed without people" in bench.asked({"c-1": dollars}).why_not
 
 
-def test_each_kind_has_its_place_among_the_limits() -> None:
+def test_each_kind_has_its_place_among_the_limits():
     """A kind that is new is decided on here: whose limit it uses up, or that people decide."""
     assert {kind: COUNTS_AS[kind] for kind in InstructionKind} == {
         InstructionKind.CAPTURE: InstructionKind.CAPTURE,
@@ -120,7 +120,7 @@ def test_each_kind_has_its_place_among_the_limits() -> None:
     }
 
 
-def test_other_currencies_are_counted_together(tmp_path: Path, desk: Desk) -> None:
+def test_other_currencies_are_counted_together(tmp_path, desk):
     """Under "any", refunds and reviews alike: two in 24 hours, whatever they come to."""
     bench = Bench(tmp_path, desk=desk, more=ANY)
     for number, (kind, signed) in enumerate(
@@ -132,7 +132,7 @@ def test_other_currencies_are_counted_together(tmp_path: Path, desk: Desk) -> No
         assert bool(bench.asked({f"i-{number}": terms}, kind=kind).signature) is signed
 
 
-def test_an_altered_row_is_another_row(bench: Bench, desk: Desk) -> None:
+def test_an_altered_row_is_another_row(bench, desk):
     """What was endorsed and signed is signed again as it was, and in no other way."""
     terms = refund_terms(1)
     endorsements = desk.agreed({"i-1": terms})
@@ -144,7 +144,7 @@ def test_an_altered_row_is_another_row(bench: Bench, desk: Desk) -> None:
     assert "the desk endorsed it for nobody" in told
 
 
-def test_a_row_stands_in_a_list_once(bench: Bench, desk: Desk) -> None:
+def test_a_row_stands_in_a_list_once(bench, desk):
     """One instruction, or one payment, twice: the money would move twice."""
     terms = refund_terms(1)
     items = {"i-1": terms, "i-2": terms}
@@ -152,7 +152,7 @@ def test_a_row_stands_in_a_list_once(bench: Bench, desk: Desk) -> None:
     assert set(answer.refused.values()) == {"it stands in this list twice"}
 
 
-def test_what_is_judged_is_what_is_signed(bench: Bench, desk: Desk) -> None:
+def test_what_is_judged_is_what_is_signed(bench, desk):
     """A payout that was endorsed stands in the rows; the fields, which are signed, say another."""
     terms: Terms = {
         "merchant_id": MERCHANT,
@@ -182,7 +182,7 @@ def test_what_is_judged_is_what_is_signed(bench: Bench, desk: Desk) -> None:
     assert bench.signing.sign(asked_of(document("payout", fields=good, said=said))).signature
 
 
-def test_an_order_names_one_payment_once(bench: Bench, desk: Desk) -> None:
+def test_an_order_names_one_payment_once(bench, desk):
     """Where people named an order only, their yes is for one payment, whoever finds it out."""
     seen = refund_terms(1, transaction_id="", payment_amount=0)
     endorsements = desk.agreed({"i-1": seen})
@@ -198,7 +198,7 @@ def test_an_order_names_one_payment_once(bench: Bench, desk: Desk) -> None:
 @pytest.mark.parametrize(
     "amount", ["-500.00", "5e0", "0_5.00", " 5.00", "\u0665.00", "NaN", "+5.00"]
 )
-def test_only_a_plain_amount_is_one(bench: Bench, amount: str) -> None:
+def test_only_a_plain_amount_is_one(bench, amount):
     """A minus gives a limit back what was used of it; a gateway may read another sum."""
     terms = capture_terms(1, amount=-50_000 if amount[0] == "-" else 500)
     row = wire(terms, amount=amount)

@@ -29,7 +29,6 @@ from tests.recon.signer.conftest import (
     MERCHANT,
     RECON,
     Desk,
-    RunningSigner,
     capture_terms,
     grounds,
     message,
@@ -53,7 +52,7 @@ def by_hand(*texts: str) -> str:
     return hashlib.sha256("".join([MERCHANT, ACCOUNT, *texts, KEY]).encode()).hexdigest()
 
 
-def test_queries_are_signed_and_replies_checked(signer: RunningSigner) -> None:
+def test_queries_are_signed_and_replies_checked(signer):
     """The worker needs no key, neither to ask nor to believe the answer."""
     assert signer.socket.sign(message("retrievalTrans")) == by_hand()
     row = {"transaction_id": "T7"}
@@ -61,7 +60,7 @@ def test_queries_are_signed_and_replies_checked(signer: RunningSigner) -> None:
     assert not signer.socket.matches(message("refund", row), given=by_hand("T8"))
 
 
-def test_what_two_people_endorsed_is_signed(signer: RunningSigner) -> None:
+def test_what_two_people_endorsed_is_signed(signer):
     """The exact rows of their list, in parts too, and again after a night that broke off."""
     items = {"i-10": refund_terms(10), "i-11": refund_terms(11)}
     endorsements = signer.desk.agreed(items)
@@ -168,7 +167,7 @@ ATTACKS: dict[str, tuple[Any, Callable[[Desk], dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_nobody_agreed_to_is_refused_and_logged(signer: RunningSigner, name: str) -> None:
+def test_what_nobody_agreed_to_is_refused_and_logged(signer, name):
     """Whatever a worker says: the reason goes to it and into the signer's own log."""
     asked, said, why = ATTACKS[name]
     with pytest.raises(UnsignedError) as refused:
@@ -181,7 +180,7 @@ def test_what_nobody_agreed_to_is_refused_and_logged(signer: RunningSigner, name
     assert KEY not in str(line)
 
 
-def test_a_text_of_the_callers_own_is_not_signed_as_a_query(signer: RunningSigner) -> None:
+def test_a_text_of_the_callers_own_is_not_signed_as_a_query(signer):
     """Nothing stands between two fields: an e-mail address could be the id of a refund."""
     asked = message("checkout")
     with pytest.raises(UnsignedError, match="which could be made those of a refund"):
@@ -190,7 +189,7 @@ def test_a_text_of_the_callers_own_is_not_signed_as_a_query(signer: RunningSigne
         signer.socket.sign(message("authorise_card"))
 
 
-def test_the_own_limits_count_over_a_restart(short_folder: Path) -> None:
+def test_the_own_limits_count_over_a_restart(short_folder):
     """A stolen worker gets three captures, and no more after the signer was started again."""
     desk = Desk()
     for number in (1, 2):
@@ -213,7 +212,7 @@ def test_the_own_limits_count_over_a_restart(short_folder: Path) -> None:
         assert again.sign(message("capture", wire(capture_terms(1)))) == by_hand("T1")
 
 
-def test_an_endorsed_capture_needs_no_limit(signer: RunningSigner) -> None:
+def test_an_endorsed_capture_needs_no_limit(signer):
     """What people agreed to counts against nothing."""
     terms = capture_terms(30, amount=90_000_00, payment_amount=90_000_00)
     endorsements = signer.desk.agreed({"c-30": terms})
@@ -221,7 +220,7 @@ def test_an_endorsed_capture_needs_no_limit(signer: RunningSigner) -> None:
     assert asking.sign(message("capture", wire(terms))) == by_hand("T30")
 
 
-def test_the_payment_may_be_found_out_after_people_agreed(signer: RunningSigner) -> None:
+def test_the_payment_may_be_found_out_after_people_agreed(signer):
     """An instruction that names an order only; which payment of it is meant the night fills in."""
     agreed = refund_terms(40)
     later = dict(agreed)
@@ -239,7 +238,7 @@ def test_the_payment_may_be_found_out_after_people_agreed(signer: RunningSigner)
         signer.socket.on(said).sign(message("refund", other))
 
 
-def test_a_review_uses_up_what_a_rule_lets_refund(short_folder: Path) -> None:
+def test_a_review_uses_up_what_a_rule_lets_refund(short_folder):
     desk, rules, later = Desk(), {"more": REFUNDS_BY_RULE}, review_terms(5)
     refund, review, cent = refund_terms(1), review_terms(2), refund_terms(3, amount=1)
     with signing(short_folder, desk=desk, **rules) as running:
@@ -259,7 +258,7 @@ def test_a_review_uses_up_what_a_rule_lets_refund(short_folder: Path) -> None:
         assert socket.on(grounds({"v-2": review})).sign(message("review", wire(review)))
 
 
-def test_without_a_limit_of_refunds_a_review_needs_people(signer: RunningSigner) -> None:
+def test_without_a_limit_of_refunds_a_review_needs_people(signer):
     """Captures by rule let no review pass; two people do."""
     review = review_terms(50)
     asked = message("review", wire(review))
@@ -269,7 +268,7 @@ def test_without_a_limit_of_refunds_a_review_needs_people(signer: RunningSigner)
     assert signer.socket.on(grounds({"v-50": review}, endorsements)).sign(asked) == by_hand("T50")
 
 
-def test_the_end_of_a_subscription_needs_people(signer: RunningSigner) -> None:
+def test_the_end_of_a_subscription_needs_people(signer):
     terms: dict[str, str | int] = {
         "merchant_id": MERCHANT,
         "account_id": ACCOUNT,
@@ -294,7 +293,7 @@ def answer_of(socket: SignerSocket) -> str:
         return str(error)
 
 
-def test_too_many_questions_wait(short_folder: Path) -> None:
+def test_too_many_questions_wait(short_folder):
     """The pace is the signer's own: more are not answered, and asked again they are."""
     with signing(short_folder, head="calls_per_second = 2") as running:
         patient = running.socket
@@ -306,7 +305,7 @@ def test_too_many_questions_wait(short_folder: Path) -> None:
     assert any(line.get("why") == "asked too often" for line in running.log)
 
 
-def test_a_request_that_is_too_large_is_not_heard(signer: RunningSigner) -> None:
+def test_a_request_that_is_too_large_is_not_heard(signer):
     """It is discarded while it arrives, and the next one is signed.
 
     64 MiB take 4 seconds and may take 10: a busy machine that was too slow for it (408) is asked
@@ -323,7 +322,7 @@ def test_a_request_that_is_too_large_is_not_heard(signer: RunningSigner) -> None
     assert signer.socket.sign(message("retrievalTrans"))
 
 
-def test_nobody_there_is_told_and_waited_for(short_folder: Path) -> None:
+def test_nobody_there_is_told_and_waited_for(short_folder):
     """A signer that is being started again is waited for; one that is gone is named."""
     with signing(short_folder) as running:
         socket = running.socket
@@ -348,9 +347,7 @@ def refused_start(folder: Path) -> str:
     return ran.stderr.decode()
 
 
-def test_a_file_that_others_can_change_starts_nothing(
-    short_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_others_can_change_starts_nothing(short_folder, capsys):
     """Neither the rules nor the key; a second signer on the socket is refused, too."""
     rules = write_rules(short_folder, desk=Desk())
     rules.chmod(0o666)
@@ -365,9 +362,7 @@ def test_a_file_that_others_can_change_starts_nothing(
         assert running.socket.health()["uid"] == os.geteuid()
 
 
-def test_rules_that_could_not_hold_are_named(
-    short_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rules_that_could_not_hold_are_named(short_folder, capsys):
     """A sum over currencies, a kind that is none, and two accounts that read as one."""
     for more, told in (
         ('[accounts."100042/100042001".by_rule.capture.any]\ncount = 1\nday = 5\n', "any has no"),
@@ -390,7 +385,7 @@ def test_rules_that_could_not_hold_are_named(
 CARD = "4929780164523877"
 
 
-def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path: Path) -> None:
+def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path):
     """Of a payment only that one was asked for; of a row no reason; card numbers are cut."""
     row = {"transaction_id": "T1", "refund_amount": "1.00", "refund_reason": "Ann Quill"}
     document = {"merchant_id": "1", "account_id": "2", "fields": {}, "rows": [row]}
@@ -412,13 +407,13 @@ def test_the_log_has_ids_and_amounts_and_nothing_private(tmp_path: Path) -> None
     "document",
     [None, [], {}, {"template": "refund"}, {"template": 1}, {"more": 1}, "text"],
 )
-def test_what_is_no_request_is_refused(document: object) -> None:
+def test_what_is_no_request_is_refused(document):
     """Without a word of what it said."""
     with pytest.raises(UsageError, match="not one that a signer understands"):
         asked_of(document)
 
 
-def test_the_rate_limiter_lets_a_pace_pass() -> None:
+def test_the_rate_limiter_lets_a_pace_pass():
     """A few at once, then as many as time gives; time that goes back gives nothing."""
     now = [0.0]
     rate_limiter = RateLimiter(2, seconds=lambda: now[0])
@@ -427,7 +422,7 @@ def test_the_rate_limiter_lets_a_pace_pass() -> None:
     assert [rate_limiter.lets_pass() for _ in range(2)] == [True, False]
 
 
-def test_the_socket_is_for_its_owner_or_a_group(short_folder: Path) -> None:
+def test_the_socket_is_for_its_owner_or_a_group(short_folder):
     """Nobody else connects, whatever the umask; a group must exist."""
     for group, mode in (("", 0o600), ('group = "root"', 0o660)):
         given = signer_settings(write_rules(short_folder, desk=Desk(), head=group)).file

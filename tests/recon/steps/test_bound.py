@@ -3,7 +3,7 @@
 import csv
 import random
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -42,9 +42,7 @@ def change(merchant: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize(("what", "said"), CHANGES, ids=[what for what, _ in CHANGES])
-def test_what_was_changed_after_two_people_approved_it_is_not_sent(
-    begun: Callable[[Any], Any], what: str, said: str
-) -> None:
+def test_what_was_changed_after_two_people_approved_it_is_not_sent(begun, what, said):
     """The gate is closed with the field's name, and `recon verify` says the same."""
     merchant = begun(approve_it)
     change(merchant, what)
@@ -58,9 +56,7 @@ def test_what_was_changed_after_two_people_approved_it_is_not_sent(
     assert any(said in one for one in problems)
 
 
-def test_a_change_between_the_gate_and_the_claim_ends_the_night(
-    begun: Callable[[Any], Any],
-) -> None:
+def test_a_change_between_the_gate_and_the_claim_ends_the_night(begun):
     """The last look is in the transaction that claims: nothing left, nothing was claimed."""
     merchant = begun(approve_it)
 
@@ -79,9 +75,7 @@ def test_a_change_between_the_gate_and_the_claim_ends_the_night(
 
 
 @pytest.mark.parametrize("stated_before", [(), ("jo",)], ids=["first", "second"])
-def test_nobody_approves_what_the_history_did_not_bind(
-    begun: Callable[[Any], Any], stated_before: tuple[str, ...]
-) -> None:
+def test_nobody_approves_what_the_history_did_not_bind(begun, stated_before):
     """Whoever looks at a changed amount would say yes to it: the word is refused."""
     merchant = begun(wait_for_two)
     with merchant.environment() as environment:
@@ -135,8 +129,8 @@ def night_with(merchant: Any, statement: str) -> list[str]:
     ("statement", "said"), ACTION_CHANGES, ids=[what[:50] for what, _ in ACTION_CHANGES]
 )
 def test_what_was_changed_between_its_arrival_and_its_planning_is_not_sent(
-    merchant: Any, statement: str, said: str
-) -> None:
+    merchant, statement, said
+):
     """Rows of a file are changed, hidden, added or taken away: none moves money, it is said."""
     ask_for_two(merchant)
     problems = night_with(merchant, statement)
@@ -148,9 +142,7 @@ def test_what_was_changed_between_its_arrival_and_its_planning_is_not_sent(
         assert said in settled(merchant)
 
 
-def test_a_key_that_changes_while_a_night_runs_is_the_next_nights(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_changes_while_a_night_runs_is_the_next_nights(merchant, monkeypatch):
     """A night goes on by the key it began with; one that does not fit stops the next before money.
 
     A gateway that changes its own key meanwhile signs wrongly: such a batch is doubted, and sending
@@ -312,7 +304,7 @@ class Shop:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_effect_is_borne_out_by_its_row(merchant: Any, seed: int) -> None:
+def test_every_effect_is_borne_out_by_its_row(merchant, seed):
     """Whatever rows say and ask, over nights and versions: nothing moves that its row denies.
 
     And what a row asks for and bears out moves in its first night, in any currency.
@@ -340,9 +332,7 @@ def test_every_effect_is_borne_out_by_its_row(merchant: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10, 12))
-def test_what_was_approved_goes_only_as_far_as_the_newest_rows_say(
-    merchant: Any, seed: int
-) -> None:
+def test_what_was_approved_goes_only_as_far_as_the_newest_rows_say(merchant, seed):
     """A dry run approves by rule; by the live night its rows may say cancelled, or less."""
     shop = Shop(merchant, random.Random(seed))
     payments = [*merchant.payments("authorised")[:16], *merchant.payments("captured")[:24]]

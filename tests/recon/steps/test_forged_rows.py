@@ -7,7 +7,6 @@ every column of every table once, and every way to add or take away a row.
 import os
 import random
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
@@ -23,7 +22,7 @@ from recon.steps.files.ingest import ingest
 from recon.steps.money import gate
 from recon.steps.money.gate import gate_of
 from recon.steps.runtime.night_folder import storages_of
-from recon.store.database.record import BEFORE_MONEY, BOUND_TABLES, Bound
+from recon.store.database.record import BEFORE_MONEY, BOUND_TABLES
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
@@ -249,13 +248,13 @@ def unfound(
         kept.close()
 
 
-def test_of_every_table_it_is_said_what_a_forged_row_does() -> None:
+def test_of_every_table_it_is_said_what_a_forged_row_does():
     """It is found, it moves no money, or nothing is sent by it: a new table is one of them."""
     known = sorted(metadata.tables)
     assert sorted([*FOUND, *NOT_BOUND, *JUDGES_NO_MONEY]) == known
 
 
-def test_forged_rows_are_found_before_money_moves(begun: Callable[[Any], Any]) -> None:
+def test_forged_rows_are_found_before_money_moves(begun):
     """Changed in any column, added or taken away: gate and `recon verify` both say so."""
     merchant = begun(said)
     run = night_of(merchant)
@@ -273,9 +272,7 @@ def test_forged_rows_are_found_before_money_moves(begun: Callable[[Any], Any]) -
 
 
 @pytest.mark.parametrize("blind", BEFORE_MONEY, ids=lambda bound: bound.table.name)
-def test_a_gate_that_leaves_a_table_out_does_not_name_its_forged_row(
-    begun: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch, blind: Bound
-) -> None:
+def test_a_gate_that_leaves_a_table_out_does_not_name_its_forged_row(begun, monkeypatch, blind):
     """No other control finds it: the comparison with the audit log does."""
     merchant = begun(said)
     run = night_of(merchant)

@@ -128,7 +128,7 @@ def _approve(merchant: Any, *, by: str) -> None:
         append(connection, [event], at=environment.clock())
 
 
-def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
+def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant):
     """Even a journal that says a rule approved it does not move a payout."""
     drop_instructions(sealing_merchant, PAYOUT)
     sealing_merchant.move_money()
@@ -138,7 +138,7 @@ def test_a_payout_approved_by_a_rule_is_refused(sealing_merchant: Any) -> None:
     assert _rows(sealing_merchant, "SELECT count(*) FROM batch") == [(0,)]
 
 
-def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant: Any) -> None:
+def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant):
     """No payee is stored without the key; with it the same file is read the next night."""
     drop_instructions(merchant, PAYOUT)
     merchant.move_money()
@@ -150,9 +150,7 @@ def test_a_payout_without_a_seal_key_leaves_its_file_in_the_inbox(merchant: Any)
     assert _rows(merchant, "SELECT state FROM instruction") == [("planned",)]
 
 
-def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(
-    sealing_merchant: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_of_a_payee_rests_in_clear_after_a_whole_night(sealing_merchant, caplog):
     """Database, its log, workbook, reports, logs and spoken sentences: no value of a payee."""
     merchant = sealing_merchant
     caplog.set_level(logging.DEBUG)
@@ -184,7 +182,7 @@ def two_approve(merchant: Any) -> None:
             approve(digest, person=person, environment=environment)
 
 
-def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant: Any) -> None:
+def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant):
     """What the client would not send is a reject of the file, with its column, before anybody."""
     merchant = paying_merchant
     sources = {"source_currency": "EUR", "source_amount": "300.00"}
@@ -195,9 +193,7 @@ def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant: Any
     assert _rows(merchant, 'SELECT line, "column" FROM reject') == [(2, "source_amount")]
 
 
-def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(
-    paying_merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_reply_of_a_payout_is_judged_after_a_crash(paying_merchant, monkeypatch):
     """The reply rests without the payee's details and is still proof; nothing is sent again."""
     merchant = paying_merchant
     drop_instructions(merchant, PAYOUT)
@@ -244,7 +240,7 @@ def _did(merchant: Any, *parts: Part) -> list[str]:
     return [row["operation"] for row in merchant.effects()]
 
 
-def test_a_part_for_payouts_sends_payouts_alone(paying_merchant: Any) -> None:
+def test_a_part_for_payouts_sends_payouts_alone(paying_merchant):
     """An approved refund beside the payout waits for its night."""
     merchant = paying_merchant
     drop_instructions(merchant, PAYOUT)

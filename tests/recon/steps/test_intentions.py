@@ -41,7 +41,7 @@ def _ordered(merchant: Any, payment: Payment, **changed: str) -> dict[str, str]:
     return found
 
 
-def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
+def test_the_second_waits_for_people_who_see_the_first(merchant):
     """It is held by name, can be approved by two people beside the first one, and then goes."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     payment = _paid(merchant)
@@ -72,7 +72,7 @@ def _declare_unique(merchant: Any) -> None:
 @pytest.mark.parametrize(
     ("second", "sent"), [("R-2", 2), ("r-1", 1), ("", 1)], ids=["another", "case", "none"]
 )
-def test_ids_declared_unique_make_two(merchant: Any, second: str, sent: int) -> None:
+def test_ids_declared_unique_make_two(merchant, second, sent):
     """Two given ids that differ in more than case are two refunds where the merchant says so."""
     _declare_unique(merchant)
     payment = _paid(merchant)
@@ -85,7 +85,7 @@ def test_ids_declared_unique_make_two(merchant: Any, second: str, sent: int) -> 
     assert len(_refunds(merchant)) == sent
 
 
-def test_ids_declared_unique_refund_no_more_than_their_row_says(merchant: Any) -> None:
+def test_ids_declared_unique_refund_no_more_than_their_row_says(merchant):
     """A second id whose row still says 1.00 in all waits for people."""
     _declare_unique(merchant)
     payment = _paid(merchant)
@@ -97,7 +97,7 @@ def test_ids_declared_unique_refund_no_more_than_their_row_says(merchant: Any) -
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 
 
-def test_names_that_come_to_one_payment_are_one_intention(merchant: Any) -> None:
+def test_names_that_come_to_one_payment_are_one_intention(merchant):
     """What was filed under another order, and sent for the same payment, is seen before sending."""
     payment = _paid(merchant)
     merchant.drop("monday.csv", _ordered(merchant, payment, request_id="R-1"))
@@ -110,7 +110,7 @@ def test_names_that_come_to_one_payment_are_one_intention(merchant: Any) -> None
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 
 
-def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant: Any) -> None:
+def test_what_was_approved_as_two_is_judged_again_before_it_goes(merchant):
     """Ids that are no longer declared unique: of two approved by rule the second goes to people."""
     own = (merchant.folder / "config" / "merchants.toml").read_text()
     _declare_unique(merchant)
@@ -161,7 +161,7 @@ def _withdraw_one(environment: Environment) -> None:
     people.withdraw(wanted, by="Ann", reason="not meant", environment=environment)
 
 
-def test_what_is_withdrawn_before_the_first_byte_is_left_out(merchant: Any) -> None:
+def test_what_is_withdrawn_before_the_first_byte_is_left_out(merchant):
     """The batch is built again without the row, the others go, and the night says so."""
     _captures(merchant, 3)
     sentence = _night(merchant, at="before claim", do=_withdraw_one)
@@ -172,7 +172,7 @@ def test_what_is_withdrawn_before_the_first_byte_is_left_out(merchant: Any) -> N
     assert "1 taken back meanwhile" in sentence
 
 
-def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:
+def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant):
     """After the claim the person is told that it is on its way; the night goes on."""
     _captures(merchant, 2)
     told: list[str] = []
@@ -188,7 +188,7 @@ def test_what_is_on_its_way_cannot_be_withdrawn_and_says_so(merchant: Any) -> No
     assert "is on its way to the gateway and cannot be taken back" in told[0]
 
 
-def test_a_doubt_cannot_be_withdrawn_and_says_so(merchant: Any) -> None:
+def test_a_doubt_cannot_be_withdrawn_and_says_so(merchant):
     """A person who comes after a lost reply hears that it may have taken effect."""
     _captures(merchant, 1)
     merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})

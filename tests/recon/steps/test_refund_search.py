@@ -32,9 +32,7 @@ def _doubt(merchant: Any, *, when: str, before: int = 0) -> None:
 
 
 @pytest.mark.parametrize(("before", "ended"), [(0, "needs_human"), (1, "resolved_not_applied")])
-def test_silence_ends_a_doubt_only_where_the_search_shows_other_refunds(
-    merchant: Any, before: int, ended: str
-) -> None:
+def test_silence_ends_a_doubt_only_where_the_search_shows_other_refunds(merchant, before, ended):
     """A search that shows a known refund and not ours proves; one that shows none does not."""
     _doubt(merchant, when="before", before=before)
     states = []
@@ -48,7 +46,7 @@ def test_silence_ends_a_doubt_only_where_the_search_shows_other_refunds(
     assert states[1].get(ended) == 1
 
 
-def test_a_partial_refund_is_found_by_our_reference_once_it_shows(merchant: Any) -> None:
+def test_a_partial_refund_is_found_by_our_reference_once_it_shows(merchant):
     """No state proves it: one silent search ends nothing, then our reference names it."""
     _doubt(merchant, when="after")
     merchant.fault({"operation": "retrievalRefund", "kind": "lag", "seconds": 5400})
@@ -64,7 +62,7 @@ def test_a_partial_refund_is_found_by_our_reference_once_it_shows(merchant: Any)
     assert merchant.invariants()["double_effects"] == 0
 
 
-def test_without_a_search_of_tonight_earlier_ones_end_nothing(merchant: Any) -> None:
+def test_without_a_search_of_tonight_earlier_ones_end_nothing(merchant):
     _doubt(merchant, when="before", before=1)
     merchant.wait(hours=30)
     merchant.fault({"operation": "retrievalRefund", "kind": "status", "status": 400})

@@ -13,7 +13,7 @@ from tests.recon.steps.conftest import plain_workbooks
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 
 
-def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant: Any) -> None:
+def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant):
     """The gate closes, and what is in doubt stays so until the rows are those that were kept."""
     place(merchant).mkdir()
     declare(merchant)

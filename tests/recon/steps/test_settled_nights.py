@@ -49,7 +49,7 @@ def settle(merchant: Any, day: str, *, true: bool) -> Path:
     return path
 
 
-def test_what_is_planted_is_found_and_the_true_files_close_it(sampled: Any) -> None:
+def test_what_is_planted_is_found_and_the_true_files_close_it(sampled):
     """Each planted case has its code in the first night, and no other set has one.
 
     The files of what was really settled, our own captures among it, leave nothing open of it.
@@ -80,9 +80,7 @@ def test_what_is_planted_is_found_and_the_true_files_close_it(sampled: Any) -> N
     assert set(passed(sampled, "T11")) == {True}
 
 
-def test_what_is_planted_is_found_in_parts_too(
-    sampled: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_planted_is_found_in_parts_too(sampled, monkeypatch):
     """Lines belong to groups as well, which no part of the order numbers holds."""
     with_orders(monkeypatch, 20)
     test_what_is_planted_is_found_and_the_true_files_close_it(sampled)

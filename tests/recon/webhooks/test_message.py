@@ -29,7 +29,7 @@ def read(pairs: dict[str, str]) -> GatewayMessage | MessageRefusal:
     return read_message(pairs, account=OURS, at=AT)
 
 
-def test_a_payment_and_a_refund_tell_their_own_amount() -> None:
+def test_a_payment_and_a_refund_tell_their_own_amount():
     """A refund's amount is the refunded one, whatever the payment's was."""
     payment, refund = read(signed(PAYMENT)), read(signed(REFUND))
 
@@ -50,9 +50,7 @@ def test_a_payment_and_a_refund_tell_their_own_amount() -> None:
         ({"merchant_id": ""}, "other account"),
     ],
 )
-def test_what_is_not_from_the_gateway_or_not_for_us_is_refused(
-    changed: dict[str, str], problem: str
-) -> None:
+def test_what_is_not_from_the_gateway_or_not_for_us_is_refused(changed, problem):
     """A signature that covers something else, or another account, is not believed."""
     refused = read(signed(PAYMENT) | changed)
 
@@ -60,7 +58,7 @@ def test_what_is_not_from_the_gateway_or_not_for_us_is_refused(
     assert refused.problem == problem
 
 
-def test_a_message_about_nothing_is_malformed() -> None:
+def test_a_message_about_nothing_is_malformed():
     """Signed, but naming neither order, transaction, payout nor contract."""
     refused = read(signed({"merchant_id": MERCHANT, "account_id": ACCOUNT}))
 
@@ -79,14 +77,14 @@ def test_a_message_about_nothing_is_malformed() -> None:
         ({"webhooks_type": ""}, "payment"),
     ],
 )
-def test_the_type_is_told_in_our_words(given: dict[str, str], kind: str) -> None:
+def test_the_type_is_told_in_our_words(given, kind):
     """The gateway's types, its spelling mistakes and a missing type included."""
     found: Any = read(signed(PAYMENT | given))
 
     assert found.kind == kind
 
 
-def test_a_payments_status_is_not_its_refunds() -> None:
+def test_a_payments_status_is_not_its_refunds():
     """A refund's message that names no status of the refund has none."""
     without = {name: value for name, value in REFUND.items() if name != "refund_status"}
     found: Any = read(signed(without))
@@ -94,7 +92,7 @@ def test_a_payments_status_is_not_its_refunds() -> None:
     assert found.status == ""
 
 
-def test_a_form_gives_its_pairs_trimmed() -> None:
+def test_a_form_gives_its_pairs_trimmed():
     """Plus and percent are undone, blanks at the ends go, an empty value stays."""
     assert form_pairs(b"a=1+2&b=%C3%A9+&c=") == {"a": "1 2", "b": "é", "c": ""}
 
@@ -114,7 +112,7 @@ def test_a_form_gives_its_pairs_trimmed() -> None:
     ],
     ids=["empty", "text", "twice", "utf-8", "bytes", "big", "long", "many", "json"],
 )
-def test_anything_else_is_refused_without_its_words(body: bytes) -> None:
+def test_anything_else_is_refused_without_its_words(body):
     """The reason never repeats what somebody sent."""
     with pytest.raises(SourceUnreadableError) as refused:
         form_pairs(body)

@@ -64,9 +64,7 @@ def rows(store: Store, table: str) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]  # noqa: S608 - ours
 
 
-def test_the_same_message_again_is_acknowledged_and_kept_once(
-    receiver: Receiver, store: Store
-) -> None:
+def test_the_same_message_again_is_acknowledged_and_kept_once(receiver, store):
     """The gateway repeats until it is acknowledged; one row counts."""
     assert [status(receiver, form(PAYMENT)) for _ in range(3)] == [200, 200, 200]
 
@@ -74,9 +72,7 @@ def test_the_same_message_again_is_acknowledged_and_kept_once(
     assert (saved["order_no"], saved["amount"], saved["times"]) == ("web-1", 1000, 3)
 
 
-def test_a_message_that_contradicts_is_kept_beside_the_other_and_a_case(
-    receiver: Receiver, store: Store
-) -> None:
+def test_a_message_that_contradicts_is_kept_beside_the_other_and_a_case(receiver, store):
     """The signature does not cover a refund's amount: neither is truer, and people see both."""
     bodies = [form(REFUND), form(REFUND | {"refund_amount": "9.99"})]
 
@@ -90,7 +86,7 @@ def test_a_message_that_contradicts_is_kept_beside_the_other_and_a_case(
     assert {case["problem"] for case in rows(store, "notification_case")} == {"contradiction"}
 
 
-def test_a_lifted_signature_keeps_no_true_message_away(receiver: Receiver, store: Store) -> None:
+def test_a_lifted_signature_keeps_no_true_message_away(receiver, store):
     """The signature of a payment's message under a refund's result, sent before the true one."""
     signed = dict(parse_qsl(form(PAYMENT).decode()))
     lifted = signed | {name: REFUND[name] for name in REFUND if name.startswith("refund")}
@@ -102,9 +98,7 @@ def test_a_lifted_signature_keeps_no_true_message_away(receiver: Receiver, store
     assert [row["amount"] for row in rows(store, "notification")] == [1, 250]
 
 
-def test_a_flood_of_different_messages_about_one_thing_is_refused(
-    receiver: Receiver, store: Store
-) -> None:
+def test_a_flood_of_different_messages_about_one_thing_is_refused(receiver, store):
     """So many are kept beside each other; what comes then is a case, and not acknowledged."""
     answers = [
         status(receiver, form(REFUND | {"refund_amount": f"{number}.00"}))
@@ -124,9 +118,7 @@ def test_a_flood_of_different_messages_about_one_thing_is_refused(
         (b"", 400, "malformed"),
     ],
 )
-def test_what_is_refused_is_a_case_once(
-    receiver: Receiver, store: Store, body: bytes, answer: int, problem: str
-) -> None:
+def test_what_is_refused_is_a_case_once(receiver, store, body, answer, problem):
     """Each refused body stands there once, however often it comes."""
     assert [status(receiver, body), status(receiver, body)] == [answer, answer]
 
@@ -135,14 +127,14 @@ def test_what_is_refused_is_a_case_once(
     assert rows(store, "notification") == []
 
 
-def test_an_account_nobody_declared_leaves_no_trace(receiver: Receiver, store: Store) -> None:
+def test_an_account_nobody_declared_leaves_no_trace(receiver, store):
     """A stranger cannot fill our database by guessing addresses."""
     assert status(receiver, form(PAYMENT), account="1") == 404
 
     assert rows(store, "notification_case") == []
 
 
-def test_nothing_of_a_person_reaches_the_database(receiver: Receiver, store: Store) -> None:
+def test_nothing_of_a_person_reaches_the_database(receiver, store):
     """Verified or refused, only the listed fields are kept."""
     status(receiver, form({**PAYMENT, **PERSONAL}))
     status(receiver, form({**REFUND, **PERSONAL}, key="guessed"))
@@ -153,7 +145,7 @@ def test_nothing_of_a_person_reaches_the_database(receiver: Receiver, store: Sto
     assert b"web-1" in written
 
 
-def test_many_at_once_are_kept_once(receiver: Receiver, store: Store) -> None:
+def test_many_at_once_are_kept_once(receiver, store):
     """Equal messages that meet do not double and do not fail."""
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: status(receiver, form(PAYMENT)), range(24)))
@@ -163,7 +155,7 @@ def test_many_at_once_are_kept_once(receiver: Receiver, store: Store) -> None:
     assert saved["times"] == 24
 
 
-def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Store) -> None:
+def test_what_cannot_be_kept_is_not_acknowledged(receiver, store):
     """Without its table the message is not ours yet: the gateway must send it again."""
     with closing(sqlite3.connect(str(store.path))) as connection:
         connection.execute("DROP TABLE notification")
@@ -171,7 +163,7 @@ def test_what_cannot_be_kept_is_not_acknowledged(receiver: Receiver, store: Stor
     assert status(receiver, form(PAYMENT)) == 503
 
 
-def test_without_its_signer_nothing_is_acknowledged_or_kept(tmp_path: Path, store: Store) -> None:
+def test_without_its_signer_nothing_is_acknowledged_or_kept(tmp_path, store):
     """Whether a message is the gateway's nobody can say: it must come again."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "gateway.toml").write_text("deadline_seconds = 0.1\n")
@@ -183,9 +175,7 @@ def test_without_its_signer_nothing_is_acknowledged_or_kept(tmp_path: Path, stor
 
 
 @pytest.mark.postgresql
-def test_equal_messages_that_meet_on_postgresql_are_kept_once(
-    tmp_path: Path, migrated_postgresql_url: str
-) -> None:
+def test_equal_messages_that_meet_on_postgresql_are_kept_once(tmp_path, migrated_postgresql_url):
     """Whoever loses the race counts up, or is asked to send again; nothing doubles."""
     opened = open_store(migrated_postgresql_url)
     receiver = _receiver(tmp_path, opened)

@@ -66,7 +66,7 @@ def ask(port: int, *, method: str, path: str, body: bytes = b"") -> tuple[int, s
 
 
 @pytest.mark.process
-def test_a_message_over_http_is_acknowledged_with_the_word(port: int) -> None:
+def test_a_message_over_http_is_acknowledged_with_the_word(port):
     """2xx and `success` for a right one; everything else gets the status that fits."""
     assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT)) == (200, "success")
     assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT, key="x"))[0] == 401
@@ -77,7 +77,7 @@ def test_a_message_over_http_is_acknowledged_with_the_word(port: int) -> None:
     assert ask(port, method="GET", path="/health") == (200, "ok")
 
 
-def test_an_address_in_use_is_named() -> None:
+def test_an_address_in_use_is_named():
     """The sentence names host and port."""
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
@@ -95,7 +95,7 @@ def _end_of(one: socket.socket) -> bytes:
 
 
 @pytest.mark.process
-def test_a_connection_that_is_kept_open_is_used_and_closed_in_time(port: int) -> None:
+def test_a_connection_that_is_kept_open_is_used_and_closed_in_time(port):
     """One connection carries many messages; when it says no more it is closed in seconds."""
     with ExitStack() as stack:
         saved = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for _ in range(20)]

@@ -10,7 +10,6 @@ import pytest
 import uvicorn
 
 from recon.sandbox import SandboxOptions, serving
-from recon.store.database.engine import Store
 from recon.webhooks.receiver import Receiver, create_app, listening
 from tests.recon.sandbox.conftest import Caller
 from tests.recon.sandbox.test_notifications import told
@@ -44,7 +43,7 @@ def sandbox_telling(port: int) -> Iterator[Any]:
             yield gateway
 
 
-def test_what_the_sandbox_tells_becomes_evidence(port: int, store: Store) -> None:
+def test_what_the_sandbox_tells_becomes_evidence(port, store):
     """A refund is kept in each of its stages, a payment once however often it is repeated."""
     with sandbox_telling(port) as gateway:
         gateway.faults({"kind": "notify_twice", "operation": "authorise"})

@@ -32,7 +32,7 @@ def workers(dask_cluster: ClusterSettings) -> Iterator[DaskWorkers]:
         yield opened
 
 
-def test_parts_are_done_by_other_processes_in_their_order(workers: DaskWorkers) -> None:
+def test_parts_are_done_by_other_processes_in_their_order(workers):
     """None is done by us; results come as the items went."""
 
     def work(item: int) -> tuple[int, int]:
@@ -53,9 +53,7 @@ def killed_until_marked(mark: str) -> int:
     return os.getpid()
 
 
-def test_workers_do_all_pieces_and_one_that_dies_changes_nothing(
-    dask_cluster: ClusterSettings, tmp_path: Path
-) -> None:
+def test_workers_do_all_pieces_and_one_that_dies_changes_nothing(dask_cluster, tmp_path):
     """What it had is done again by another, never by us; as shipped none is asked for it."""
     mark = tmp_path / "killed"
     beside = dask_cluster.model_copy(update={"compared_at_once": 2})
@@ -69,7 +67,7 @@ def test_workers_do_all_pieces_and_one_that_dies_changes_nothing(
     assert {os.getpid(), int(mark.read_text())} & {*done} == set()
 
 
-def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster: ClusterSettings) -> None:
+def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster):
     """Parts in hand are lost, and a sentence says what was kept and what to do."""
     started = LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=FREE
@@ -89,9 +87,7 @@ def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster: ClusterSettings)
         list(opened.each(abs, items()))
 
 
-def test_workers_that_do_not_come_are_not_waited_for_without_end(
-    dask_cluster: ClusterSettings,
-) -> None:
+def test_workers_that_do_not_come_are_not_waited_for_without_end(dask_cluster):
     """A scheduler without a worker ends the step after the configured time."""
     soon = dask_cluster.model_copy(update={"connect_seconds": 0.2})
     with (
@@ -102,7 +98,7 @@ def test_workers_that_do_not_come_are_not_waited_for_without_end(
         next(opened.each(abs, [1]))
 
 
-def test_what_a_part_cannot_continue_from_reaches_the_night(workers: DaskWorkers) -> None:
+def test_what_a_part_cannot_continue_from_reaches_the_night(workers):
     """An error of ours comes back as itself, with its sentence."""
 
     def work(item: int) -> int:
@@ -118,18 +114,18 @@ def test_what_a_part_cannot_continue_from_reaches_the_night(workers: DaskWorkers
         next(done)
 
 
-def test_the_doctor_hears_who_is_there(workers: DaskWorkers) -> None:
+def test_the_doctor_hears_who_is_there(workers):
     """Workers, threads and the release they run."""
     assert re.match(r"[12] workers, [12] threads, recon \d", workers.as_text())
 
 
-def test_another_release_does_no_part() -> None:
+def test_another_release_does_no_part():
     """A part of one release done by another could come to another result."""
     with pytest.raises(ConfigurationError, match=r"a worker has recon .*, the night is of recon 9"):
         done_by(abs, -1, release="9")
 
 
-def test_a_scheduler_that_is_not_there_is_named(dask_cluster: ClusterSettings) -> None:
+def test_a_scheduler_that_is_not_there_is_named(dask_cluster):
     """A wrong port ends with the address and what to do, before anything was handed out."""
     wrong = {"address": "tls://127.0.0.1:1", "connect_seconds": 0.2}
     nobody = dask_cluster.model_copy(update=wrong)
@@ -141,7 +137,7 @@ def test_a_scheduler_that_is_not_there_is_named(dask_cluster: ClusterSettings) -
         next(opened.each(abs, [1]))
 
 
-def test_a_stranger_is_refused(dask_cluster: ClusterSettings, tmp_path: Path) -> None:
+def test_a_stranger_is_refused(dask_cluster, tmp_path):
     """Whose certificate another authority signed hands out no part."""
     security = Security.temporary()
     stranger = {"certificate_file": tmp_path / "cert", "key_file": tmp_path / "key"}
@@ -157,9 +153,7 @@ def test_a_stranger_is_refused(dask_cluster: ClusterSettings, tmp_path: Path) ->
         next(opened.each(abs, [1]))
 
 
-def test_a_key_that_others_can_read_is_refused(
-    dask_cluster: ClusterSettings, tmp_path: Path
-) -> None:
+def test_a_key_that_others_can_read_is_refused(dask_cluster, tmp_path):
     """Who has the key may hand workers anything."""
     key = tmp_path / "key"
     key.write_text("key")
@@ -169,7 +163,7 @@ def test_a_key_that_others_can_read_is_refused(
         connected(dask_cluster.model_copy(update={"key_file": key})).__enter__()
 
 
-def test_without_an_address_dask_is_never_imported() -> None:
+def test_without_an_address_dask_is_never_imported():
     """Neither by the settings nor by the environment of a night, nor by its parts."""
     script = (
         "import sys; from recon.config.cluster import ClusterSettings; "
@@ -195,7 +189,7 @@ def pages_of_columns(columns: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-def test_a_worker_keeps_the_memory_of_one_column_for_the_next(workers: DaskWorkers) -> None:
+def test_a_worker_keeps_the_memory_of_one_column_for_the_next(workers):
     """Dask has each leave the process; pages are a third of a part's time then."""
     (pages,) = workers.each(pages_of_columns, [100])
 

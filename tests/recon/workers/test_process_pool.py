@@ -75,7 +75,7 @@ def done(work: Callable[[Any], Any], item: object, *, by: Workers | None = None)
     return came
 
 
-def test_a_piece_is_done_by_another_process() -> None:
+def test_a_piece_is_done_by_another_process():
     """What came of it is given, whatever was printed meanwhile."""
     number, who = done(doubled, 21)
 
@@ -83,7 +83,7 @@ def test_a_piece_is_done_by_another_process() -> None:
     assert who != os.getpid()
 
 
-def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Path) -> None:
+def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path):
     """It says what was kept and what to do, and nothing is begun without end."""
     mark = tmp_path / "killed"
     mark.write_text("/100")
@@ -93,20 +93,20 @@ def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Pat
     assert mark.read_text() == "xxx/100"
 
 
-def test_an_error_of_ours_comes_back_as_itself() -> None:
+def test_an_error_of_ours_comes_back_as_itself():
     """Its sentence is what people read."""
     with pytest.raises(ArchiveError, match=r"^the archive says no$"):
         done(refused, "")
 
 
-def test_an_unexpected_error_is_named_by_its_place_and_not_by_its_words() -> None:
+def test_an_unexpected_error_is_named_by_its_place_and_not_by_its_words():
     """Its words may quote a file."""
     with pytest.raises(ClusterError, match=r"ValueError at test_process_pool\.py:\d+") as caught:
         done(broken, "card-canary")
     assert "canary" not in str(caught.value)
 
 
-def test_a_piece_without_end_ends_the_step(tmp_path: Path) -> None:
+def test_a_piece_without_end_ends_the_step(tmp_path):
     """After result_seconds; its process ends with the block."""
     mark = tmp_path / "asleep"
     with pytest.raises(ClusterError, match="was not done within 5 s"):
@@ -116,7 +116,7 @@ def test_a_piece_without_end_ends_the_step(tmp_path: Path) -> None:
         os.kill(int(mark.read_text()), 0)
 
 
-def test_a_second_process_knows_only_the_variables_that_the_work_names() -> None:
+def test_a_second_process_knows_only_the_variables_that_the_work_names():
     """No key, no password, no address of a database reaches it."""
     given = {
         "RECON_SEAL_KEY": "canary",
@@ -130,7 +130,7 @@ def test_a_second_process_knows_only_the_variables_that_the_work_names() -> None
     assert not {name for name, word in has.items() if name.startswith("RECON_") or "canary" in word}
 
 
-def test_parts_are_done_side_by_side_and_come_in_their_order() -> None:
+def test_parts_are_done_side_by_side_and_come_in_their_order():
     """So many processes do all of them, each more than one, and none is begun for a part alone."""
     done = [*ProcessPool(at_once=2).each(doubled, range(9))]
 
@@ -138,7 +138,7 @@ def test_parts_are_done_side_by_side_and_come_in_their_order() -> None:
     assert len({who for _, who in done} - {os.getpid()}) in {1, 2}
 
 
-def test_no_more_parts_are_handed_out_than_are_in_work_and_one_that_waits() -> None:
+def test_no_more_parts_are_handed_out_than_are_in_work_and_one_that_waits():
     """A night of many parts holds few of them, and what nobody asks for is not begun."""
     begun: list[int] = []
 
@@ -154,7 +154,7 @@ def test_no_more_parts_are_handed_out_than_are_in_work_and_one_that_waits() -> N
     assert begun == [0, 1, 2, 3]
 
 
-def test_a_process_that_dies_is_begun_again_and_no_part_is_lost(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_begun_again_and_no_part_is_lost(tmp_path):
     """The part that it had in hand is done again, those of others stand."""
     mark = tmp_path / "killed"
     mark.write_text("/1")
@@ -165,7 +165,7 @@ def test_a_process_that_dies_is_begun_again_and_no_part_is_lost(tmp_path: Path) 
     assert mark.read_text() == "x/1"
 
 
-def test_processes_end_with_whoever_stops_asking(tmp_path: Path) -> None:
+def test_processes_end_with_whoever_stops_asking(tmp_path):
     """A night that ends in the middle leaves nothing at work behind it."""
     mark = tmp_path / "asleep"
     done = ProcessPool(at_once=2).each(asleep_or_done, ["", str(mark)])

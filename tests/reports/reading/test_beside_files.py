@@ -1,7 +1,6 @@
 """A file beside a workbook that holds all matches: `matches.csv` of `recon reconcile`."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def workbook(figures: NightFigures, tmp_path: Path) -> Path:
     return write_workbook(long, tmp_path / "night.xlsx")
 
 
-def test_it_is_named_and_read_and_never_copied(workbook: Path) -> None:
+def test_it_is_named_and_read_and_never_copied(workbook):
     """The hidden sheet has its rows and hash; T13 adds it up; no other file is written."""
     book = openpyxl.load_workbook(workbook)
     hidden = {row[0].value: row[1].value for row in book["_run"].iter_rows(max_col=2)}
@@ -52,9 +51,7 @@ def _one_cent_more(path: Path) -> None:
     ("spoil", "found"),
     [(_shortened, (47, 1)), (_one_cent_more, (48, 2))],
 )
-def test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total(
-    workbook: Path, spoil: Callable[[Path], None], found: tuple[int, int]
-) -> None:
+def test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total(workbook, spoil, found):
     """T13 reads the file too: a run with other rows beside it fails."""
     spoil(workbook.with_name(NAME))
     count, sums = sheet_totals(workbook)["match"]
@@ -62,7 +59,7 @@ def test_a_file_that_lost_a_row_or_a_cent_is_not_the_sheets_total(
     assert (count, sums["EUR"]) == found
 
 
-def test_a_changed_or_lost_file_is_named(workbook: Path) -> None:
+def test_a_changed_or_lost_file_is_named(workbook):
     """Which file beside the workbook is not the one that was written, and what to do."""
     _one_cent_more(workbook.with_name(NAME))
     (changed,) = companion_problems(workbook)

@@ -30,7 +30,7 @@ def changed(workbook: Path, *, cells: Mapping[str, object]) -> Path:
     return path
 
 
-def test_a_night_says_what_its_tables_say(workbook: Path, figures: NightFigures) -> None:
+def test_a_night_says_what_its_tables_say(workbook, figures):
     """Nothing is named when nothing was changed, and the file says of which run it is."""
     assert list(returned_differences(figures, workbook)) == []
     assert run_of(workbook) == "7c1f-2031"
@@ -50,7 +50,7 @@ INJECTED = {
 }
 
 
-def test_every_changed_cell_is_named_and_no_other(workbook: Path, figures: NightFigures) -> None:
+def test_every_changed_cell_is_named_and_no_other(workbook, figures):
     """Whatever sheet it stands on: sheet, address, what it says and what is true."""
     found = list(returned_differences(figures, changed(workbook, cells=INJECTED)))
 
@@ -58,7 +58,7 @@ def test_every_changed_cell_is_named_and_no_other(workbook: Path, figures: Night
     assert all(", the night says " in one for one in found)
 
 
-def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: NightFigures) -> None:
+def test_the_file_that_was_written_is_the_measure(workbook, figures):
     """Years later the tables went on, the file did not: a copy is held against it, cell by cell."""
     copy = changed(workbook, cells=INJECTED)
 
@@ -66,9 +66,7 @@ def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: Night
     assert list(returned_differences(workbook, workbook)) == []
 
 
-def test_answers_sorting_and_signatures_are_no_differences(
-    workbook: Path, figures: NightFigures
-) -> None:
+def test_answers_sorting_and_signatures_are_no_differences(workbook, figures):
     """Cream cells are for people, rows may be sorted, and a signed copy names its signers."""
     book = openpyxl.load_workbook(changed(workbook, cells={}))
     sheet = book["Breaks"]
@@ -83,9 +81,7 @@ def test_answers_sorting_and_signatures_are_no_differences(
     assert list(returned_differences(figures, workbook.with_name("answered.xlsx"))) == []
 
 
-def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(
-    workbook: Path, figures: NightFigures
-) -> None:
+def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(workbook, figures):
     """A break that stands twice is named by its cell, one that is gone by its key."""
     path = changed(workbook, cells={"Breaks!P5": f"{2:016x}.0.x"})
     found = list(returned_differences(figures, path))
@@ -94,9 +90,7 @@ def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(
     assert f"Breaks lacks the row of the break {5:016x}" in found
 
 
-def test_a_missing_sheet_and_a_foreign_file_are_told(
-    workbook: Path, figures: NightFigures, tmp_path: Path
-) -> None:
+def test_a_missing_sheet_and_a_foreign_file_are_told(workbook, figures, tmp_path):
     """A sheet that was taken out is named; what is no workbook is of no run."""
     book = openpyxl.load_workbook(workbook)
     del book["Pending"]

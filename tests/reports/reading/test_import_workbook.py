@@ -22,7 +22,7 @@ def labels(path: Path, sheet: str) -> list[str]:
     return [str(cell) for row in rows for cell in row]
 
 
-def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path: Path) -> None:
+def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path):
     """Finance reads which cell, what stood there, and why."""
     path = write_import(DONE, next_to=tmp_path / "answered.xlsx")
 
@@ -30,7 +30,7 @@ def test_every_cell_that_was_not_taken_stands_with_its_reason(tmp_path: Path) ->
     assert {"A1", "Refunded", "Jo", "=1+1", "kept"} <= set(labels(path, "Taken"))
 
 
-def test_the_result_lies_beside_the_file_and_is_never_overwritten(tmp_path: Path) -> None:
+def test_the_result_lies_beside_the_file_and_is_never_overwritten(tmp_path):
     """The name says of which content it is; another result of it gets another name."""
     first = write_import(DONE, next_to=tmp_path / "answered.xlsx")
     second = write_import(replace(DONE, taken=()), next_to=tmp_path / "answered.xlsx")

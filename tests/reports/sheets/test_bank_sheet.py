@@ -43,7 +43,7 @@ def cells(path: Path) -> list[list[Any]]:
     return [[cell.value for cell in row] for row in sheet.iter_rows()]
 
 
-def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
+def test_the_sheet_says_it_and_page_one_names_it(figures, tmp_path):
     """Statement with its check, payouts, what is expected."""
     path = write_workbook(figures, tmp_path / "w.xlsx")
     labels = [value for row in cells(path) for value in row]
@@ -55,7 +55,7 @@ def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path
     assert {"On its way", "Overdue at the bank", "To be debited"} <= set(shown)
 
 
-def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> None:
+def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path):
     """A payout below 0 goes the other way: it has its own column, and is in no other sum."""
     case = Case().paid("BATCH-01", 500, on="2026-11-30").paid("BATCH-02", -300, on="2026-11-27")
     case.paid("BATCH-03", -42, on="2026-11-30")
@@ -67,7 +67,7 @@ def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> Non
     assert (euros["On its way"], euros["To be debited"]) == (5, 3.42)
 
 
-def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path: Path) -> None:
+def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path):
     """Its days are counted as those by which payouts are due: holidays count in neither."""
     holidays = [date(2026, 12, day) for day in range(1, 19)]
     case = Case(rules={"calendar": {"holidays": holidays}}).paid("BATCH-01", 900, on="2026-11-30")
@@ -87,9 +87,7 @@ def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path: Path) ->
         ((1, 1, 1, 1), None, None),
     ],
 )
-def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(
-    days: tuple[int, ...], half: int | None, most: int | None, tmp_path: Path
-) -> None:
+def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(days, half, most, tmp_path):
     """Half and nine of ten of those that arrived, in the days of the list; of too few nothing."""
     case = Case().paid("BATCH-99", 900, on="2026-11-30")
     case.paid("BATCH-98", 800, on="2026-11-30", currency="USD")
@@ -104,7 +102,7 @@ def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(
     assert rows[at + 3][2:6] == [None, None, "USD", 8]
 
 
-def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path: Path) -> None:
+def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path):
     """In its own currency, once for all payouts that came in one sum; no columns without one."""
     case = Case(rules={"rate": {"USD.EUR": {"on": {"2026-11-05": "0.92"}}}})
     case.paid("BATCH-01", 10_000, currency="USD").paid("BATCH-02", 5_000, currency="USD")
@@ -123,7 +121,7 @@ def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path: Path)
     assert "Came in" not in titles
 
 
-def test_what_explains_a_pay_out_is_said_in_words(tmp_path: Path) -> None:
+def test_what_explains_a_pay_out_is_said_in_words(tmp_path):
     """Nobody who signs must know the engine's names."""
     case = Case().paid("BATCH-01", 500).came("", 500, counterparty="Gateway", on="2026-11-20")
     labels = [
@@ -135,7 +133,7 @@ def test_what_explains_a_pay_out_is_said_in_words(tmp_path: Path) -> None:
     assert "by_amount;late" not in labels
 
 
-def test_a_statement_that_does_not_add_up_says_check(figures: NightFigures, tmp_path: Path) -> None:
+def test_a_statement_that_does_not_add_up_says_check(figures, tmp_path):
     """Opening and what was booked do not come to its closing."""
     counted = figures.bank["counted"]
     wrong = counted.assign(booked=counted["booked"] + 1)
@@ -143,7 +141,7 @@ def test_a_statement_that_does_not_add_up_says_check(figures: NightFigures, tmp_
     assert cells(write_workbook(changed, tmp_path / "w.xlsx"))[5][9] == "CHECK"
 
 
-def test_without_a_bank_there_is_no_such_sheet(tmp_path: Path) -> None:
+def test_without_a_bank_there_is_no_such_sheet(tmp_path):
     """Never a zero: page one names the bank among what is not covered."""
     case = Case().paid("BATCH-01", 500)
     case.covered = False

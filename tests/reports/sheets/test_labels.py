@@ -3,7 +3,7 @@ from recon.model.terms import Flag, UnverifiedReason, Verdict
 from reports.sheets.labels import FLAG_LABELS, UNVERIFIED_LABELS, VERDICT_LABELS, label_of
 
 
-def test_every_code_has_words_of_its_own() -> None:
+def test_every_code_has_words_of_its_own():
     """Nobody in finance meets a code or a flag without words."""
     assert set(FLAG_LABELS) == set(Flag)
     assert set(UNVERIFIED_LABELS) == set(UnverifiedReason)
@@ -12,6 +12,6 @@ def test_every_code_has_words_of_its_own() -> None:
     assert len(set(titles)) == len(titles)
 
 
-def test_a_code_that_is_not_known_stands_for_itself() -> None:
+def test_a_code_that_is_not_known_stands_for_itself():
     """A newer database does not keep an older report from being written."""
     assert label_of("NEW_CODE").title == "NEW_CODE"

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -37,7 +36,7 @@ def named(content: bytes) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("is_long", [True, False])
-def test_every_match_is_in_the_sums(long: NightFigures, *, is_long: bool) -> None:
+def test_every_match_is_in_the_sums(long, *, is_long):
     """By currency, rule and what explains it, whether the sheet lists each row or not."""
     content = content_of(long if is_long else replace(long, matched_rows_max=48))
     sums = list_on(content, "Matched", *SUMS)
@@ -53,9 +52,7 @@ def test_every_match_is_in_the_sums(long: NightFigures, *, is_long: bool) -> Non
     assert len(list_on(content, "Matched", *SINGLE)) == (5 if is_long else 48)
 
 
-def test_what_is_read_back_is_what_the_whole_lists_come_to(
-    long: NightFigures, figures: NightFigures, tmp_path: Path
-) -> None:
+def test_what_is_read_back_is_what_the_whole_lists_come_to(long, figures, tmp_path):
     """T13 sees the same rows and sums, by rule too, and each file with its rows."""
     whole = sheet_totals(write_workbook(figures, tmp_path / "whole.xlsx"))
     files = {
@@ -71,7 +68,7 @@ def test_what_is_read_back_is_what_the_whole_lists_come_to(
     assert list(companion_problems(path)) == []
 
 
-def test_files_of_all_rows_are_named_where_a_list_is_cut(long: NightFigures) -> None:
+def test_files_of_all_rows_are_named_where_a_list_is_cut(long):
     """The sheets name them, Assurance says rows, bytes and SHA-256; whole lists name none."""
     content = content_of(long)
     lines = named(content)
@@ -87,9 +84,7 @@ def test_files_of_all_rows_are_named_where_a_list_is_cut(long: NightFigures) -> 
 
 
 @pytest.mark.parametrize("rows_max", [49, 47], ids=["all", "first"])
-def test_rows_without_an_order_stand_behind_those_with_one(
-    figures: NightFigures, rows_max: int
-) -> None:
+def test_rows_without_an_order_stand_behind_those_with_one(figures, rows_max):
     """What bank and books alone speak of comes last; no row is lost."""
     rows = pd.concat(list(figures.matches.batches()), ignore_index=True)
     bank = rows.head(1).assign(order_no="", transaction_id="", match_id="bank")
@@ -104,7 +99,7 @@ def test_rows_without_an_order_stand_behind_those_with_one(
     assert keys == [*rows["match_id"], "bank"][: 49 if rows_max == 49 else 48]
 
 
-def test_sets_that_are_alike_are_counted_as_many(figures: NightFigures, tmp_path: Path) -> None:
+def test_sets_that_are_alike_are_counted_as_many(figures, tmp_path):
     """They stand in one row of the sums, and are read back as so many."""
     twice = pd.concat([figures.pending, figures.pending], ignore_index=True)
     alike = replace(figures, pending=twice)
@@ -112,7 +107,7 @@ def test_sets_that_are_alike_are_counted_as_many(figures: NightFigures, tmp_path
     assert sheet_totals(write_workbook(alike, tmp_path / "alike.xlsx"))["pending"][0] == len(twice)
 
 
-def test_of_too_many_open_sets_those_with_most_money_stand_there(long: NightFigures) -> None:
+def test_of_too_many_open_sets_those_with_most_money_stand_there(long):
     """Below the sums of all stand as many rows as declared: of each currency the dearest.
 
     A yen is no euro: the larger number is not the larger money.

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from recon.matching.breaks import movements
-from recon.model.figures import NightFigures
 from recon.model.terms import SourceKind
 from reports.sheets.assurance import checks_of, failing
 from reports.sheets.labels import TABLES
@@ -20,7 +19,7 @@ from reports.sheets.totals import (
 )
 
 
-def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
+def test_every_movement_of_the_engine_has_its_column_and_its_words():
     """What comes in is never counted as an end, nor an end as something that is open."""
     columns = {
         **dict.fromkeys((movements.NEW, movements.REOPENED, movements.RETURNED), OPENED),
@@ -40,9 +39,7 @@ def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
         ("books", "From the ledger file to the ledger compared, in money"),
     ],
 )
-def test_a_step_that_is_one_off_fails_its_block(
-    figures: NightFigures, changed: str, title: str
-) -> None:
+def test_a_step_that_is_one_off_fails_its_block(figures, changed, title):
     """The sheet adds its own steps up and holds them against its own rows."""
     steps: Any = {
         "files": (replace(figures.files[0], rows_read=63), *figures.files[1:]),
@@ -55,7 +52,7 @@ def test_a_step_that_is_one_off_fails_its_block(
     assert failing(checks)[title] == 1
 
 
-def test_what_its_own_row_says_of_a_break_is_no_effect_elsewhere(figures: NightFigures) -> None:
+def test_what_its_own_row_says_of_a_break_is_no_effect_elsewhere(figures):
     """On any side: orders, ledger or bank; what a second currency adds is listed."""
     of_break = figures.breaks.iloc[0][["break_id", "merchant_id", "account_id", "currency"]]
     row = {**of_break, "effect_orders": 300, "effect_ledger": -200, "effect_bank": -500}

@@ -18,7 +18,7 @@ def read(text: str) -> list[RawStatement]:
 
 
 @pytest.mark.parametrize("version", [f"{number:02}" for number in range(2, 15)])
-def test_every_version_of_the_statement_is_read(version: str) -> None:
+def test_every_version_of_the_statement_is_read(version):
     """States and parties stand in other places from version 08 on; both are read."""
     new = int(version) >= 8
     state = "<Sts><Cd>BOOK</Cd></Sts>" if new else "<Sts>BOOK</Sts>"
@@ -31,7 +31,7 @@ def test_every_version_of_the_statement_is_read(version: str) -> None:
     assert (found.end_to_end_id, found.counterparty) == ("BATCH-1", "Gateway Ltd")
 
 
-def test_what_is_no_statement_is_refused() -> None:
+def test_what_is_no_statement_is_refused():
     """A payment order, a later version, a reply, a document type, and a document that was cut."""
     for text in (
         camt(ROUTINE, version="15"),
@@ -57,21 +57,21 @@ DEEP = "<X>" * 30 + "</X>" * 30
     ],
     ids=["statement", "entry", "document"],
 )
-def test_nesting_is_bounded_wherever_it_stands(text: str) -> None:
+def test_nesting_is_bounded_wherever_it_stands(text):
     """In a statement, in an entry, and outside of both."""
     with pytest.raises(SourceUnreadableError, match="nested deeper than 32 elements"):
         read(text)
 
 
 @pytest.mark.parametrize("lost", ["CdtDbtInd", "Sts", "Amt"])
-def test_an_entry_without_amount_mark_or_state_refuses_the_file(lost: str) -> None:
+def test_an_entry_without_amount_mark_or_state_refuses_the_file(lost):
     """Nothing is guessed of an entry."""
     whole = entry("1.00").replace(f"<{lost}", "<Other").replace(f"</{lost}>", "</Other>")
     with pytest.raises(SourceUnreadableError, match="line 1: an entry has no amount"):
         read(camt(ROUTINE + whole))
 
 
-def test_the_other_side_of_a_debit_is_its_creditor() -> None:
+def test_the_other_side_of_a_debit_is_its_creditor():
     """And of a reversal both are named: banks do not agree which of them it is."""
     parties = (
         "<NtryDtls><TxDtls><RltdPties><Dbtr><Nm>We</Nm></Dbtr><Cdtr><Nm>Gateway Ltd</Nm></Cdtr>"
@@ -118,7 +118,7 @@ def document(entries: list[str]) -> str:
         (">E90<", f">{'E' * 65}<", "more than 64"),
     ],
 )
-def test_what_is_wrong_with_one_entry_among_many_is_said(old: str, new: str, match: str) -> None:
+def test_what_is_wrong_with_one_entry_among_many_is_said(old, new, match):
     """With its line, and nothing of the file counts."""
     texts = [entry("1.00", ref=f"E{at}") for at in range(100)]
     texts[90] = texts[90].replace(old, new, 1)
@@ -128,14 +128,14 @@ def test_what_is_wrong_with_one_entry_among_many_is_said(old: str, new: str, mat
         typed(text)
 
 
-def test_a_value_date_that_is_no_day_is_that_of_booking() -> None:
+def test_a_value_date_that_is_no_day_is_that_of_booking():
     """The bank booked it on that day at the latest."""
     texts = [entry("1.00", ref=f"E{at}") for at in range(3)]
     texts[-1] = texts[-1].replace("<ValDt><Dt>2026-11-20", "<ValDt><Dt>11-20")
     assert typed(document(texts)).entries["value_on"].tolist() == ["2026-11-20"] * 3
 
 
-def test_entries_that_stand_below_another_one_are_none() -> None:
+def test_entries_that_stand_below_another_one_are_none():
     """Their words are words of the entry around them, at most."""
     inside = entry("5.00", ref="INNER")
     outer = entry("1.00", ref="A", inner=f"<X>{inside}{inside}</X>")

@@ -67,7 +67,7 @@ REFUSED_FILES = {
 
 
 @pytest.mark.parametrize(("content", "told"), REFUSED_FILES.values(), ids=REFUSED_FILES)
-def test_a_csv_that_is_not_one_is_refused_with_its_place(content: bytes, told: str) -> None:
+def test_a_csv_that_is_not_one_is_refused_with_its_place(content, told):
     """A file whose rows are not certain is refused whole, and the message says where."""
     with pytest.raises(SourceUnreadableError, match=told):
         read(content)
@@ -88,7 +88,7 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize(("text", "line", "told"), BAD_ROWS.values(), ids=BAD_ROWS)
-def test_a_bad_row_is_named_by_its_line_and_shifts_nothing(text: str, line: int, told: str) -> None:
+def test_a_bad_row_is_named_by_its_line_and_shifts_nothing(text, line, told):
     """A row with other cells than the header is a bad row; the good rows stay as they are."""
     table = read(text)
     assert [bad.line for bad in table.bad_rows] == [line]
@@ -105,7 +105,7 @@ OPEN_ENDS = {
 
 
 @pytest.mark.parametrize("text", OPEN_ENDS.values(), ids=OPEN_ENDS)
-def test_a_delimiter_at_the_end_of_lines_begins_no_column(text: str) -> None:
+def test_a_delimiter_at_the_end_of_lines_begins_no_column(text):
     """Nothing stands behind it; a row that has none is a bad one."""
     table = read(text + "7,8,9\n")
 
@@ -114,7 +114,7 @@ def test_a_delimiter_at_the_end_of_lines_begins_no_column(text: str) -> None:
     assert [bad.line for bad in table.bad_rows] == [4]
 
 
-def test_a_column_that_nobody_reads_may_come_again() -> None:
+def test_a_column_that_nobody_reads_may_come_again():
     """The second one bears its number; of what is read each name is of one column."""
     table = read("a,b,c,item,item\n1,2,3,4,5\n")
 
@@ -122,7 +122,7 @@ def test_a_column_that_nobody_reads_may_come_again() -> None:
     assert cells(table, "c") == ["3"]
 
 
-def test_digits_that_a_spreadsheet_keeps_as_text_are_that_text() -> None:
+def test_digits_that_a_spreadsheet_keeps_as_text_are_that_text():
     """="00123" is 00123; any other quote within a cell is none of a row."""
     table = read('a,b,c\n="00123",2,="x"\n="1"2,5,6\n7,8,9\n')
 
@@ -130,7 +130,7 @@ def test_digits_that_a_spreadsheet_keeps_as_text_are_that_text() -> None:
     assert [bad.line for bad in table.bad_rows] == [3]
 
 
-def test_text_stays_what_it_was() -> None:
+def test_text_stays_what_it_was():
     """No cell becomes a number, a blank or a truth: 000123, NA, inf and true are text."""
     table = read("a,b,c\n000123,NA,inf\nnull,nan,true\n,1e5,#N/A\n")
     assert cells(table, "a") == ["000123", "null", ""]
@@ -138,19 +138,19 @@ def test_text_stays_what_it_was() -> None:
     assert cells(table, "c") == ["inf", "true", "#N/A"]
 
 
-def test_a_mark_quotes_and_spaces_around_cells_are_no_content() -> None:
+def test_a_mark_quotes_and_spaces_around_cells_are_no_content():
     """A byte order mark is skipped, doubled quotes are one, cells and names are trimmed."""
     table = read(b'\xef\xbb\xbf a ,b,"c"\n 1 ,"say ""x""",\t3\n')
     assert (cells(table, "a"), cells(table, "b"), cells(table, "c")) == (["1"], ['say "x"'], ["3"])
 
 
 @pytest.mark.parametrize("text", ["a,b,c", "a,b,c\n", "a,b,c\n\n"])
-def test_a_header_alone_is_a_table_without_rows(text: str) -> None:
+def test_a_header_alone_is_a_table_without_rows(text):
     """A file of no rows is readable; what it means is judged elsewhere."""
     assert read(text).rows_read == 0
 
 
-def test_more_rows_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_rows_than_the_bound_are_refused(monkeypatch):
     """The number of rows is bounded on both ways through the reader."""
     monkeypatch.setattr("recon.files.formats.raw_table.ROWS_MAX", 3)
     with pytest.raises(SourceUnreadableError, match="more than 3 rows"):
@@ -163,7 +163,7 @@ def test_more_rows_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -
 @example('1,"2\n",3\n', "a,b")
 @example('1\r\n,"\r\n",\n', '"a",b')
 @example('x,y\n1,"2""', "a,b")
-def test_no_row_is_accepted_that_a_strict_reader_reads_differently(text: str, header: str) -> None:
+def test_no_row_is_accepted_that_a_strict_reader_reads_differently(text, header):
     """Of arbitrary text, the accepted rows are those that an independent strict reader sees."""
     content = f"{header}\n{text}".encode()
     try:
@@ -185,7 +185,7 @@ def test_no_row_is_accepted_that_a_strict_reader_reads_differently(text: str, he
         max_size=8,
     )
 )
-def test_what_a_writer_of_csv_wrote_is_read_back_whole(rows: list[tuple[str, str]]) -> None:
+def test_what_a_writer_of_csv_wrote_is_read_back_whole(rows):
     """Quoted cells of any text come back as they were, on the line where they stand."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
@@ -222,9 +222,7 @@ def told(content: bytes, *, layout: FileLayout) -> object:
 @example('1,"2\n3",4\n"5', "", 1, "")
 @example("1,2,3\nEND,1\n\n", "", 3, "\nEND,1")
 @example("1,2,3\n\ufeff4,5,6\n", "", 1, "")
-def test_the_windows_of_a_file_do_not_matter(
-    body: str, tail: str, at_once: int, ending: str
-) -> None:
+def test_the_windows_of_a_file_do_not_matter(body, tail, at_once, ending):
     """However few lines are looked at together: the same rows, lines, errors and trailer."""
     layout = FileLayout(trailer=Trailer(word="END", rows=2)) if ending else STANDARD
     content = ("a,b,c\n" + body + tail + ending).encode()

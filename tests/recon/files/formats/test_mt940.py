@@ -18,14 +18,14 @@ def read(text: str, *, encoding: str = "utf-8") -> list[RawStatement]:
     ("mark", "credit", "reversal"),
     [("C", True, False), ("D", False, False), ("RC", False, True), ("RD", True, True)],
 )
-def test_the_sign_is_the_mark(mark: str, *, credit: bool, reversal: bool) -> None:
+def test_the_sign_is_the_mark(mark, *, credit, reversal):
     """A reversed credit takes money away, a reversed debit brings it back."""
     (statement,) = read(MT940.replace("1120CR250,50", f"1120{mark}250,50"))
     (found,) = statement.entries
     assert (found.credit, found.reversal) == (credit, reversal)
 
 
-def test_a_reference_that_a_full_line_cuts_is_whole_again() -> None:
+def test_a_reference_that_a_full_line_cuts_is_whole_again():
     """Behind a full field a word goes on; behind a shorter one it ends."""
     cut = ":86:166?20Auszahlung der Woche BATCH-2?210260001 vom 20.11.?22Danke\n"
     (statement,) = read(MT940[: MT940.index(":86:")] + cut + MT940[MT940.index(":62F:") :])
@@ -35,14 +35,14 @@ def test_a_reference_that_a_full_line_cuts_is_whole_again() -> None:
     assert statement.entries[0].text.endswith(" BATCH-77 DONE")
 
 
-def test_umlauts_of_old_files_are_read() -> None:
+def test_umlauts_of_old_files_are_read():
     """Banks write UTF-8, or one byte for each character."""
     text = MT940.replace("Payout", "Auszüge für")
     for encoding in ("utf-8", "latin-1"):
         assert "Auszüge für" in read(text, encoding=encoding)[0].entries[0].text
 
 
-def test_several_statements_keep_their_own_balances() -> None:
+def test_several_statements_keep_their_own_balances():
     """Of two statements in a file each has its own; pages have intermediate balances."""
     second = MT940.replace("00007/001", "00008/002").replace(":60F:", ":60M:")
     second = second.replace(":62F:C261120EUR350,5", ":62M:D261120EUR1,")
@@ -53,13 +53,13 @@ def test_several_statements_keep_their_own_balances() -> None:
     assert (other.closing.amount, other.closing.credit) == ("1", False)
 
 
-def test_an_envelope_of_swift_is_taken_off() -> None:
+def test_an_envelope_of_swift_is_taken_off():
     """What stands around the message says nothing of the account."""
     text = "{1:F01BANKDEFF0000000000}{2:O9400000}{4:\r\n" + MT940.replace("\n-\n", "\r\n-}\r\n")
     assert len(read(text)[0].entries) == 1
 
 
-def test_the_day_of_booking_gets_the_nearest_year() -> None:
+def test_the_day_of_booking_gets_the_nearest_year():
     """An entry of January may be valued in December, and the other way round."""
     late = read(MT940.replace("2611201120CR", "2612310102CR"))[0].entries[0]
     early = read(MT940.replace("2611201120CR", "2701021231CR"))[0].entries[0]
@@ -80,7 +80,7 @@ def test_the_day_of_booking_gets_the_nearest_year() -> None:
         (":62F:", ":99Z:\n:62F:", "which no statement has"),
     ],
 )
-def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> None:
+def test_what_no_tag_explains_refuses_the_file(old, new, why):
     """Nothing falls away without a word."""
     with pytest.raises(SourceUnreadableError, match=why):
         read(MT940.replace(old, new, 1))
@@ -89,7 +89,7 @@ def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> 
 EMPTY_DAY = ":20:X\n:25:12345678/1\n:28C:1\n:60F:C261119EUR1,00\n:62F:C261119EUR1,00\n-\n"
 
 
-def test_as_many_statements_as_are_allowed_are_read_and_one_more_says_what_to_do() -> None:
+def test_as_many_statements_as_are_allowed_are_read_and_one_more_says_what_to_do():
     """The limit itself refuses nobody; what is beyond it is told by its line."""
     assert len(read(EMPTY_DAY * STATEMENTS_MAX)) == STATEMENTS_MAX
     with pytest.raises(SourceUnreadableError) as refused:
@@ -98,7 +98,7 @@ def test_as_many_statements_as_are_allowed_are_read_and_one_more_says_what_to_do
     assert f"line {6 * STATEMENTS_MAX + 1}; nothing of it counts: split it" in str(refused.value)
 
 
-def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length() -> None:
+def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length():
     """Banks write longer lines than SWIFT allows; what is no line of words is refused."""
     whole = EMPTY_DAY.replace(":20:X", ":20:" + "X" * (LINE_CHARACTERS_MAX - 4))
     assert len(read(whole)) == 1
@@ -107,7 +107,7 @@ def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length
 
 
 @pytest.mark.parametrize("header", ["ABNANL2A\n:61:", "ABNANL2A\n" * 11 + ":20:"])
-def test_a_header_before_anything_else_is_refused(header: str) -> None:
+def test_a_header_before_anything_else_is_refused(header):
     """It falls away only where a statement begins behind it, and no more of it than banks write."""
     with pytest.raises(SourceUnreadableError, match=r"line (1|11) belongs to no tag"):
         read(MT940.replace(":20:", header, 1))
@@ -116,7 +116,7 @@ def test_a_header_before_anything_else_is_refused(header: str) -> None:
 @pytest.mark.parametrize(
     ("value", "day"), [("260230", "2026-02-28"), ("280230", "2028-02-29"), ("260229", "2026-02-28")]
 )
-def test_interest_of_thirty_days_a_month_ends_on_the_last_of_february(value: str, day: str) -> None:
+def test_interest_of_thirty_days_a_month_ends_on_the_last_of_february(value, day):
     """Banks reckon interest by months of 30 days; no other month has a day too many."""
     (statement,) = read(MT940.replace(":61:2611201120", f":61:{value}0302"))
 

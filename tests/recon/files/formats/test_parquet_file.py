@@ -27,7 +27,7 @@ def read(path: Path) -> RawTable:
     return raw_of(read_bytes(path), wanted=frozenset("ab"))
 
 
-def test_exact_types_become_text(tmp_path: Path) -> None:
+def test_exact_types_become_text(tmp_path):
     """Text, whole numbers, decimals, dates and instants come as text, nulls as blanks."""
     moment = datetime(2026, 1, 5, 10, 30, tzinfo=UTC)
     kinds: dict[str, tuple[Any, list[str]]] = {
@@ -56,14 +56,14 @@ REFUSED_COLUMNS = {
 
 
 @pytest.mark.parametrize(("column", "told"), REFUSED_COLUMNS.values(), ids=REFUSED_COLUMNS)
-def test_inexact_columns_are_refused(tmp_path: Path, column: Any, told: str) -> None:
+def test_inexact_columns_are_refused(tmp_path, column, told):
     """A type whose text would be a guess refuses the file and names its column."""
     path = write(tmp_path / "orders.parquet", {"a": column, "b": pa.array(["x"])})
     with pytest.raises(SourceUnreadableError, match=told):
         read(path)
 
 
-def test_a_column_that_nobody_wants_may_be_of_any_type(tmp_path: Path) -> None:
+def test_a_column_that_nobody_wants_may_be_of_any_type(tmp_path):
     """Only what is read must be exact."""
     path = write(tmp_path / "orders.parquet", {"a": pa.array(["x"]), "weight": pa.array([1.5])})
     assert read(path).header == ("a", "weight")
@@ -79,7 +79,7 @@ def test_a_column_that_nobody_wants_may_be_of_any_type(tmp_path: Path) -> None:
         (b"", "is empty"),
     ],
 )
-def test_what_is_not_parquet_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+def test_what_is_not_parquet_is_refused(tmp_path, content, told):
     """A file that is only named so, cut or damaged ends in one clear sentence."""
     path = tmp_path / "orders.parquet"
     path.write_bytes(content)
@@ -87,7 +87,7 @@ def test_what_is_not_parquet_is_refused(tmp_path: Path, content: bytes, told: st
         read(path)
 
 
-def test_a_damaged_page_is_noticed(tmp_path: Path) -> None:
+def test_a_damaged_page_is_noticed(tmp_path):
     """Flipped bytes inside a page are not read as values."""
     path = tmp_path / "orders.parquet"
     table = pa.table({"a": [f"order-{n}" for n in range(200)], "b": ["x"] * 200})
@@ -100,7 +100,7 @@ def test_a_damaged_page_is_noticed(tmp_path: Path) -> None:
         read(path)
 
 
-def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_are_bounded(tmp_path, monkeypatch):
     """Unpacked bytes and rows are bounded before the columns are read."""
     path = write(tmp_path / "orders.parquet", {"a": ["x"] * 100, "b": ["y"] * 100})
     monkeypatch.setattr("recon.files.formats.parquet_file.PARQUET_BYTES_MAX", 10)
@@ -112,7 +112,7 @@ def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         read(path)
 
 
-def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path: Path) -> None:
+def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path):
     """A decimal means its value; a whole number fits only a currency without decimals."""
     row = {
         "merchant_id": ["100042"] * 3,
@@ -133,7 +133,7 @@ def test_amounts_of_decimals_are_exact_whatever_their_scale(tmp_path: Path) -> N
     assert read_table(path, kind=SourceKind.ORDERS, rules=Rules()).frame.empty
 
 
-def test_a_cell_longer_than_a_spreadsheet_holds_is_refused(tmp_path: Path) -> None:
+def test_a_cell_longer_than_a_spreadsheet_holds_is_refused(tmp_path):
     """One cell is as bounded as in every other format."""
     table = pa.table({"a": ["x" * 32_767, "y" * 32_768], "b": ["1", "2"]})
     pq.write_table(table.slice(0, 1), tmp_path / "fits.parquet")

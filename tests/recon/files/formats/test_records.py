@@ -22,7 +22,7 @@ from recon.privacy.shown_text import defused
 
 
 @pytest.mark.parametrize("name", ["orders.txt", "orders", "orders.csv.gz", "orders.xls", ".csv"])
-def test_a_format_that_is_not_known_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_format_that_is_not_known_is_refused(tmp_path, name):
     """The ending of a name decides the format; other endings are told what is read."""
     path = tmp_path / name
     path.write_text("a,b\n1,2\n")
@@ -30,16 +30,14 @@ def test_a_format_that_is_not_known_is_refused(tmp_path: Path, name: str) -> Non
         raw_of(read_bytes(path), wanted=frozenset("ab"))
 
 
-def test_a_name_that_no_file_can_have_is_missing() -> None:
+def test_a_name_that_no_file_can_have_is_missing():
     """A NUL in a name is told as such, not as a crash."""
     with pytest.raises(SourceMissingError, match="not a file name"):
         read_bytes(Path("a\0b.csv"))
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "socket", "device"])
-def test_only_regular_files_are_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_only_regular_files_are_opened(tmp_path, monkeypatch, kind):
     """A folder, pipe, link, socket or device is refused at once and never waited for."""
     path = tmp_path / "orders.csv"
     if kind == "folder":
@@ -60,7 +58,7 @@ def test_only_regular_files_are_opened(
         read_bytes(path)
 
 
-def test_a_file_above_the_bound_is_not_read(tmp_path: Path) -> None:
+def test_a_file_above_the_bound_is_not_read(tmp_path):
     """The size is bounded before a byte is read."""
     path = tmp_path / "orders.csv"
     path.write_bytes(b"x" * 11)
@@ -69,9 +67,7 @@ def test_a_file_above_the_bound_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["grows", "is replaced", "is removed"])
-def test_a_file_that_changes_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, change):
     """An upload that is still running, or a file put in another's place, is never taken."""
     path = tmp_path / "orders.csv"
     path.write_text("first")
@@ -94,7 +90,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         read_bytes(path)
 
 
-def test_numbers_stay_exact(tmp_path: Path) -> None:
+def test_numbers_stay_exact(tmp_path):
     """No number passes through a binary fraction."""
     path = tmp_path / "summary.json"
     path.write_text('{"a": 0.1, "b": 12345678901234567890}')
@@ -113,9 +109,7 @@ def test_numbers_stay_exact(tmp_path: Path) -> None:
         (b'{"a": ' + b"1" * 10_000 + b"}", "is not JSON in UTF-8"),
     ],
 )
-def test_what_is_not_one_strict_object_is_refused(
-    tmp_path: Path, content: bytes, told: str
-) -> None:
+def test_what_is_not_one_strict_object_is_refused(tmp_path, content, told):
     """Constants, double keys, depth and other shapes end in a sentence, not in a crash."""
     path = tmp_path / "summary.json"
     path.write_bytes(content)
@@ -130,7 +124,7 @@ def read(tmp_path: Path, text: str, *wanted: str) -> RawTable:
     return raw_of(read_bytes(path), wanted=frozenset(wanted))
 
 
-def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path: Path) -> None:
+def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path):
     """Deeper objects are reached by a point; blank lines count as lines; null is blank."""
     text = (
         '{"id":"A","amount":{"value":10.50}}\n\n{"id":null,"other":true,"amount":{"value":"1"}}\n'
@@ -144,14 +138,14 @@ def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("key", ["", " a", "a.b"])
-def test_a_key_that_could_be_another_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_key_that_could_be_another_is_refused(tmp_path, key):
     """A point in a key would look like a deeper one."""
     table = read(tmp_path, f'{{"id":1}}\n{{"{key}":1}}\n', "id")
     (bad,) = table.bad_rows
     assert (bad.line, bad.text) == (2, f'{{"{key}":1}}')
 
 
-def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_has_a_bound(tmp_path, monkeypatch):
     """A line, a value and the number of keys are bounded."""
     monkeypatch.setattr("recon.files.formats.json_text.JSON_LINE_BYTES_MAX", 40_000)
     long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
@@ -172,7 +166,7 @@ def read_of_xml_records(tmp_path: Path, text: str, *wanted: str, record: str = "
     return raw_of(read_bytes(path), wanted=frozenset(wanted), layout=FileLayout(record=record))
 
 
-def test_leaves_and_attributes_are_columns(tmp_path: Path) -> None:
+def test_leaves_and_attributes_are_columns(tmp_path):
     """Paths lead down by a slash, attributes have an @, namespaces and comments do not count."""
     text = (
         '<o xmlns="urn:x">\n<order id="7"><!-- c --><sum><amount currency="EUR">1.00</amount></sum>'
@@ -188,7 +182,7 @@ def test_leaves_and_attributes_are_columns(tmp_path: Path) -> None:
     assert table.lines.tolist() == [2]
 
 
-def test_only_records_count_where_one_is_named(tmp_path: Path) -> None:
+def test_only_records_count_where_one_is_named(tmp_path):
     """What stands around the records is not a row, however deep they stand."""
     orders = "<order><id>1</id></order>\n<order><id>2</id></order>"
     text = f"<f><head><id>0</id></head>\n<b>{orders}</b></f>"
@@ -197,20 +191,20 @@ def test_only_records_count_where_one_is_named(tmp_path: Path) -> None:
     assert table.lines.tolist() == [2, 3]
 
 
-def test_lines_are_right_far_down(tmp_path: Path) -> None:
+def test_lines_are_right_far_down(tmp_path):
     """Line numbers do not end where 16 bits do."""
     text = "<f>" + "\n" * 70_000 + "<o><id>1</id></o></f>"
     assert read_of_xml_records(tmp_path, text, "id").lines[-1] == 70_001
 
 
 @pytest.mark.parametrize("text", ["<f>x</f>", "<f><o></f>", "<f></f><f></f>", "<f>&e;</f>", "\x01"])
-def test_what_is_not_well_formed_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_is_not_well_formed_is_refused(tmp_path, text):
     """No repair is tried, and an entity that nobody declared is not dropped."""
     with pytest.raises(SourceUnreadableError, match=r"o\.xml (is not well-formed|has no element)"):
         read_of_xml_records(tmp_path, text, "id")
 
 
-def test_an_element_has_a_bound(tmp_path: Path) -> None:
+def test_an_element_has_a_bound(tmp_path):
     """Text and different names are bounded."""
     long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read_of_xml_records(
@@ -236,7 +230,7 @@ def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
     return raw_of(read_bytes(path), wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
 
 
-def test_every_text_comes_back(tmp_path: Path) -> None:
+def test_every_text_comes_back(tmp_path):
     """Whatever apostrophes, signs and separators stand in it."""
     dice = random.Random(7)
     signs = "=+-@';|a1 .\uff1d"
@@ -278,9 +272,7 @@ CASES = {"o.xlsx": workbook(), "o.parquet": parquet(), "o.xml": XML, "o.jsonl": 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize("name", CASES)
-def test_rows_that_become_columns_in_pieces_are_the_file(
-    name: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_become_columns_in_pieces_are_the_file(name, most, monkeypatch):
     """Cells, line numbers, bad rows and which cells were numbers do not depend on the pieces."""
     file = FileBytes(Path(name), CASES[name], "")
     whole = raw_of(file, wanted=WANTED)

@@ -197,13 +197,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "told"), REFUSED.values(), ids=REFUSED)
-def test_a_workbook_that_is_not_plain_is_refused(content: bytes, told: str) -> None:
+def test_a_workbook_that_is_not_plain_is_refused(content, told):
     """Bombs, macros, links, far-off cells and files of another kind never reach a reader."""
     with pytest.raises(SourceUnreadableError, match=told):
         read(content)
 
 
-def test_a_part_twice_is_refused() -> None:
+def test_a_part_twice_is_refused():
     """Two parts of one name could show one table to a person and another to a machine."""
     with (
         pytest.warns(UserWarning, match="Duplicate name"),
@@ -212,7 +212,7 @@ def test_a_part_twice_is_refused() -> None:
         read(repacked(PLAIN, add={SHEET: b"<a/>"}))
 
 
-def test_a_declared_size_is_bounded_before_anything_is_unpacked() -> None:
+def test_a_declared_size_is_bounded_before_anything_is_unpacked():
     """What a zip declares of itself is enough to refuse it."""
     content = bytearray(repacked(PLAIN, add={"xl/x.xml": b"x"}))
     place = content.rfind(b"PK\x01\x02")
@@ -221,7 +221,7 @@ def test_a_declared_size_is_bounded_before_anything_is_unpacked() -> None:
         refuse_unfit_archive(bytes(content), name="orders.xlsx")
 
 
-def test_cells_become_text_and_numbers_stay_marked() -> None:
+def test_cells_become_text_and_numbers_stay_marked():
     """Text keeps its zeros, numbers show their shortest decimal text, dates are ISO."""
     table = read(
         workbook(
@@ -240,7 +240,7 @@ def test_cells_become_text_and_numbers_stay_marked() -> None:
     assert "a" not in table.numbers
 
 
-def test_a_cell_beside_the_named_columns_makes_a_bad_row() -> None:
+def test_a_cell_beside_the_named_columns_makes_a_bad_row():
     """What stands outside the table is named, not dropped; a zero is content, too."""
     table = read(workbook([["a", "b", "c"], ["1", "2", "3", 0], ["4", "5", "6"]]))
     assert [(bad.line, bad.reason) for bad in table.bad_rows] == [
@@ -262,9 +262,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("written", "amounts"), WRITTEN.items())
-def test_an_amount_of_more_digits_than_a_number_holds_is_refused(
-    written: str, amounts: list[int], tmp_path: Path
-) -> None:
+def test_an_amount_of_more_digits_than_a_number_holds_is_refused(written, amounts, tmp_path):
     """Two texts of 16 digits are one number in a workbook: no cent of it is guessed."""
     names = ["merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at"]
     row = ["1", "2", "A-1", "EUR", 77777, "paid", "2026-01-05T10:00:00Z"]
@@ -297,7 +295,7 @@ def said(text: bytes, *, strings: str = "<si><t>zero</t></si>") -> list[tuple[in
     return sheet_texts(file, rows_max=10_000)
 
 
-def test_a_plain_sheet_says_what_its_cells_say() -> None:
+def test_a_plain_sheet_says_what_its_cells_say():
     """With and without a prefix of the name space."""
     assert said(sheet()) == STATED
     assert said(sheet(prefix="x:")) == STATED
@@ -312,7 +310,7 @@ def test_a_plain_sheet_says_what_its_cells_say() -> None:
         ('<row r="7">', "<row>"),
     ],
 )
-def test_a_sheet_that_is_written_otherwise_is_read_as_well(old: str, new: str) -> None:
+def test_a_sheet_that_is_written_otherwise_is_read_as_well(old, new):
     """Other quotes, other orders of attributes and comments between cells change nothing."""
     rows = XLSX_CELLS_ROWS.replace(old, new, 1)
     assert rows != XLSX_CELLS_ROWS
@@ -320,7 +318,7 @@ def test_a_sheet_that_is_written_otherwise_is_read_as_well(old: str, new: str) -
     assert said(sheet(rows)) == ([STATED[0], (2, STATED[1][1])] if "<row>" in new else STATED)
 
 
-def test_cells_may_all_leave_out_their_places() -> None:
+def test_cells_may_all_leave_out_their_places():
     """Then each stands behind the one before."""
     rows = "<row><c><v>1</v></c><c/></row><row><c/><c><v>2</v></c></row>"
     assert said(sheet(rows)) == [(1, ["1"]), (2, ["", "2"])]
@@ -355,7 +353,7 @@ def test_cells_may_all_leave_out_their_places() -> None:
         ('t="inlineStr"', "t = 'nlineStr'", "cell C7 has the type 'nlineStr'"),
     ],
 )
-def test_a_cell_that_stands_nowhere_is_refused(old: str, new: str, told: str) -> None:
+def test_a_cell_that_stands_nowhere_is_refused(old, new, told):
     """The message names the part and the cell; two cells never share a place."""
     rows = XLSX_CELLS_ROWS.replace(old, new, 1)
     assert rows != XLSX_CELLS_ROWS
@@ -365,7 +363,7 @@ def test_a_cell_that_stands_nowhere_is_refused(old: str, new: str, told: str) ->
     assert str(refused.value).endswith("; save it again")
 
 
-def test_a_sheet_of_another_name_space_is_refused() -> None:
+def test_a_sheet_of_another_name_space_is_refused():
     """What only looks like a sheet is none, and both name spaces of the format are."""
     strict = sheet().replace(SPACE.encode(), b"http://purl.oclc.org/ooxml/spreadsheetml/main")
     assert said(strict) == STATED
@@ -373,7 +371,7 @@ def test_a_sheet_of_another_name_space_is_refused() -> None:
         said(sheet().replace(b"schemas", b"sch3mas"))
 
 
-def test_every_type_of_the_format_is_known() -> None:
+def test_every_type_of_the_format_is_known():
     """ECMA-376 names seven types of cells."""
     cells = "".join(f'<c r="{chr(65 + at)}1" t="{t}"/>' for at, t in enumerate(sorted(CELL_TYPES)))
     assert len(CELL_TYPES) == 7
@@ -381,7 +379,7 @@ def test_every_type_of_the_format_is_known() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<a>\x01</a>", b"<a>\xff</a>", b"<a/><b/>"])
-def test_a_part_that_is_no_xml_is_refused(text: bytes) -> None:
+def test_a_part_that_is_no_xml_is_refused(text):
     """Cut parts, control characters and bytes that are no UTF-8 are told."""
     for read in (said, lambda content: refuse_unfit_archive(book_of(content), name="o.xlsx")):
         with pytest.raises(SourceUnreadableError, match=r"is not well-formed XML \("):
@@ -417,7 +415,7 @@ TWO_FACED = {
 
 
 @pytest.mark.parametrize("case", TWO_FACED)
-def test_a_cell_that_readers_understand_differently_is_refused(case: str) -> None:
+def test_a_cell_that_readers_understand_differently_is_refused(case):
     """One plain text of the grammar of its type, or the cell is told by its name."""
     inside, told = TWO_FACED[case]
     with pytest.raises(SourceUnreadableError) as refused:
@@ -444,9 +442,7 @@ def test_a_cell_that_readers_understand_differently_is_refused(case: str) -> Non
         (' t="inlineStr"><is><t> a &lt; b </t><rPh sb="0" eb="1"><t>x</t></rPh></is>', " a < b "),
     ],
 )
-def test_what_the_common_writers_write_is_read_to_the_last_character(
-    inside: str, text: str
-) -> None:
+def test_what_the_common_writers_write_is_read_to_the_last_character(inside, text):
     """Numbers, indexes, texts of several runs, formulas with their values; not how it sounds."""
     assert said(sheet(CELL.format(inside))) == [(1, [text])]
 
@@ -459,13 +455,13 @@ def test_what_the_common_writers_write_is_read_to_the_last_character(
         (sheet().replace(b"</worksheet>", b"<row r='8'/></worksheet>"), "outside the data"),
     ],
 )
-def test_rows_that_no_reader_would_count_are_refused(text: bytes, told: str) -> None:
+def test_rows_that_no_reader_would_count_are_refused(text, told):
     """The data of a sheet stand once; rows elsewhere would be lost without a word."""
     with pytest.raises(SourceUnreadableError, match=told):
         said(text)
 
 
-def test_a_formula_in_a_form_needs_no_value() -> None:
+def test_a_formula_in_a_form_needs_no_value():
     """A workbook that people fill in is read for its formulas; all others need their values."""
     text = sheet(CELL.format("><f>1+1</f>"))
     refuse_unfit_archive(book_of(text), name="o.xlsx")
@@ -473,7 +469,7 @@ def test_a_formula_in_a_form_needs_no_value() -> None:
         said(text)
 
 
-def test_runs_of_a_shared_string_count_together() -> None:
+def test_runs_of_a_shared_string_count_together():
     """And an index names the string at its place, blank ones among them."""
     strings = "<si><t>zero</t></si><si/><si><r><t>x</t></r><r><t>yz</t></r></si>"
     rows = '<row r="1"><c r="A1" t="s"><v>2</v></c><c r="B1" t="s"><v>1</v></c></row>'
@@ -489,7 +485,7 @@ def test_runs_of_a_shared_string_count_together() -> None:
         (f"<si><t>{'a' * (CELL_CHARACTERS_MAX + 1)}</t></si>", "string 0 of xl/sharedStrings.xml"),
     ],
 )
-def test_shared_strings_of_another_shape_are_refused(inside: str, told: str) -> None:
+def test_shared_strings_of_another_shape_are_refused(inside, told):
     """Where readers would count them differently, an index would name another string."""
     with pytest.raises(SourceUnreadableError, match=told):
         said(sheet(), strings=inside)
@@ -517,7 +513,7 @@ STYLES = f"""<styleSheet xmlns="{SPACE}"><numFmts><numFmt numFmtId="164" formatC
         (1, "2958466", "2958466"),
     ],
 )
-def test_a_number_is_a_date_where_its_format_says_so(style: int, value: str, text: str) -> None:
+def test_a_number_is_a_date_where_its_format_says_so(style, value, text):
     """A format of hours that go on, or a letter in quotes, makes no date."""
     cell = f'<row r="1"><c r="A1" s="{style}"><v>{value}</v></c></row>'
     file = FileBytes(Path("o.xlsx"), book_of(sheet(cell), styles=STYLES), "")
@@ -534,7 +530,7 @@ def saved(path: Path, *rows: list[Any]) -> Path:
     return path
 
 
-def test_a_form_says_what_people_wrote(tmp_path: Path) -> None:
+def test_a_form_says_what_people_wrote(tmp_path):
     """Text, numbers, days and truths; of a formula itself, not what a program computed for it."""
     path = saved(tmp_path / "f.xlsx", ["x", 7, date(2026, 11, 21), True, "=1+1"])
     (row,) = read_form(path, titles=("Form",)).sheets["Form"]
@@ -554,9 +550,7 @@ def test_a_form_says_what_people_wrote(tmp_path: Path) -> None:
     # A ZIP has the time at which it was made, and workers that start apart would name it apart.
     ids=["macros", "document type", "empty", "no ZIP", "CSV"],
 )
-def test_a_form_that_is_no_plain_workbook_is_refused(
-    content: bytes, told: str, tmp_path: Path
-) -> None:
+def test_a_form_that_is_no_plain_workbook_is_refused(content, told, tmp_path):
     """Before any other library opens it."""
     path = tmp_path / "f.xlsx"
     path.write_bytes(content)

@@ -11,7 +11,7 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.steps.files.arrivals import left
 
 
-def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) -> None:
+def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path):
     """The order never changes with the file system; nothing in the folder is passed over."""
     for name in ("b.csv", "a.xlsx", "C.PARQUET", ".hidden.csv", "~$a.xlsx", "d.csv.part", "e.pdf"):
         (tmp_path / name).write_text("x")
@@ -31,7 +31,7 @@ def test_order_files_are_listed_by_name_and_the_rest_is_named(tmp_path: Path) ->
     }
 
 
-def test_what_no_night_reads_is_named_in_the_nights_sentence(tmp_path: Path) -> None:
+def test_what_no_night_reads_is_named_in_the_nights_sentence(tmp_path):
     """A packed file, a link or a folder may be a day's orders: somebody must hear of it."""
     for name in (".hidden.csv", "a.csv", "b.csv.gz"):
         (tmp_path / name).write_text("x")
@@ -45,7 +45,7 @@ def test_what_no_night_reads_is_named_in_the_nights_sentence(tmp_path: Path) -> 
     assert left(inbox(tmp_path)).endswith("; d7.csv (not a regular file); and 2 more.")
 
 
-def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
+def test_a_file_waits_for_its_done_file(tmp_path):
     """Only where its layout asks for one; what stands beside a file is none itself."""
     layouts = (FileLayout(files="a*", done_file=".done", control_file=".control"),)
     for name in ("a.csv", "a.csv.control", "b.csv"):
@@ -61,7 +61,7 @@ def test_a_file_waits_for_its_done_file(tmp_path: Path) -> None:
     assert left(complete) == ""
 
 
-def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path: Path) -> None:
+def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path):
     """A missing folder, or a file in its place, is told with what to do."""
     (tmp_path / "file").write_text("x")
     for place in ("none", "file"):
@@ -69,7 +69,7 @@ def test_an_inbox_that_does_not_exist_is_the_configurations_mistake(tmp_path: Pa
             inbox(tmp_path / place)
 
 
-def test_the_number_of_files_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_files_is_bounded(tmp_path, monkeypatch):
     """A folder that somebody filled by mistake is not read."""
     monkeypatch.setattr(sys.modules["recon.files.inbox.arrived_files"], "FILES_MAX", 2)
     for number in range(3):
@@ -90,7 +90,7 @@ def written(folder: Path, name: str = "a.csv") -> Path:
     return path
 
 
-def test_a_file_that_was_left_alone_long_enough_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_file_that_was_left_alone_long_enough_is_not_waited_for(tmp_path):
     """Its age by the clock decides; a second less, and it is looked at again."""
     pauses: list[timedelta] = []
     for age, waits in ((5, 0), (4, 1)):
@@ -103,7 +103,7 @@ def test_a_file_that_was_left_alone_long_enough_is_not_waited_for(tmp_path: Path
         assert pauses == [SETTLE] * waits
 
 
-def test_a_file_from_the_future_is_looked_at_twice(tmp_path: Path) -> None:
+def test_a_file_from_the_future_is_looked_at_twice(tmp_path):
     """A server whose clock is ahead does not make a file look finished."""
     path, pauses = written(tmp_path), []
     before = WRITTEN - timedelta(days=1)
@@ -111,7 +111,7 @@ def test_a_file_from_the_future_is_looked_at_twice(tmp_path: Path) -> None:
     assert pauses == [SETTLE]
 
 
-def test_a_file_that_is_gone_and_no_settle_time_are_not_waited_for(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_and_no_settle_time_are_not_waited_for(tmp_path):
     """Reading says of the one that it is gone; who hands files over by renaming need not wait."""
     for path, settle in ((tmp_path / "gone.csv", SETTLE), (written(tmp_path), timedelta())):
         assert unsettled([path], settle=settle, clock=lambda: WRITTEN, pause=pytest.fail) == ()

@@ -42,9 +42,7 @@ def visit(found: RemoteSource, inbox: Path) -> Fetched:
         return fetch(folder, inbox=inbox, patterns=found.files)
 
 
-def test_objects_come_once_and_come_again_when_they_changed(
-    storage: tuple[str, Any], tmp_path: Path
-) -> None:
+def test_objects_come_once_and_come_again_when_they_changed(storage, tmp_path):
     """Only what lies right in the folder and fits the pattern; for its owner only."""
     address, client = storage
     for name in ("out/a.csv", "out/b.txt", "out/deeper/c.csv", "other/d.csv"):
@@ -57,9 +55,7 @@ def test_objects_come_once_and_come_again_when_they_changed(
     assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o600
 
 
-def test_an_object_replaced_while_it_is_read_is_not_taken(
-    storage: tuple[str, Any], tmp_path: Path
-) -> None:
+def test_an_object_replaced_while_it_is_read_is_not_taken(storage, tmp_path):
     """A new object of the same size in the middle of the visit is noticed."""
     address, client = storage
     client.put_object(Bucket="books", Key="swap/a.csv", Body=b"one")
@@ -108,7 +104,7 @@ class _Cutting(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
-def test_a_connection_that_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_breaks_is_told(tmp_path, monkeypatch):
     """Half an object never reaches the inbox, and the sentence names the storage."""
     monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Cutting)
@@ -124,9 +120,7 @@ def test_a_connection_that_breaks_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_absent_bucket_and_absent_keys_are_told(
-    storage: tuple[str, Any], tmp_path: Path
-) -> None:
+def test_an_absent_bucket_and_absent_keys_are_told(storage, tmp_path):
     """The sentence says which storage, or which variable."""
     address, client = storage
     for url in ("s3://none/out", "s3://books/empty"):

@@ -63,9 +63,7 @@ def visit(
         )
 
 
-def test_files_come_once_and_come_again_when_they_changed(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_files_come_once_and_come_again_when_they_changed(theirs, inbox, tmp_path):
     """A second visit brings nothing, a new version is brought; theirs is not touched."""
     folder, served = theirs
     (folder / "a.csv").write_text("one")
@@ -79,9 +77,7 @@ def test_files_come_once_and_come_again_when_they_changed(
     assert sorted(path.name for path in folder.iterdir()) == ["a.csv", "b.txt"]
 
 
-def test_what_is_no_plain_file_is_left_and_named(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_plain_file_is_left_and_named(theirs, inbox, tmp_path):
     """Links, folders, devices and odd names of a stranger's server never reach the inbox."""
     folder, served = theirs
     (folder / "link.csv").symlink_to("/etc/passwd")
@@ -97,9 +93,7 @@ def test_what_is_no_plain_file_is_left_and_named(
     assert list(inbox.iterdir()) == []
 
 
-def test_a_file_replaced_while_it_is_read_is_not_taken(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_a_file_replaced_while_it_is_read_is_not_taken(theirs, inbox, tmp_path):
     """Nothing half old and half new reaches the inbox; the next visit brings it."""
     folder, served = theirs
     (folder / "a.csv").write_text("x" * 50)
@@ -113,9 +107,7 @@ def test_a_file_replaced_while_it_is_read_is_not_taken(
 
 
 @pytest.mark.parametrize(("writes", "brought"), [(3, {"a.csv"}), (99, set())])
-def test_a_file_that_is_still_uploaded_is_waited_for(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path, writes: int, brought: set[str]
-) -> None:
+def test_a_file_that_is_still_uploaded_is_waited_for(theirs, inbox, tmp_path, writes, brought):
     """Half of it would stand still in the inbox and look whole; its neighbour comes meanwhile."""
     folder, served = theirs
     for name in ("a.csv", "b.csv"):
@@ -139,9 +131,7 @@ def test_a_file_that_is_still_uploaded_is_waited_for(
     assert (again, len(looks)) == (Fetched((), ()), looked)
 
 
-def test_a_done_file_spares_the_wait_and_a_file_may_go_meanwhile(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_a_done_file_spares_the_wait_and_a_file_may_go_meanwhile(theirs, inbox, tmp_path):
     """What somebody calls complete is believed; what was taken away is named."""
     folder, served = theirs
     (folder / "a.csv").write_text("x")
@@ -154,9 +144,7 @@ def test_a_done_file_spares_the_wait_and_a_file_may_go_meanwhile(
     assert gone == Fetched((), (("b.csv", "is gone again"),))
 
 
-def test_a_file_comes_when_its_partners_are_there(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_a_file_comes_when_its_partners_are_there(theirs, inbox, tmp_path):
     """`.done` and control files are waited for and come along."""
     folder, served = theirs
     layout = FileLayout(files="a*", done_file=".done", control_file=".control")
@@ -169,7 +157,7 @@ def test_a_file_comes_when_its_partners_are_there(
     assert len(list(inbox.iterdir())) == 3
 
 
-def test_a_key_opens_the_door_too(theirs: tuple[Path, Served], inbox: Path, tmp_path: Path) -> None:
+def test_a_key_opens_the_door_too(theirs, inbox, tmp_path):
     """A private key or password file of mode 0600 is used; one that others can read is refused."""
     folder, served = theirs
     (folder / "a.csv").write_text("x")
@@ -196,9 +184,7 @@ def test_a_key_opens_the_door_too(theirs: tuple[Path, Served], inbox: Path, tmp_
         visit(found, inbox)
 
 
-def test_another_server_is_not_believed(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_another_server_is_not_believed(theirs, inbox, tmp_path):
     """An unknown or another host key ends the visit before a password is sent."""
     _, served = theirs
     found = source(served, tmp_path)
@@ -218,9 +204,7 @@ def test_another_server_is_not_believed(
         visit(found, inbox)
 
 
-def test_a_wrong_password_and_an_absent_folder_are_told(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_a_wrong_password_and_an_absent_folder_are_told(theirs, inbox, tmp_path):
     """The sentence says which server and why, and shows no secret."""
     _, served = theirs
     with pytest.raises(SourceUnreadableError, match="it refuses our key or password") as refused:
@@ -233,9 +217,7 @@ def test_a_wrong_password_and_an_absent_folder_are_told(
         visit(gone, inbox)
 
 
-def test_a_name_that_is_not_utf_8_keeps_no_other_file_away(
-    theirs: tuple[Path, Served], inbox: Path, tmp_path: Path
-) -> None:
+def test_a_name_that_is_not_utf_8_keeps_no_other_file_away(theirs, inbox, tmp_path):
     """It is left under a name that can be read, with what to do; so is one with a card number."""
     folder, served = theirs
     card = "orders-4111-1111-1111-1111.csv"

@@ -34,9 +34,7 @@ def read(folder: Path, text: str, *, name: str = "bank.xml", **how: Any) -> Bank
 
 
 @pytest.mark.parametrize(("closing", "amount"), [("350.00", 24950), ("350.10", 25010)])
-def test_reversals_are_read_both_ways_and_the_balances_decide(
-    tmp_path: Path, closing: str, amount: int
-) -> None:
+def test_reversals_are_read_both_ways_and_the_balances_decide(tmp_path, closing, amount):
     """Some banks turn the mark of what is reversed, others leave it; a third way is refused."""
     turned = "<RvslInd>true</RvslInd>"
     plain = entry("250.05", ref="E1")
@@ -52,7 +50,7 @@ def test_reversals_are_read_both_ways_and_the_balances_decide(
         read(tmp_path, text.replace(closing, "350.03"))
 
 
-def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path: Path) -> None:
+def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path):
     """The entry counts; where they do, each payment stands behind it."""
     both = payment("200.00", reference="B1") + payment("50.50", reference="B2")
     whole = read(tmp_path, camt(ROUTINE + entry("250.50", inner=f"<NtryDtls>{both}</NtryDtls>")))
@@ -64,7 +62,7 @@ def test_details_that_do_not_come_to_their_entry_are_told_and_dropped(tmp_path: 
     assert "do not come to it" in part.source.notes[0]
 
 
-def test_a_pending_entry_never_counts(tmp_path: Path) -> None:
+def test_a_pending_entry_never_counts(tmp_path):
     """It is shown, and needs no day of booking; when it is booked, a later statement has it."""
     day = "<BookgDt><Dt>2026-11-20</Dt></BookgDt>"
     pending = entry("9.00", state="<Sts>PDNG</Sts>").replace(day, "")
@@ -81,9 +79,7 @@ def test_a_pending_entry_never_counts(tmp_path: Path) -> None:
         ("", "S7"),
     ],
 )
-def test_the_number_of_a_statement_is_the_first_that_it_has(
-    numbers: str, statement_no: str, tmp_path: Path
-) -> None:
+def test_the_number_of_a_statement_is_the_first_that_it_has(numbers, statement_no, tmp_path):
     """The electronic one, else the legal one, else its identification."""
     text = camt(ROUTINE + entry("250.50"))
     own = "<ElctrncSeqNb>7</ElctrncSeqNb>"
@@ -92,7 +88,7 @@ def test_the_number_of_a_statement_is_the_first_that_it_has(
     assert [one.statement_no for one in found.source.statements] == [statement_no]
 
 
-def test_debit_balances_pages_and_days_without_entries(tmp_path: Path) -> None:
+def test_debit_balances_pages_and_days_without_entries(tmp_path):
     """A closing debit is below zero, a statement may have no entry, pages are one statement."""
     debit = head() + balance("OPBD", "10.00") + balance("CLBD", "5.00", mark="DBIT")
     found = read(tmp_path, camt(debit + entry("15.00", mark="DBIT")))
@@ -111,14 +107,14 @@ def test_debit_balances_pages_and_days_without_entries(tmp_path: Path) -> None:
         read(tmp_path, text.replace(entry("3.00", ref="E2"), ""))
 
 
-def test_a_bank_account_named_by_bank_code_and_number_is_ours(tmp_path: Path) -> None:
+def test_a_bank_account_named_by_bank_code_and_number_is_ours(tmp_path):
     """An account of the same number at another bank is not."""
     assert read(tmp_path, MT940, name="b.sta").source.statements[0].iban == IBAN
     other = MT940.replace("37040044/", "37040045/")
     assert read(tmp_path, other, name="b.sta").source.statements[0].iban == "37040045/532013000"
 
 
-def test_a_table_is_whole_or_nothing(tmp_path: Path) -> None:
+def test_a_table_is_whole_or_nothing(tmp_path):
     """A row that cannot be read, a balance that its rows do not share, an entry told twice."""
     good = "E1,2026-11-20,2026-11-20,EUR,250.50,,,,,,\n"
     for rows, why in (
@@ -149,9 +145,7 @@ def test_a_table_is_whole_or_nothing(tmp_path: Path) -> None:
         (IBAN, "9" * 65, "more than 64 characters"),
     ],
 )
-def test_a_statement_that_says_what_cannot_be_is_refused(
-    right: str, wrong: str, said: str, tmp_path: Path
-) -> None:
+def test_a_statement_that_says_what_cannot_be_is_refused(right, wrong, said, tmp_path):
     """By its name, whole: a cover would end on that day, a night break on it."""
     text = camt(ROUTINE + entry("250.50"))
     assert right in text
@@ -177,9 +171,7 @@ def amounts(folder: Path, texts: Sequence[str], *, currency: str, mark: str = "C
         ("KWD", ("1.000", "2.5", "3"), [1000, 2500, 3000]),
     ],
 )
-def test_amounts_are_read_as_banks_write_them(
-    tmp_path: Path, currency: str, texts: Sequence[str], minor: list[int]
-) -> None:
+def test_amounts_are_read_as_banks_write_them(tmp_path, currency, texts, minor):
     """Zeros behind the last digit may be left out; a debit is negative."""
     assert amounts(tmp_path, texts, currency=currency) == minor
     debits = amounts(tmp_path, texts, currency=currency, mark="DBIT")
@@ -187,13 +179,13 @@ def test_amounts_are_read_as_banks_write_them(
 
 
 @pytest.mark.parametrize("text", ["x", "1,00", "-1.00", "1.001", "1" * 30, "٣.00"])
-def test_what_is_no_amount_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_is_no_amount_is_refused(tmp_path, text):
     """Among many that are."""
     with pytest.raises(SourceUnreadableError, match="statement 7"):
         amounts(tmp_path, ["1.00"] * 5 + [text], currency="EUR")
 
 
-def test_every_entry_has_a_number_of_its_own(tmp_path: Path) -> None:
+def test_every_entry_has_a_number_of_its_own(tmp_path):
     """Its place where the bank gives none; one that comes again is numbered on."""
     body = "".join(entry("1.00", ref=number) for number in ["A", "", "A", "2", "", "A", ""])
     found = read(tmp_path, camt(head() + body)).source.entries["entry_no"].tolist()

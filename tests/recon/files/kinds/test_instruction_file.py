@@ -82,7 +82,7 @@ def _read(folder: Path, *rows: dict[str, str], seal: Seal | None = SEAL) -> Inst
     return sealed(read, seal=seal)
 
 
-def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
+def test_every_kind_of_a_file_becomes_an_action(tmp_path):
     """Payments, subscriptions and payouts stand in one file, each with its own request id."""
     read = _read(tmp_path, REFUND, SUBSCRIPTION, PAYOUT)
 
@@ -96,7 +96,7 @@ def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
     assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (3, 3, 0)
 
 
-def test_no_layout_leaves_an_instruction_out(tmp_path: Path) -> None:
+def test_no_layout_leaves_an_instruction_out(tmp_path):
     """Each row asks for money, and a payout has the details of its own row."""
     path, flags = tmp_path / "instructions-1.csv", frozenset({"1"})
     _write(path, {**REFUND, "order_no": ""}, PAYOUT)
@@ -108,7 +108,7 @@ def test_no_layout_leaves_an_instruction_out(tmp_path: Path) -> None:
     assert (counts.rows_read, counts.rows_rejected, counts.rows_skipped) == (2, 1, 0)
 
 
-def test_a_payout_shows_nothing_before_it_is_sealed(tmp_path: Path) -> None:
+def test_a_payout_shows_nothing_before_it_is_sealed(tmp_path):
     """What comes from the process that read a file has the payee in no action and in no repr."""
     path = tmp_path / "instructions-3.csv"
     _write(path, PAYOUT)
@@ -119,7 +119,7 @@ def test_a_payout_shows_nothing_before_it_is_sealed(tmp_path: Path) -> None:
     assert sealed(read, seal=SEAL).payouts == {}
 
 
-def test_a_payee_leaves_the_file_sealed(tmp_path: Path) -> None:
+def test_a_payee_leaves_the_file_sealed(tmp_path):
     """No name, date or account stands in an action; the seal opens to what the file said."""
     (action,) = _read(tmp_path, PAYOUT).actions
     told = {name: value for name, value in action.items() if name != "sealed"}
@@ -144,9 +144,7 @@ def test_a_payee_leaves_the_file_sealed(tmp_path: Path) -> None:
         ({"source_currency": "EUR", "source_amount": "250.00"}, "DE…3000", "250.00"),
     ],
 )
-def test_who_approves_a_payout_sees_what_it_is_paid_from(
-    tmp_path: Path, source: dict[str, str], shown: str, kept: str | None
-) -> None:
+def test_who_approves_a_payout_sees_what_it_is_paid_from(tmp_path, source, shown, kept):
     """Another currency and its amount stand beside the payee, and on the wire in its decimals."""
     read = _read(tmp_path, PAYOUT | source)
     (action,) = read.actions
@@ -156,7 +154,7 @@ def test_who_approves_a_payout_sees_what_it_is_paid_from(
     assert json.loads(SEAL.open(action["sealed"])).get("source_amount") == kept
 
 
-def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path: Path) -> None:
+def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path):
     """A brand's wider forms and decimals hold when the file is read, as they do when it is sent."""
     tables = load_file_settings({}).interface
     own = {"amounts": {"of_currency": {"JPY": 0}}, "batch": {"payout": {"grammar": {}}}}
@@ -172,7 +170,7 @@ def test_a_payout_is_checked_by_the_gateways_own_interface(tmp_path: Path) -> No
     assert instruction_file_of(read_bytes(path), **how | {"interface": tables}).payouts == {}
 
 
-def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path) -> None:
+def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path):
     """A payee is known by account, not by spelling, name or amount."""
     other = PAYOUT | {"request_id": "P-2", "amount": "1.00", "reason": "again"}
     other["beneficiary.bank_details.account_name"] = "A. Example"
@@ -221,9 +219,7 @@ def test_the_same_account_is_the_same_payee_however_it_is_spaced(tmp_path: Path)
         ),
     ],
 )
-def test_a_bad_cell_rejects_its_row_with_line_and_column(
-    tmp_path: Path, row: dict[str, str], column: str, word: str
-) -> None:
+def test_a_bad_cell_rejects_its_row_with_line_and_column(tmp_path, row, column, word):
     """One bad cell names line, column and reason, and no value of a payee; the rest is read."""
     read = _read(tmp_path, REFUND | {"request_id": "R-9"}, row)
     (reject,) = read.rejects
@@ -233,7 +229,7 @@ def test_a_bad_cell_rejects_its_row_with_line_and_column(
     assert [a["request_id"] for a in read.actions] == ["R-9"]
 
 
-def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path: Path) -> None:
+def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path):
     """A line with a cell too many is refused without its text: an account may stand anywhere."""
     path = tmp_path / "instructions-1.csv"
     head = "merchant_id,account_id,kind,request_id,beneficiary.bank_details.iban\n"
@@ -245,14 +241,14 @@ def test_a_shifted_row_shows_nothing_of_the_payee(tmp_path: Path) -> None:
     assert IBAN not in str(read)
 
 
-def test_payouts_without_a_seal_key_leave_the_whole_file_waiting(tmp_path: Path) -> None:
+def test_payouts_without_a_seal_key_leave_the_whole_file_waiting(tmp_path):
     """No payee is stored in clear: the file is refused until the key is there."""
     with pytest.raises(SourceUnreadableError, match="RECON_SEAL_KEY is not set"):
         _read(tmp_path, REFUND, PAYOUT, seal=None)
     assert len(_read(tmp_path, REFUND, seal=None).actions) == 1
 
 
-def test_only_its_name_makes_a_file_one_of_instructions() -> None:
+def test_only_its_name_makes_a_file_one_of_instructions():
     """The name decides which columns a file of the inbox has."""
     names: Any = ["instructions-7.csv", "Instructions-7.xlsx", "orders.csv", "my-instructions-.csv"]
 
@@ -282,12 +278,12 @@ def model_in(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def test_the_payout_columns_are_the_documents_fields() -> None:
+def test_the_payout_columns_are_the_documents_fields():
     """The file names a field as the API document does, dots leading into objects."""
     assert list(leaves(PayoutRow)) == list(PAYOUT_COLUMNS)
 
 
-def test_a_process_that_reads_a_file_loads_no_http() -> None:
+def test_a_process_that_reads_a_file_loads_no_http():
     """Each file is read by a process of its own: what it does not need is paid once a file."""
     code = "import sys, recon.files.reader_process; print('httpx' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

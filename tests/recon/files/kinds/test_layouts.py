@@ -13,7 +13,7 @@ def layout(**columns: str) -> FileLayout:
     return FileLayout(files="*.csv", columns=columns)
 
 
-def test_a_column_of_either_kind_of_file_is_taken() -> None:
+def test_a_column_of_either_kind_of_file_is_taken():
     """An inbox has order files and instruction files: each kind's own columns may be named."""
     refuse_wrong_layouts([layout(order_no="Order"), layout(recurring_id="Contract")])
     with pytest.raises(
@@ -22,7 +22,7 @@ def test_a_column_of_either_kind_of_file_is_taken() -> None:
         refuse_wrong_layouts([layout(order_no="Order"), layout(gross="Gross")])
 
 
-def test_only_files_with_order_numbers_may_say_how_theirs_are_written() -> None:
+def test_only_files_with_order_numbers_may_say_how_theirs_are_written():
     """A bank's statement has none: there the setting would silently not hold."""
     shop = FileLayout(order_numbers=WrittenNumbers(prefix="#"))
     refuse_wrong_layouts([shop])
@@ -64,12 +64,12 @@ def problem(schema: TableSchema = ORDER_FILE, /, **layout: Any) -> str:
         ({"constants": {"status": "Paid"}}, "constants.status: 'Paid' is none of authorised,"),
     ],
 )
-def test_a_layout_that_could_never_be_read_is_refused(layout: dict[str, Any], told: str) -> None:
+def test_a_layout_that_could_never_be_read_is_refused(layout, told):
     """The key, their word and ours are named, and what there is instead."""
     assert told in problem(**layout)
 
 
-def test_a_layout_of_words_that_exist_is_taken() -> None:
+def test_a_layout_of_words_that_exist_is_taken():
     """A word may also mean that nothing stands there, where a cell may be blank."""
     found = problem(
         columns={"order_no": "Bestellung"},
@@ -89,9 +89,7 @@ def test_a_layout_of_words_that_exist_is_taken() -> None:
         (LEDGER, {"refund": ("amount",)}, "turned_rows.refund"),
     ],
 )
-def test_only_amounts_of_settled_rows_have_signs_by_their_type(
-    schema: TableSchema, turned: dict[str, tuple[str, ...]], told: str
-) -> None:
+def test_only_amounts_of_settled_rows_have_signs_by_their_type(schema, turned, told):
     """A type or a column that no settled row has would be a setting that silently does not hold."""
     found = problem(schema, turned_rows=turned)
     assert bool(found) == bool(told)

@@ -44,7 +44,7 @@ def database(tmp_path: Path, *rows: tuple[object, ...], amount: str = "text") ->
     return f"sqlite:///{path}"
 
 
-def test_a_file_and_a_query_give_the_same_entries(tmp_path: Path) -> None:
+def test_a_file_and_a_query_give_the_same_entries(tmp_path):
     """Wherever the ledger is kept, the frame is the same, in the types of the contract."""
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS}\n{','.join(ROW)}\n")
@@ -57,7 +57,7 @@ def test_a_file_and_a_query_give_the_same_entries(tmp_path: Path) -> None:
     assert (counted.kind, counted.rows_read, counted.rows_accepted) == (SourceKind.LEDGER, 1, 1)
 
 
-def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path: Path) -> None:
+def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path):
     """A database that keeps local time says nothing of its zone: the settings do."""
     row = (*ROW[:-1], "2026-01-05 10:00:00")
     books = {"url": database(tmp_path, row), "query": QUERY}
@@ -75,7 +75,7 @@ def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path: Pa
         LedgerSource.model_validate({**books, "zone": "Asia/Nowhere"})
 
 
-def test_tables_have_the_columns_that_the_engine_reads() -> None:
+def test_tables_have_the_columns_that_the_engine_reads():
     """Every column of the contract is read, and none beside it."""
     made = {"answer", *PLACE_COLUMNS}
     for kind, columns in (
@@ -87,7 +87,7 @@ def test_tables_have_the_columns_that_the_engine_reads() -> None:
         assert schema_of(kind).names == tuple(name for name in columns if name not in made)
 
 
-def test_columns_may_be_mapped(tmp_path: Path) -> None:
+def test_columns_may_be_mapped(tmp_path):
     """A ledger of other names is read by its mapping; a name that is none of ours is refused."""
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS.replace('entry_id', 'journal')}\n{','.join(ROW)}\n")
@@ -101,7 +101,7 @@ def test_columns_may_be_mapped(tmp_path: Path) -> None:
         read_books(wrong, environment={}, rules=Rules())
 
 
-def test_the_address_may_stand_in_the_environment(tmp_path: Path) -> None:
+def test_the_address_may_stand_in_the_environment(tmp_path):
     """A variable holds the address with its password; without it the configuration is wrong."""
     source = LedgerSource(url_env="BOOKS_URL", query=QUERY)
     variables = {"BOOKS_URL": database(tmp_path, ROW)}
@@ -110,7 +110,7 @@ def test_the_address_may_stand_in_the_environment(tmp_path: Path) -> None:
         read_books(source, environment={}, rules=Rules())
 
 
-def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
+def test_an_absent_ledger_is_told_by_its_kind(tmp_path):
     """A missing file is a usage error, a missing database or column a ledger that is not there."""
     with pytest.raises(SourceMissingError):
         read_books(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
@@ -131,7 +131,7 @@ def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
         ({"layout": {"delimitr": ";"}}, "delimitr"),
     ],
 )
-def test_what_a_ledger_does_not_have_is_refused(given: dict[str, object], told: str) -> None:
+def test_what_a_ledger_does_not_have_is_refused(given, told):
     """A key that would do nothing is an error that names it."""
     with pytest.raises(ValidationError, match=told):
         LedgerSource.model_validate({"path": "books.csv", **given})
@@ -149,7 +149,7 @@ def kept(tmp_path: Path, text: str, name: str = "a.csv") -> str:
     return save(path, sha256=file.sha256, private=private, archive=tmp_path / "kept")
 
 
-def test_the_same_content_is_kept_once_for_its_owner(tmp_path: Path) -> None:
+def test_the_same_content_is_kept_once_for_its_owner(tmp_path):
     """Two names of one content are one file; nobody else can read it."""
     assert kept(tmp_path, "a,b\n1,2\n") == ""
     assert kept(tmp_path, "a,b\n1,2\n", name="b.csv") == ""
@@ -168,7 +168,7 @@ def test_the_same_content_is_kept_once_for_its_owner(tmp_path: Path) -> None:
         ("a,beneficiary.bank_details.iban\n1,x\n", "columns of payees' bank details"),
     ],
 )
-def test_private_content_is_not_kept(tmp_path: Path, text: str, told: str) -> None:
+def test_private_content_is_not_kept(tmp_path, text, told):
     """The reason names the column and never the number."""
     why = kept(tmp_path, text)
     assert told in why
@@ -176,7 +176,7 @@ def test_private_content_is_not_kept(tmp_path: Path, text: str, told: str) -> No
     assert not (tmp_path / "kept").exists()
 
 
-def test_an_archive_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_written_is_told(tmp_path):
     """Nothing is taken of a file whose copy could not be kept."""
     (tmp_path / "kept").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):

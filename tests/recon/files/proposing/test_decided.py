@@ -70,13 +70,7 @@ AMOUNTS = ("decimal_sign", "thousands_sign", "minus", "units")
         ((*(f"{n}.00" for n in range(9)), "n/a"), "EUR", {}, set()),
     ],
 )
-def test_an_amount_that_reads_two_ways_is_asked(
-    texts: tuple[str, ...],
-    currency: str,
-    keys: dict[str, str] | None,
-    asked: set[str],
-    tmp_path: Path,
-) -> None:
+def test_an_amount_that_reads_two_ways_is_asked(texts, currency, keys, asked, tmp_path):
     """1.234 is a thousand or a decimal by its currency and its neighbours, else by a person."""
     content = orders(*(f"{text};{currency}" for text in texts))
     found = of_bytes(tmp_path / "a.csv", content)
@@ -103,9 +97,7 @@ def test_an_amount_that_reads_two_ways_is_asked(
         (("31.02.2026",), None, {"times"}),
     ],
 )
-def test_a_time_that_reads_two_ways_is_asked(
-    texts: tuple[str, ...], times: str | None, asked: set[str], tmp_path: Path
-) -> None:
+def test_a_time_that_reads_two_ways_is_asked(texts, times, asked, tmp_path):
     """Day and month change places only where a row says so; a zone is never taken for granted."""
     found = of_bytes(tmp_path / "a.csv", orders(*(f"1.00;EUR;paid;{text}" for text in texts)))
     assert set(found.questions) == asked
@@ -123,7 +115,7 @@ def test_a_time_that_reads_two_ways_is_asked(
         ("1,2,3\n4,5,6\n", "has no line among its first 40"),
     ],
 )
-def test_what_is_no_table_with_a_header_is_refused(text: str, why: str, tmp_path: Path) -> None:
+def test_what_is_no_table_with_a_header_is_refused(text, why, tmp_path):
     """Not one byte of it is repeated."""
     with pytest.raises(SourceUnreadableError, match=rf"^a\.csv {why}"):
         of_bytes(tmp_path / "a.csv", text.encode())
@@ -142,7 +134,7 @@ def of_rows(
     return of_bytes(folder / "a.csv", content, schema=schema, answers=given)
 
 
-def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path: Path) -> None:
+def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path):
     """`none` leaves the row a record; the word itself makes the rule."""
     odd = THREE.replace("Sale", "Total")
     asked = of_rows(tmp_path, ONE, TWO, odd, TWO.replace("A-2", "A-4"))
@@ -155,7 +147,7 @@ def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path: Path) -> No
     assert [reject.order_no for reject in read(tmp_path / "a.csv", rule).rejects] == ["A-3"]
 
 
-def test_lines_with_amounts_of_their_own_are_asked(tmp_path: Path) -> None:
+def test_lines_with_amounts_of_their_own_are_asked(tmp_path):
     """Each could be a part of its order or all of it; each settled line is money."""
     items = [ONE.replace("10.00", "4.00").replace(",1,", f",{n},") for n in (2, 3)]
     assert "lines.column" in of_rows(tmp_path, ONE, *items, TWO).questions
@@ -174,7 +166,7 @@ def as_lines(rows: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None:
+def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path):
     """Another amount of the row has a currency of its own, which says nothing of the order."""
     path = tmp_path / "a.jsonl"
     rows = [
@@ -200,7 +192,7 @@ def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None
     assert frame.to_numpy().tolist() == [[1000, "EUR"], [2000, "EUR"]]
 
 
-def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path: Path) -> None:
+def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path):
     """A fee in another currency rejects its row."""
     path = tmp_path / "a.jsonl"
     header = ["batch_id", "settled_on", "entry_type", "order_no", "transaction_id", "reference_no"]
@@ -219,7 +211,7 @@ def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path: Path)
     assert [reject.line for reject in table.rejects] == [2]
 
 
-def test_a_layout_is_written_as_toml_reads_it() -> None:
+def test_a_layout_is_written_as_toml_reads_it():
     """Names with quotes, tabs and accents, lists, numbers and true; comments tell what is left."""
     layout = {
         "times": "%d.%m.%Y",
@@ -237,7 +229,7 @@ def test_a_layout_is_written_as_toml_reads_it() -> None:
     assert "for no column is it: reference_no" in text
 
 
-def test_the_pattern_of_names_leaves_out_their_numbers() -> None:
+def test_the_pattern_of_names_leaves_out_their_numbers():
     """Days and counters differ from file to file; all else is part of the name."""
     assert pattern_of(["orders-2026-11-20.csv", "orders-2026-11-21.csv"]) == "orders-*.csv"
     assert pattern_of(["a.csv", "b.csv"]) == "*.csv"

@@ -158,9 +158,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], list
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-def test_no_column_of_a_shape_is_wrong_in_silence(
-    shape: Shape, outcomes: Callable[[Shape], list[Outcome]]
-) -> None:
+def test_no_column_of_a_shape_is_wrong_in_silence(shape, outcomes):
     """What two readings fit is asked; what is not asked reads every row as it is, or refuses it."""
     for seed, outcome in enumerate(outcomes(shape)):
         assert not outcome.wrong, (seed, outcome)
@@ -168,9 +166,7 @@ def test_no_column_of_a_shape_is_wrong_in_silence(
         assert not outcome.rejects, (seed, outcome)
 
 
-def test_nearly_all_columns_are_right_at_once(
-    outcomes: Callable[[Shape], list[Outcome]],
-) -> None:
+def test_nearly_all_columns_are_right_at_once(outcomes):
     """Of all columns of all files, 95 in 100 are named without a question."""
     every = [outcome for shape in SHAPES for outcome in outcomes(shape)]
     assert len(every) == len(SHAPES) * SEEDS
@@ -178,7 +174,7 @@ def test_nearly_all_columns_are_right_at_once(
     assert right >= RIGHT_SHARE_MIN * columns, f"{right} of {columns} of {len(every)} files"
 
 
-def test_a_header_alone_is_no_sample_until_another_one_has_rows(tmp_path: Path) -> None:
+def test_a_header_alone_is_no_sample_until_another_one_has_rows(tmp_path):
     """A column is known by its cells, too; asking for every one of them would help nobody."""
     header = "Order ID;Currency;Total;State;Created\n"
     row = "A-1;EUR;10.00;paid;2026-11-20T10:00:00Z\n"
@@ -218,8 +214,8 @@ SETTLED = "Batch ID;Type;Order ID;Transaction ID;Reference;Currency;Gross;Fee;Ne
     [("03.11.2026", "05.11.2026"), ("2026-11-25", "2026-11-27"), ("20261125", "20261127")],
 )
 def test_of_two_days_the_one_that_is_meant_is_asked(
-    kind: str, header: str, row: str, asked: int, first: str, second: str, tmp_path: Path
-) -> None:
+    kind, header, row, asked, first, second, tmp_path
+):
     """However a day is written, another column of days may be the one; its name may say which."""
     row = row or "B;capture;{n};t{n};R;EUR;10.00;0.00;10.00;{a};{b}"
     rows = [row.format(n=number, a=first, b=second) for number in range(3)]
@@ -298,13 +294,7 @@ PAID = [*OF_REFUND, [2000, 50, 1950], [6384, 0, 6384]]
         ),
     ],
 )
-def test_what_proves_no_fee_and_no_net_is_asked(
-    header: str,
-    rows: str,
-    answers: dict[str, str],
-    found: list[list[int]] | set[str],
-    tmp_path: Path,
-) -> None:
+def test_what_proves_no_fee_and_no_net_is_asked(header, rows, answers, found, tmp_path):
     """Rows that add up decide, and the sums of batches; what neither says is a question."""
     lines = [
         LINE.format(kind, number, number, number, cells)
@@ -346,8 +336,8 @@ RUSSIAN = {
     ],
 )
 def test_a_header_in_another_script_is_read_where_its_columns_are_named(
-    said: dict[str, str], encoding: str, codec: str, tmp_path: Path
-) -> None:
+    said, encoding, codec, tmp_path
+):
     """No name of it is known, nor its encoding told by its bytes: a person says both."""
     names = [text for key, text in said.items() if key.startswith("columns.")]
     paid, pending = (key.rpartition(".")[2] for key in said if key.startswith("words."))
@@ -367,7 +357,7 @@ def test_a_header_in_another_script_is_read_where_its_columns_are_named(
     ]
 
 
-def test_an_encoding_that_a_person_names_is_the_one_of_all_bytes(tmp_path: Path) -> None:
+def test_an_encoding_that_a_person_names_is_the_one_of_all_bytes(tmp_path):
     """Half a letter at the end refuses the sample; nothing is left out or replaced."""
     path = tmp_path / "orders.csv"
     path.write_bytes(

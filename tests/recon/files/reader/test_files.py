@@ -67,7 +67,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_path: Path) -> None:
+def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_path):
     """What differs is the seal itself, which is never the same twice; no payee is in clear."""
     path = written(tmp_path, "instructions-1.csv", INSTRUCTIONS)
     seal = Seal(SecretStr(Fernet.generate_key().decode()))
@@ -88,7 +88,7 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     assert there == refused_rows(io.BytesIO(), path=path, instructs=True, **how) != []
 
 
-def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
+def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path):
     """A missing file, a wrong header and a wrong mapping each stay what they are."""
     with pytest.raises(SourceMissingError, match="does not exist"):
         plain_table(tmp_path / "gone.csv", schema=schema_of(SourceKind.ORDERS), rules=RULES)
@@ -120,9 +120,7 @@ def _read(path: Path, *, keep: bool = True) -> tuple[OrderRead, SpooledRows]:
         ([CARD, "4111111111111112", "4111111111111113"], 3),
     ],
 )
-def test_cards_are_judged_over_the_whole_file(
-    tmp_path: Path, keys: list[str], accepted: int
-) -> None:
+def test_cards_are_judged_over_the_whole_file(tmp_path, keys, accepted):
     """A column numbered like cards is left alone, and a card is refused, in the same column."""
     path = tmp_path / "orders.csv"
     path.write_text(HEADER + "\n" + "".join(ROW.format(key, "", "") for key in keys))
@@ -130,7 +128,7 @@ def test_cards_are_judged_over_the_whole_file(
     assert len(_read(path)[1].orders) == accepted
 
 
-def test_a_whole_file_wish_and_a_trailer_hold(tmp_path: Path) -> None:
+def test_a_whole_file_wish_and_a_trailer_hold(tmp_path):
     """Figures of the last record are compared with all rows; one bad row refuses them all."""
     layout = FileLayout(trailer=Trailer(word="END", rows=2, amount=3), whole_file=True)
     path = tmp_path / "orders.csv"
@@ -166,13 +164,13 @@ def file() -> Iterator[IO[bytes]]:
         yield file
 
 
-def test_facts_come_back_as_they_were(file: IO[bytes]) -> None:
+def test_facts_come_back_as_they_were(file):
     """Every value in its type, whole numbers of any size."""
     reader_process.write_facts(FACTS, of=table, into=file)
     assert reader_process.read_facts(file, of=table) == FACTS
 
 
-def test_a_refusal_comes_back_in_place_of_facts(file: IO[bytes]) -> None:
+def test_a_refusal_comes_back_in_place_of_facts(file):
     """In its own kind where that is one that a reader may raise, else as an unreadable file."""
     reader_process.write_facts(FACTS, of=table, into=file)
     reader_process.write_refusal(ConfigurationError("no such column"), into=file)
@@ -194,14 +192,14 @@ def test_a_refusal_comes_back_in_place_of_facts(file: IO[bytes]) -> None:
         b"\x80\x04.",
     ],
 )
-def test_what_no_reader_writes_is_not_taken(file: IO[bytes], told: bytes) -> None:
+def test_what_no_reader_writes_is_not_taken(file, told):
     """A reader that its file broke may have written anything."""
     file.write(told)
     with pytest.raises(BrokenParcelError):
         reader_process.read_facts(file, of=table)
 
 
-def test_a_strange_refusal_is_an_unreadable_file(file: IO[bytes]) -> None:
+def test_a_strange_refusal_is_an_unreadable_file(file):
     """No name that comes back chooses a class of ours but those of the list."""
     file.write(b"!" + json.dumps(["SystemExit", "bye"]).encode())
     with pytest.raises(SourceUnreadableError, match=r"^bye$"):
@@ -214,7 +212,7 @@ def write_frame(frame: pd.DataFrame, *, into: IO[bytes]) -> None:
     reader_process.write_batches(found.to_batches(), schema=found.schema, into=into)
 
 
-def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
+def test_a_frame_whose_text_points_outside_is_not_taken():
     """Offsets and texts of every column are checked before anything is read by them."""
     rows = io.BytesIO()
     write_frame(pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows)

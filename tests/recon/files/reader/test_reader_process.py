@@ -86,9 +86,7 @@ BREAKS = {
 @pytest.mark.parametrize(
     ("work", "words"), BREAKS.items(), ids=lambda one: getattr(one, "__name__", "")
 )
-def test_a_file_that_breaks_its_reader_is_refused_by_name(
-    reader: FileReader, path: Path, work: Callable[..., Any], words: str
-) -> None:
+def test_a_file_that_breaks_its_reader_is_refused_by_name(reader, path, work, words):
     """The sentence names it and what it did, never what stands in it; the next file is read."""
     began = time.monotonic()
     with pytest.raises(ReaderBrokenError, match=f"^orders-7.csv {words}") as told:
@@ -98,7 +96,7 @@ def test_a_file_that_breaks_its_reader_is_refused_by_name(
     assert time.monotonic() - began < QUICK_SECONDS
 
 
-def test_it_is_told_how_much_of_a_slow_file_is_read(reader: FileReader, tmp_path: Path) -> None:
+def test_it_is_told_how_much_of_a_slow_file_is_read(reader, tmp_path):
     """MiB of all, while its reader works; a quick file says nothing but that it begins."""
     large, small = tmp_path / "orders.csv", tmp_path / "small.csv"
     large.write_bytes(bytes(3 * MIB))
@@ -112,16 +110,14 @@ def test_it_is_told_how_much_of_a_slow_file_is_read(reader: FileReader, tmp_path
     assert heard[-2:] == ["3 of 3 MiB of orders.csv read", "0 of 1 MiB of small.csv read"]
 
 
-def test_a_path_begins_where_its_caller_is(
-    reader: FileReader, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_begins_where_its_caller_is(reader, path, monkeypatch):
     """The folder of the command, wherever the warm process was started."""
     for folder in (path.parent, path.parent.parent):
         monkeypatch.chdir(folder)
         assert asked(reader, breaking.counted, path.relative_to(folder)) == len(SECRET)
 
 
-def test_a_folder_that_does_not_answer_is_not_waited_for(path: Path) -> None:
+def test_a_folder_that_does_not_answer_is_not_waited_for(path):
     """What waits is bounded by the clock; that is no fault of the file: it is tried again."""
     reader = FileReader(bounds=lambda size: replace(bounds_of(size), wall_seconds=1))
     with pytest.raises(
@@ -132,7 +128,7 @@ def test_a_folder_that_does_not_answer_is_not_waited_for(path: Path) -> None:
     assert type(told.value) is SourceUnreadableError
 
 
-def test_a_full_disk_is_no_fault_of_the_file(reader: FileReader, path: Path) -> None:
+def test_a_full_disk_is_no_fault_of_the_file(reader, path):
     """The night stops and says where room is missing; the file is not set aside."""
     with pytest.raises(OutputError, match=r"the rows of orders-7.csv .* make room there"):
         asked(reader, breaking.full_disk, path)
@@ -165,9 +161,7 @@ except SourceUnreadableError as error:
         ("CPU", 15, breaking.killed, "-t: {} s of the processor, not 20"),
     ],
 )
-def test_a_limit_of_the_process_is_no_fault_of_the_file(
-    limit: str, most: int, work: Callable[..., Any], named: str, path: Path
-) -> None:
+def test_a_limit_of_the_process_is_no_fault_of_the_file(limit, most, work, named, path):
     """A file that fits is read within it; one whose reader ends under it is not set aside."""
     ran = subprocess.run(
         [sys.executable, "-c", LIMITED, f"RLIMIT_{limit}", str(most), work.__name__],
@@ -187,7 +181,7 @@ def test_a_limit_of_the_process_is_no_fault_of_the_file(
     )
 
 
-def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: Path) -> None:
+def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path):
     """Arrow says itself that memory ended, while it reads: the file is large, not broken."""
     word = pa.DictionaryArray.from_arrays(
         pa.array([0] * 3_000, pa.int32()), pa.array(["x" * 30_000])
@@ -206,14 +200,14 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: P
     reader.close()
 
 
-def test_a_refusal_in_order_is_no_break(reader: FileReader, path: Path) -> None:
+def test_a_refusal_in_order_is_no_break(reader, path):
     """What the reader says of a file comes through as it is, and the file may be tried again."""
     with pytest.raises(SourceUnreadableError, match=r"^orders-7\.csv is empty$") as told:
         asked(reader, breaking.refused, path)
     assert type(told.value) is SourceUnreadableError
 
 
-def test_rows_that_no_reader_writes_are_a_break(reader: FileReader, path: Path) -> None:
+def test_rows_that_no_reader_writes_are_a_break(reader, path):
     """What comes back is checked before it is taken."""
     with (
         pytest.raises(ReaderBrokenError, match="returned what no reader writes"),
@@ -222,7 +216,7 @@ def test_rows_that_no_reader_writes_are_a_break(reader: FileReader, path: Path) 
         breaking.reads_frame(read.rows)
 
 
-def test_the_reader_has_no_secret(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_has_no_secret(path, monkeypatch):
     """Nothing of ours, and no other program's, is in the environment of what reads a file."""
     monkeypatch.setenv("RECON_SIGN_KEY", "s3cret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
@@ -233,7 +227,7 @@ def test_the_reader_has_no_secret(path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [name for name in names if name.startswith(("RECON_", "AWS_"))] == []
 
 
-def test_the_warm_process_starts_again_when_it_was_ended(path: Path) -> None:
+def test_the_warm_process_starts_again_when_it_was_ended(path):
     """Somebody ended it: one file is refused, the next one is read by a new one."""
     reader = FileReader()
     assert asked(reader, breaking.counted, path) == len(SECRET)
@@ -264,7 +258,7 @@ with reader.read(path, breaking.asleep, path=path):
 """
 
 
-def test_no_reader_outlives_who_started_it(path: Path) -> None:
+def test_no_reader_outlives_who_started_it(path):
     """However a night ends: killed while a file is read, it leaves no process behind."""
     root = Path(__file__).parents[4]
     with subprocess.Popen(
@@ -286,7 +280,7 @@ def test_no_reader_outlives_who_started_it(path: Path) -> None:
     assert not any(Path(f"/proc/{one}").exists() for one in (warm, *now))
 
 
-def test_larger_files_get_more_and_never_without_an_end() -> None:
+def test_larger_files_get_more_and_never_without_an_end():
     """Memory and time grow with the file; memory ends at 16 GiB."""
     sizes = [bounds_of(SMALL_BYTES + more * MIB) for more in (0, 1, 100, 1_000)]
     assert [one.data_bytes // MIB for one in sizes] == [432, 472, 4_432, 16_384]
@@ -303,7 +297,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 """
 
 
-def test_what_is_loaded_before_a_fork_starts_no_thread() -> None:
+def test_what_is_loaded_before_a_fork_starts_no_thread():
     """The process is forked afterwards."""
     ended = subprocess.run(
         [sys.executable, "-c", LOOK],
@@ -355,9 +349,7 @@ def _is_in_memory(first: bytes, second: bytes) -> bool:
     return False
 
 
-def test_the_process_that_reads_instructions_holds_no_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_process_that_reads_instructions_holds_no_key(tmp_path, monkeypatch):
     """Only the payee, which is in the file: the key that seals it is neither sent nor inherited."""
     key, sign_key = Fernet.generate_key(), Fernet.generate_key()
     raw = base64.urlsafe_b64decode(key)

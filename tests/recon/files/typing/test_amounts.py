@@ -48,7 +48,7 @@ def read(
 @example("99999999999999.999", "KWD")
 @example("999999999999999.999", "KWD")
 @example("99999999999999.9999", "CLF")
-def test_the_quick_way_never_differs_from_the_one_grammar(text: str, currency: str) -> None:
+def test_the_quick_way_never_differs_from_the_one_grammar(text, currency):
     """A column gives what `parse_minor_units` gives, value or refusal."""
     column = read([(text, currency)])
     try:
@@ -69,7 +69,7 @@ def test_the_quick_way_never_differs_from_the_one_grammar(text: str, currency: s
 )
 @example(["1..00", "10000"], "EUR")
 @example(["10.0", "1000.000"], "EUR")
-def test_a_text_is_read_alike_among_others_and_alone(texts: list[str], currency: str) -> None:
+def test_a_text_is_read_alike_among_others_and_alone(texts, currency):
     """What stands in other rows moves no digit from one to the next."""
     column = read([(text, currency) for text in texts])
     alone = [read([(text, currency)]) for text in texts]
@@ -81,7 +81,7 @@ def test_a_text_is_read_alike_among_others_and_alone(texts: list[str], currency:
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=40))
 @example([2**62] * 40)
 @example([-(2**62)] * 40)
-def test_a_sum_beyond_64_bits_is_exact(amounts: list[int]) -> None:
+def test_a_sum_beyond_64_bits_is_exact(amounts):
     """What a file declares of itself is compared with a sum of any size."""
     assert exact_sum(np.array(amounts, dtype=np.int64)) == sum(amounts)
 
@@ -137,9 +137,7 @@ GERMAN = FileLayout(decimal_sign=",", thousands_sign=".")
         (FileLayout(minus="behind", currency_sign="$"), "7.00-$", "-7.00"),
     ],
 )
-def test_an_amount_is_what_its_layout_says_or_nothing(
-    layout: FileLayout, text: str, plain: str | None
-) -> None:
+def test_an_amount_is_what_its_layout_says_or_nothing(layout, text, plain):
     """A misplaced sign is a problem, never a number."""
     problems: dict[int, str] = {}
     cells = pa.array([text], pa.large_string())
@@ -155,7 +153,7 @@ def column(*texts: str) -> AmountColumn:
     return read_amounts(cells, currencies=currencies, signed=np.ones(len(texts), dtype=bool))
 
 
-def test_a_row_adds_or_takes_and_never_both() -> None:
+def test_a_row_adds_or_takes_and_never_both():
     """The second column is subtracted; both filled, or a minus in either, is a problem."""
     added = column("5.00", "", "0.00", "5.00", "", "-5.00", "", "0.00")
     taken = column("", "7.00", "7.00", "7.00", "-7.00", "", "", "")
@@ -166,7 +164,7 @@ def test_a_row_adds_or_takes_and_never_both() -> None:
     assert sorted(problems) == [3, 4, 5]
 
 
-def test_what_is_subtracted_may_bear_a_minus_of_its_own() -> None:
+def test_what_is_subtracted_may_bear_a_minus_of_its_own():
     """Where it does in one row it does in all: a row without one is refused."""
     problems: CellProblems = {}
     debits = column("-50.00", "", "0.00", "7.00")
@@ -177,7 +175,7 @@ def test_what_is_subtracted_may_bear_a_minus_of_its_own() -> None:
     assert problems == {3: "has no minus in a column of debits that have one"}
 
 
-def test_zeros_that_a_program_leaves_out_are_put_back() -> None:
+def test_zeros_that_a_program_leaves_out_are_put_back():
     """As many as the currency has decimals, and nothing else is changed."""
     cells = pa.array(["12.5", "12", "-0.5", "12.55", "12", "1.25", "", "x", "12.3456"])
     codes = pa.array(["EUR", "EUR", "EUR", "EUR", "JPY", "KWD", "EUR", "EUR", "EUR"])

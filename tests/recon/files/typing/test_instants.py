@@ -54,7 +54,7 @@ ACCEPTED = {
 }
 
 
-def test_iso_8601_with_and_without_an_offset() -> None:
+def test_iso_8601_with_and_without_an_offset():
     """An offset counts; without one it is local time; a time that happens twice is the first."""
     column = read(*ACCEPTED)
     assert column.problems == {}
@@ -71,7 +71,7 @@ def test_iso_8601_with_and_without_an_offset() -> None:
         *("1969-12-31T00:00:00Z", "2026-01-05T10:00:00+99:00", "\uff12026-01-05", "20260105103000"),
     ],
 )
-def test_what_is_no_moment_is_refused(text: str) -> None:
+def test_what_is_no_moment_is_refused(text):
     """No other notation, no day that is none, no local time that a clock change skips."""
     column = read("2026-01-05T10:00:00Z", text, "2026-01-05T10:00:00")
     assert list(column.problems) == [1]
@@ -86,7 +86,7 @@ ZONES = ("Pacific/Auckland", "Europe/London", "Asia/Hong_Kong", "America/Sao_Pau
     st.datetimes(datetime(1970, 1, 2), datetime(2199, 12, 30)),  # noqa: DTZ001 - made local below
     st.sampled_from(ZONES),
 )
-def test_the_quick_way_and_the_calendar_agree(moment: datetime, name: str) -> None:
+def test_the_quick_way_and_the_calendar_agree(moment, name):
     """A column gives the very microsecond that the standard library gives, or refuses both ways."""
     zone = ZoneInfo(name)
     local = moment.replace(tzinfo=zone).astimezone(UTC)
@@ -110,7 +110,7 @@ def test_the_quick_way_and_the_calendar_agree(moment: datetime, name: str) -> No
         ("19.11.2026", "is no date such as 2026-11-19"),
     ],
 )
-def test_a_day_is_of_the_calendar_and_can_be_counted_from(text: str, wrong: str) -> None:
+def test_a_day_is_of_the_calendar_and_can_be_counted_from(text, wrong):
     """What could not be counted from is told, with the bounds."""
     assert what_is_wrong_with_day(text) == wrong
 
@@ -135,9 +135,7 @@ def test_a_day_is_of_the_calendar_and_can_be_counted_from(text: str, wrong: str)
         ("unix", "1795167000.5", None),
     ],
 )
-def test_a_time_is_what_its_layout_says_or_nothing(
-    times: str, text: str, standard: str | None
-) -> None:
+def test_a_time_is_what_its_layout_says_or_nothing(times, text, standard):
     """A cell that is written otherwise is a problem, never another moment."""
     problems: dict[int, str] = {}
     cells = pa.array([text, ""], pa.large_string())
@@ -147,7 +145,7 @@ def test_a_time_is_what_its_layout_says_or_nothing(
     assert list(problems) == ([] if standard else [0])
 
 
-def test_a_day_and_its_clock_are_one_time_and_a_date_only_a_day() -> None:
+def test_a_day_and_its_clock_are_one_time_and_a_date_only_a_day():
     """Two columns join by a blank; a column of dates keeps the day as it is written."""
     days, clocks = pa.array(["20.11.2026", "", "1.1.2026"]), pa.array(["09:30", "10:00", ""])
     joined = with_clock(days, clocks=clocks)
@@ -216,8 +214,8 @@ def _rejects(path: Path, *, schema: TableSchema, times: str) -> dict[int, str]:
 @pytest.mark.parametrize("times", ["", "%-d/%-m/%Y", "%-m/%-d/%Y"])
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_dates_of_day_12_and_below_beside_texts_above_are_refused(
-    column: str, text: str, times: str, ending: str, tmp_path: Path
-) -> None:
+    column, text, times, ending, tmp_path
+):
     """3 April in a file of days before months became 4 March; 25 April stayed a text."""
     cells = [date(2026, 3, 4), text, date(2026, 12, 4)]
     refused = read_of_turned_dates(tmp_path, column, cells, times=times, ending=ending)
@@ -235,17 +233,13 @@ def test_dates_of_day_12_and_below_beside_texts_above_are_refused(
         [date(2026, 3, 4), "5/6/2026"],
     ],
 )
-def test_dates_that_nothing_speaks_against_are_taken(
-    cells: list[str | date], tmp_path: Path
-) -> None:
+def test_dates_that_nothing_speaks_against_are_taken(cells, tmp_path):
     """A real date above 12 shows that none was turned; so does a text that could have been one."""
     dates = {at for at, cell in enumerate(cells, start=2) if isinstance(cell, date)}
     assert not dates & set(read_of_turned_dates(tmp_path, "ordered_at", cells, ending="xlsx"))
 
 
-def test_a_real_date_in_a_file_of_texts_may_be_turned_although_no_text_is_beside_it(
-    tmp_path: Path,
-) -> None:
+def test_a_real_date_in_a_file_of_texts_may_be_turned_although_no_text_is_beside_it(tmp_path):
     """In the first days of a month every date of the file is one that a spreadsheet turns."""
     cells = [date(2026, 3, 4), date(2026, 12, 4)]
     refused = read_of_turned_dates(tmp_path, "settled_on", cells, times="%d/%m/%Y", ending="xlsx")

@@ -50,8 +50,8 @@ def read(path: Path, layout: FileLayout) -> Table:
     ],
 )
 def test_what_the_layout_does_not_explain_is_refused_in_their_words(
-    order_csv: Callable[[str | bytes], Path], old: str, new: str, column: str, told: str
-) -> None:
+    order_csv, old, new, column, told
+):
     """The standard form is no second way to write a cell; the reject shows what stands there."""
     table = read(order_csv(f"{THEIRS}\n{ROW.replace(old, new)}\n"), LAYOUT)
     (reject,) = table.rejects
@@ -70,9 +70,7 @@ def test_what_the_layout_does_not_explain_is_refused_in_their_words(
         ("KWD", "12", 12),
     ],
 )
-def test_minor_units_are_whole_numbers_of_the_smallest_unit(
-    order_csv: Callable[[str | bytes], Path], currency: str, text: str, units: int
-) -> None:
+def test_minor_units_are_whole_numbers_of_the_smallest_unit(order_csv, currency, text, units):
     """What stands in the file is what is kept, whatever decimals the currency has."""
     header = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
     row = f"100042,100042001,A-1,{currency},{text},paid,2026-01-05T10:00:00Z"
@@ -83,9 +81,7 @@ def test_minor_units_are_whole_numbers_of_the_smallest_unit(
         assert read(order_csv(f"{header}\n{bad}\n"), layout).frame.empty
 
 
-def test_constants_fill_columns_that_the_file_does_not_have(
-    order_csv: Callable[[str | bytes], Path],
-) -> None:
+def test_constants_fill_columns_that_the_file_does_not_have(order_csv):
     """Every row has the constant; the column is not asked of the file."""
     layout = FileLayout(constants={"merchant_id": "100042", "account_id": "1", "currency": "EUR"})
     text = "order_no,amount,status,ordered_at\nA-1,1.00,paid,2026-01-05T10:00:00Z\n"
@@ -97,9 +93,7 @@ def test_constants_fill_columns_that_the_file_does_not_have(
 
 @pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-15", "windows-1252"])
 @pytest.mark.parametrize("note", ["'a\nb'", "a"])
-def test_other_encodings_and_quotes_read_alike(
-    order_csv: Callable[[str | bytes], Path], encoding: str, note: str
-) -> None:
+def test_other_encodings_and_quotes_read_alike(order_csv, encoding, note):
     """The encoding of the layout holds on the quick way and on the scanner's."""
     layout = FileLayout(
         encoding=encoding, delimiter="|", quote="'", columns={"currency": "Währung"}
@@ -110,7 +104,7 @@ def test_other_encodings_and_quotes_read_alike(
     assert table.frame["line"].tolist() == ([2, 4] if "'" in note else [2, 3])
 
 
-def test_dates_of_a_workbook_need_no_pattern(tmp_path: Path) -> None:
+def test_dates_of_a_workbook_need_no_pattern(tmp_path):
     """A cell that is a date comes in the standard form; text follows the layout."""
     layout = FileLayout(times="%d.%m.%Y")
     cells = {
@@ -135,9 +129,7 @@ def test_dates_of_a_workbook_need_no_pattern(tmp_path: Path) -> None:
     "text",
     ["1.23,00", "1.2345,00", "12345.678,00", ".123,00", "1..234,00", "1,234.00", "1.234,5.0"],
 )
-def test_thousands_grouped_otherwise_are_refused(
-    order_csv: Callable[[str | bytes], Path], text: str
-) -> None:
+def test_thousands_grouped_otherwise_are_refused(order_csv, text):
     """A group too short or too long may be another sign, or a digit lost."""
     layout = LAYOUT.model_copy(update={"thousands_sign": "."})
     assert len(read(order_csv(f"{THEIRS}\n{ROW.replace('10,00', text)}\n"), layout).rejects) == 1
@@ -148,9 +140,7 @@ def test_thousands_grouped_otherwise_are_refused(
         assert table.frame["amount"].tolist() == units
 
 
-def test_a_preamble_is_passed_over_and_lines_count_from_the_top(
-    order_csv: Callable[[str | bytes], Path],
-) -> None:
+def test_a_preamble_is_passed_over_and_lines_count_from_the_top(order_csv):
     """Lines before the header are no rows; a reject still names its line in the file."""
     bad = ROW.replace("bezahlt", "fort")
     path = order_csv(f'Export "vom 20.11.\n\n{THEIRS}\n{ROW}\n{bad}\n')
@@ -159,16 +149,14 @@ def test_a_preamble_is_passed_over_and_lines_count_from_the_top(
     assert [reject.line for reject in table.rejects] == [5]
 
 
-def test_a_card_number_before_the_header_refuses_the_file(
-    order_csv: Callable[[str | bytes], Path],
-) -> None:
+def test_a_card_number_before_the_header_refuses_the_file(order_csv):
     """What stands in no column is looked through, too."""
     path = order_csv(f"4111 1111 1111 1111\n{THEIRS}\n{ROW}\n")
     with pytest.raises(SourceUnreadableError, match="card number before its header"):
         read(path, LAYOUT.model_copy(update={"preamble": 1}))
 
 
-def test_all_faults_of_a_row_are_told_at_once(order_csv: Callable[[str | bytes], Path]) -> None:
+def test_all_faults_of_a_row_are_told_at_once(order_csv):
     """Three bad cells of one row are one reject that names them all."""
     bad = ROW.replace("bezahlt", "fort").replace("10,00", "1.0").replace("05.01", "45.01")
     (reject,) = read(order_csv(f"{THEIRS}\n{bad}\n"), LAYOUT).rejects
@@ -192,11 +180,8 @@ def test_all_faults_of_a_row_are_told_at_once(order_csv: Callable[[str | bytes],
     ],
 )
 def test_order_numbers_are_read_as_the_other_sides_write_them(
-    order_csv: Callable[[str | bytes], Path],
-    order_numbers: dict[str, Any],
-    written: list[str],
-    read_as: list[str],
-) -> None:
+    order_csv, order_numbers, written, read_as
+):
     """What is taken off stands where it is declared; of a number never all of it."""
     rows = [ROW.replace("A-1", number) for number in written]
     layout = LAYOUT.model_copy(update={"order_numbers": WrittenNumbers(**order_numbers)})
@@ -226,7 +211,7 @@ def _parted(row: str) -> tuple[str, str, str]:
     return row.partition(":")
 
 
-def test_a_fee_is_the_sum_of_its_columns(order_csv: Callable[[str | bytes], Path]) -> None:
+def test_a_fee_is_the_sum_of_its_columns(order_csv):
     """Each is an amount by itself; beside a net a blank adds nothing, and one may be given back."""
     table = settled(
         order_csv,
@@ -266,8 +251,8 @@ def test_a_fee_is_the_sum_of_its_columns(order_csv: Callable[[str | bytes], Path
     ],
 )
 def test_a_row_that_does_not_add_up_is_named_with_its_summands(
-    order_csv: Callable[[str | bytes], Path], cells: str, column: str, value: str, told: str
-) -> None:
+    order_csv, cells, column, value, told
+):
     """Nothing of such a row is taken; who mends it sees what each column says."""
     layout = {"sums": {"fee": PARTS}}
     header = "currency,gross,net,Commission,Markup,Scheme"
@@ -279,9 +264,7 @@ def test_a_row_that_does_not_add_up_is_named_with_its_summands(
     assert table.frame.empty
 
 
-def test_summands_are_written_as_other_amounts_are(
-    order_csv: Callable[[str | bytes], Path],
-) -> None:
+def test_summands_are_written_as_other_amounts_are(order_csv):
     """Decimal comma, whole cents, zeros left out and the opposite sign hold for each of them."""
     header = "currency,gross,net,Commission,Markup,Scheme"
     cents = {"units": "minor", "turned": ["fee"], "sums": {"fee": PARTS}}
@@ -297,7 +280,7 @@ def test_summands_are_written_as_other_amounts_are(
     assert table.frame["fee"].tolist() == [100]
 
 
-def test_without_a_net_gross_less_fee_is_it(order_csv: Callable[[str | bytes], Path]) -> None:
+def test_without_a_net_gross_less_fee_is_it(order_csv):
     """Nothing proves such a row, so that none of its amounts may be blank."""
     layout = {"net": "gross_less_fee"}
     table = settled(
@@ -315,7 +298,7 @@ def test_without_a_net_gross_less_fee_is_it(order_csv: Callable[[str | bytes], P
     assert [(one.line, one.column, one.reason) for one in table.rejects] == [(6, "fee", "is blank")]
 
 
-def test_without_a_net_a_row_has_all_summands(order_csv: Callable[[str | bytes], Path]) -> None:
+def test_without_a_net_a_row_has_all_summands(order_csv):
     """A blank may be a part of the fee that is not known yet; who has none writes 0.00."""
     layout = {"net": "gross_less_fee", "sums": {"fee": PARTS}}
     table = settled(
@@ -343,9 +326,7 @@ def test_without_a_net_a_row_has_all_summands(order_csv: Callable[[str | bytes],
         ("EUR,55.00,0.00,USD", []),
     ],
 )
-def test_a_fee_in_another_currency_is_not_taken_off(
-    order_csv: Callable[[str | bytes], Path], cells: str, taken: list[int]
-) -> None:
+def test_a_fee_in_another_currency_is_not_taken_off(order_csv, cells, taken):
     """Euros less dollars are nothing; only a fee of nothing needs no currency."""
     layout = {"net": "gross_less_fee", "currencies": {"fee": "Fee Currency"}}
     header = "currency,gross,fee,Fee Currency"

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -43,9 +42,7 @@ def mended(path: Path) -> tuple[str, int]:
     places=st.lists(st.tuples(st.integers(0, 6), st.sampled_from(ODD)), min_size=1, max_size=6),
     cut=st.booleans(),
 )
-def test_what_nobody_mended_is_refused_again(
-    order_csv: Callable[[str | bytes], Path], places: list[tuple[int, str]], *, cut: bool
-) -> None:
+def test_what_nobody_mended_is_refused_again(order_csv, places, *, cut):
     """Every refused row comes back once, and the file as it is brings none of them in."""
     rows = []
     for place, odd in places:

@@ -36,7 +36,7 @@ def amounts(table: Table) -> dict[str, int]:
     return dict(zip(frame["order_no"], frame["amount"].tolist(), strict=True))
 
 
-def test_a_heading_with_too_few_cells_is_left_out(order_csv: Write) -> None:
+def test_a_heading_with_too_few_cells_is_left_out(order_csv):
     """Its first cell tells it; a cut record is rejected as ever."""
     rows = ["North,,", order("A-1"), "South", order("A-2"), "100042,100042001,A-3"]
     headings = {"column": "merchant_id", "words": ["North", "South"]}
@@ -46,7 +46,7 @@ def test_a_heading_with_too_few_cells_is_left_out(order_csv: Write) -> None:
     assert table.source_file.rows_read == 5
 
 
-def test_a_word_that_stands_twice_counts_its_rows_once(order_csv: Write) -> None:
+def test_a_word_that_stands_twice_counts_its_rows_once(order_csv):
     """No row goes uncounted."""
     text = "\n".join([HEADER, "North", order("A-1"), "North"]) + "\n"
     headings = {"column": "merchant_id", "words": ["North"]}
@@ -88,9 +88,7 @@ LINES = {
 
 
 @pytest.mark.parametrize(("rows", "skipped", "rejects"), LINES.values(), ids=LINES)
-def test_item_lines_belong_to_the_record_above(
-    order_csv: Write, rows: list[str], skipped: int, rejects: list[tuple[int, str]]
-) -> None:
+def test_item_lines_belong_to_the_record_above(order_csv, rows, skipped, rejects):
     """The first line is the record; what could be money of its own is rejected."""
     path = order_csv("\n".join([HEADER, *rows]) + "\n")
     table = read(path, lines={"column": "Line", "first": "1"})
@@ -102,7 +100,7 @@ def test_item_lines_belong_to_the_record_above(
     assert counts.rows_read == len(rows) == len(table.frame) + len(rejects) + skipped
 
 
-def test_a_settled_line_is_never_only_told_again(tmp_path: Path) -> None:
+def test_a_settled_line_is_never_only_told_again(tmp_path):
     """Each settled line is money, though it repeats the one above: two equal refunds are two."""
     path = tmp_path / "s.csv"
     line = "B1,1,2,2026-01-05,refund,A-1,,,EUR,-5.00,0.00,-5.00"
@@ -113,7 +111,7 @@ def test_a_settled_line_is_never_only_told_again(tmp_path: Path) -> None:
     assert [(reject.line, reject.batch_id) for reject in table.rejects] == [(3, "B1")]
 
 
-def test_declared_rows_are_records(order_csv: Write) -> None:
+def test_declared_rows_are_records(order_csv):
     """A trailer counts what stands for money; a rule's column must be there."""
     text = "\n".join([HEADER, order("A-1"), ",,,EUR,10.00,,,Subtotal EUR,", "END,1,10.00"]) + "\n"
     trailer = {"word": "END", "rows": 2, "amount": 3}
@@ -123,7 +121,7 @@ def test_declared_rows_are_records(order_csv: Write) -> None:
         read(order_csv(text), skip=[{"column": "Kind", "words": ["x"]}], trailer=trailer)
 
 
-def test_no_rule_takes_money_without_a_word(order_csv: Write) -> None:
+def test_no_rule_takes_money_without_a_word(order_csv):
     """Of any rows: what reads as a record without the rules does so with them, or is rejected."""
     rules = {
         "skip": [{"column": "Type", "words": ["Subtotal *"]}],

@@ -16,21 +16,21 @@ from recon.files.typing.text_cells import (
 from recon.privacy.card_numbers import has_check_digit
 
 
-def test_ids_that_came_as_numbers_must_be_whole() -> None:
+def test_ids_that_came_as_numbers_must_be_whole():
     """A spreadsheet's number is an id only where it holds every digit exactly."""
     cells = pa.array(["100042", "1.5", "1234567890123456", "A-1"], pa.large_string())
     numbers = pa.array([True, True, True, False])
     assert list(read_text(cells, grammar=Grammar.TRANSACTION, numbers=numbers)) == [1, 2]
 
 
-def test_every_kind_of_order_key_of_the_contract_is_accepted() -> None:
+def test_every_kind_of_order_key_of_the_contract_is_accepted():
     """Letters, digits and . _ # / : - up to fifty characters, a # in front as well."""
     keys = ["A", "#1001", "2026/11-A_1.b:c", "9" * 50, "a" * 50]
     cells = pa.array(keys, pa.large_string())
     assert read_text(cells, grammar=Grammar.ORDER_KEY, numbers=None) == {}
 
 
-def test_no_line_end_slips_through_at_the_end() -> None:
+def test_no_line_end_slips_through_at_the_end():
     """A pattern's end is the end of the text, not the place before a last line feed."""
     cells = pa.array(["A-1\n", "\nA-1"], pa.large_string())
     assert list(read_text(cells, grammar=Grammar.ORDER_KEY, numbers=None)) == [0, 1]
@@ -45,7 +45,7 @@ def test_no_line_end_slips_through_at_the_end() -> None:
         "order 12 4111 1111 1111 1111",
     ],
 )
-def test_a_reason_that_quotes_a_card_is_refused(reason: str) -> None:
+def test_a_reason_that_quotes_a_card_is_refused(reason):
     """It would be sent to the gateway and rest in the journal; other reasons are not touched."""
     cells = pa.array(["returned", reason, "order 2026112022000000301"], pa.large_string())
     problems = read_text(cells, grammar=Grammar.REASON, numbers=None)
@@ -62,9 +62,7 @@ WORDS = ["M1", "", " M", CARD, ALMOST, "4-x", "é"]
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), grammar=st.sampled_from(Grammar)
 )
-def test_each_row_is_judged_as_if_it_stood_among_many_texts(
-    words: list[str], grammar: Grammar
-) -> None:
+def test_each_row_is_judged_as_if_it_stood_among_many_texts(words, grammar):
     """Whether the texts of a column are few shows in nothing, cards among them."""
     texts = words * LOOKED_AT
     few = pa.array(texts, pa.large_string())
@@ -85,7 +83,7 @@ PANS = [
 @pytest.mark.parametrize(
     "gap", ["", *" \t-._/:#", "\u00a0", "\u2009", "\u2011", "\u2212", "\u00b7", "\u200b"], ids=ascii
 )
-def test_a_column_is_looked_through_whatever_stands_between_the_digits(gap: str) -> None:
+def test_a_column_is_looked_through_whatever_stands_between_the_digits(gap):
     """Up to three of any mark may part the groups of a card, at any place of a cell."""
     for several in (gap, gap * 3):
         cards = [several.join((pan[:4], pan[4:8], pan[8:])) for pan in PANS]
@@ -96,7 +94,7 @@ def test_a_column_is_looked_through_whatever_stands_between_the_digits(gap: str)
         )
 
 
-def test_a_column_numbered_like_cards_is_left_alone() -> None:
+def test_a_column_numbered_like_cards_is_left_alone():
     """One long id in ten passes the check digit by chance; such a column is no list of cards."""
     numbers = [str(4_000_000_000_000_000 + n) for n in range(200)]
     assert sum(map(has_check_digit, numbers)) == 20

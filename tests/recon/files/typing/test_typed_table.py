@@ -29,7 +29,7 @@ def orders(path: Path) -> Table:
     return read_table(path, kind=SourceKind.ORDERS, rules=Rules())
 
 
-def test_all_bad_cells_of_a_row_are_told_at_once(order_csv: Write, header: str) -> None:
+def test_all_bad_cells_of_a_row_are_told_at_once(order_csv, header):
     """A person mends a row once; columns have the file's names, and long lists an end."""
     bad = "100042,100042001,A 1,EURO,10.00,settled,2026-99-99"
     (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
@@ -42,16 +42,14 @@ def test_all_bad_cells_of_a_row_are_told_at_once(order_csv: Write, header: str) 
     assert reject.reason.startswith("is blank; also account_id: is blank; also order_no: is blank")
 
 
-def test_what_holds_between_cells_is_judged_of_cells_that_can_be_read(
-    order_csv: Write, header: str
-) -> None:
+def test_what_holds_between_cells_is_judged_of_cells_that_can_be_read(order_csv, header):
     """A row is not also blamed for what follows from its first fault."""
     bad = ROW.replace("paid", "partially_refunded").replace("EUR", "EURO")
     (reject,) = orders(order_csv(f"{header}\n{bad}\n")).rejects
     assert reject.reason == "'EURO' is not an ISO 4217 currency code"
 
 
-def test_a_reject_keeps_the_key_that_can_be_read(order_csv: Write, header: str) -> None:
+def test_a_reject_keeps_the_key_that_can_be_read(order_csv, header):
     """So that the whole set counts as not verified; without a key the row is unassigned."""
     text = f"{header}\n{ROW.replace('10.00', 'x')}\n{ROW.replace('100042,', 'x y,')}\nshort\n"
     table = orders(order_csv(text))
@@ -60,7 +58,7 @@ def test_a_reject_keeps_the_key_that_can_be_read(order_csv: Write, header: str) 
     assert table.source_file.rows_unassigned == 2
 
 
-def test_card_numbers_are_in_no_part_of_what_is_read(order_csv: Write, header: str) -> None:
+def test_card_numbers_are_in_no_part_of_what_is_read(order_csv, header):
     """Whatever cell holds a card number, its middle is nowhere in frame, reason or value."""
     cells = ROW.split(",")
     rows = [
@@ -75,21 +73,21 @@ def test_card_numbers_are_in_no_part_of_what_is_read(order_csv: Write, header: s
 
 
 @pytest.mark.parametrize("row", [ROW, "Erika Muster,1957-03-09,DE89370400440532013000,12,a,b,c"])
-def test_nothing_of_a_file_without_a_header_is_quoted(order_csv: Write, row: str) -> None:
+def test_nothing_of_a_file_without_a_header_is_quoted(order_csv, row):
     """Its first row may be a payee and his account: it is told by its place alone."""
     with pytest.raises(SourceUnreadableError, match="its first row is no header, or") as refused:
         orders(order_csv(f"{row}\n{row}\n"))
     assert not [cell for cell in row.split(",") if len(cell) > 2 and cell in str(refused.value)]
 
 
-def test_unknown_columns_are_ignored_and_told(order_csv: Write, header: str) -> None:
+def test_unknown_columns_are_ignored_and_told(order_csv, header):
     """Nothing is read from columns that the contract does not know; the caller hears of them."""
     table = orders(order_csv(f"{header},colour,Amount\n{ROW},red,99.00\n"))
     assert table.ignored_columns == ("colour", "Amount")
     assert table.frame["amount"].tolist() == [1000]
 
 
-def test_local_times_are_of_the_sources_zone(order_csv: Write, header: str) -> None:
+def test_local_times_are_of_the_sources_zone(order_csv, header):
     """That of business dates, UTC by default, unless the source is configured otherwise."""
     path = order_csv(f"{header}\n{ROW.replace('Z', '')}\n")
     tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
@@ -107,7 +105,7 @@ def gateway(path: Path, text: str) -> Table:
     return read_table(path, kind=SourceKind.GATEWAY, rules=rules)
 
 
-def test_gateway_rows_show_their_answer_and_local_time(tmp_path: Path) -> None:
+def test_gateway_rows_show_their_answer_and_local_time(tmp_path):
     """Fourteen digits are the gateway's local time; answers follow the rules; no order is fine."""
     table = gateway(
         tmp_path / "g.csv",
@@ -120,7 +118,7 @@ def test_gateway_rows_show_their_answer_and_local_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", ["2", "0", "5", "999", "77"])
-def test_an_answer_without_a_payment_needs_its_key_only(tmp_path: Path, code: str) -> None:
+def test_an_answer_without_a_payment_needs_its_key_only(tmp_path, code):
     """Not found, failed and unmapped answers carry no amount, whatever stands in their cells."""
     table = gateway(
         tmp_path / "g.csv",
@@ -146,7 +144,7 @@ def test_an_answer_without_a_payment_needs_its_key_only(tmp_path: Path, code: st
         ("1,,A-1,T1,EUR,10.00,3000,1,R1,20260105103000", "account_id"),
     ],
 )
-def test_a_payment_must_be_complete(tmp_path: Path, row: str, column: str) -> None:
+def test_a_payment_must_be_complete(tmp_path, row, column):
     """A found payment without one of its facts is a reject of that column."""
     (reject,) = gateway(tmp_path / "g.csv", row + "\n").rejects
     assert reject.column == column
@@ -160,7 +158,7 @@ def ledger(path: Path, text: str, *, columns: dict[str, str] | None = None) -> T
     )
 
 
-def test_only_adjustments_are_signed(tmp_path: Path) -> None:
+def test_only_adjustments_are_signed(tmp_path):
     """A minus is for adjustments and their reversals; every other type is written positive."""
     table = ledger(
         tmp_path / "l.csv",
@@ -175,7 +173,7 @@ def test_only_adjustments_are_signed(tmp_path: Path) -> None:
     ]
 
 
-def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path: Path) -> None:
+def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path):
     """A payout has no order; a refund without one is a reject; kinds and states are words."""
     path = tmp_path / "i.csv"
     path.write_text(
@@ -191,7 +189,7 @@ def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path: Path) 
     ]
 
 
-def test_no_column_of_any_table_is_a_float(tmp_path: Path) -> None:
+def test_no_column_of_any_table_is_a_float(tmp_path):
     """A table without rows has the types of one with rows; none is a binary fraction."""
     for kind in SourceKind:
         path = tmp_path / f"{kind}.csv"
@@ -215,9 +213,7 @@ def test_no_column_of_any_table_is_a_float(tmp_path: Path) -> None:
         ("100042,100042001,A-1,EUR,10.00", ""),
     ],
 )
-def test_a_row_with_too_many_cells_names_its_order(
-    order_csv: Write, cells: str, order_no: str
-) -> None:
+def test_a_row_with_too_many_cells_names_its_order(order_csv, cells, order_no):
     """Its order is known, so that it is not compared by an older row as if nothing had come."""
     header = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
     (reject,) = orders(order_csv(f"{header}\n{cells}\n")).rejects
@@ -225,9 +221,7 @@ def test_a_row_with_too_many_cells_names_its_order(
     assert bool(reject.account_id) == bool(order_no)
 
 
-def test_a_row_with_too_many_cells_names_its_order_as_its_layout_writes_it(
-    order_csv: Write,
-) -> None:
+def test_a_row_with_too_many_cells_names_its_order_as_its_layout_writes_it(order_csv):
     """Constants hold for it, and order numbers lose what the other sides do not have."""
     layout = FileLayout.model_validate(
         {
@@ -289,9 +283,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("cells", "column"), REFUSED.values(), ids=REFUSED)
-def test_a_row_whose_cells_contradict_each_other_is_refused(
-    order_csv: Write, cells: str, column: str
-) -> None:
+def test_a_row_whose_cells_contradict_each_other_is_refused(order_csv, cells, column):
     """An action that cannot be meant so rejects its row; nothing of it is carried out."""
     table = read(order_csv, *cells.split(","))
     assert [reject.column for reject in table.rejects] == [column]

@@ -58,7 +58,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_entries_cost_no_more_than_many_times_one(kind: str) -> None:
+def test_many_entries_cost_no_more_than_many_times_one(kind):
     """A statement that names everything alike keeps no night waiting."""
     few, many = (KINDS[kind](size) for size in (FEW, MANY))
     assert steps(many.compared) <= STEPS_MORE_MAX * steps(few.compared)

@@ -62,7 +62,7 @@ def engine_of(paid: list[Paid], came: list[Came], *, covered: str) -> Reconcilia
 
 
 @pytest.mark.parametrize("covered", ["2026-11-12", TODAY])
-def test_the_second_judge_comes_to_the_same(covered: str) -> None:
+def test_the_second_judge_comes_to_the_same(covered):
     """State, code, flags, effect and exposure of each payout, and what each entry is of."""
     pick, seen = random.Random(f"bank {covered}"), set[str]()
     for number in range(MONTHS):

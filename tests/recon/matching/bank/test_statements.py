@@ -48,7 +48,7 @@ def classified(
     return classify_statements(source, rules=rules(**calendar), day=date.fromisoformat(day))
 
 
-def test_a_chain_covers_to_its_last_day() -> None:
+def test_a_chain_covers_to_its_last_day():
     """In whatever order the statements lie; a weekend leaves no gap."""
     found = classified(THIRD, FIRST, SECOND)
     cover = found.covers["main"]
@@ -64,7 +64,7 @@ def test_a_chain_covers_to_its_last_day() -> None:
         (replace(SECOND, from_date="2026-11-23", to_date="2026-11-23"), "covers 2026-11-20"),
     ],
 )
-def test_a_gap_ends_the_cover(second: BankStatement, why: str) -> None:
+def test_a_gap_ends_the_cover(second, why):
     """A balance, a number or a business day that is missing; what is later does not count."""
     found = classified(FIRST, second)
     assert found.covers["main"].to_day == "2026-11-19"
@@ -73,7 +73,7 @@ def test_a_gap_ends_the_cover(second: BankStatement, why: str) -> None:
     assert __import__("re").search(why, problem)
 
 
-def test_a_bank_holiday_is_no_gap() -> None:
+def test_a_bank_holiday_is_no_gap():
     """Thursday and Monday, and the Friday between them is a holiday of the bank."""
     later = replace(SECOND, from_date="2026-04-07", to_date="2026-04-07")
     first = replace(FIRST, from_date="2026-04-02", to_date="2026-04-02")
@@ -81,14 +81,14 @@ def test_a_bank_holiday_is_no_gap() -> None:
     assert "covers 2026-04-03" in classified(first, later).problems[0]
 
 
-def test_a_statement_told_again_counts_once() -> None:
+def test_a_statement_told_again_counts_once():
     """The same number and content, in one file or in two formats."""
     found = classified(FIRST, replace(FIRST, source="again.sta", sha256="x"), SECOND)
     assert found.covers["main"].counted == (0, 2)
     assert found.problems == ()
 
 
-def test_a_corrected_statement_takes_the_place_of_the_first() -> None:
+def test_a_corrected_statement_takes_the_place_of_the_first():
     """The newest holds; where neither is newer none of them counts."""
     first = replace(FIRST, created="2026-11-19T20:00:00")
     newer = replace(first, created="2026-11-20T09:00:00", closing=300, sha256="n")
@@ -99,7 +99,7 @@ def test_a_corrected_statement_takes_the_place_of_the_first() -> None:
     assert "neither counts" in tie.problems[0]
 
 
-def test_of_two_versions_that_both_add_up_the_newest_holds() -> None:
+def test_of_two_versions_that_both_add_up_the_newest_holds():
     """Not the one that lies first, and not the one that fits what follows."""
     old = replace(FIRST, created="2026-11-19T20:00:00", sha256="a")
     new = replace(FIRST, created="2026-11-20T09:00:00", closing=310, sha256="z")
@@ -118,9 +118,7 @@ def test_of_two_versions_that_both_add_up_the_newest_holds() -> None:
         ({"from_date": "2026-11-18", "to_date": "2026-11-20"}, "begins on 2026-11-18, within"),
     ],
 )
-def test_what_is_not_ours_or_not_yet_is_refused_with_its_number(
-    change: dict[str, str], why: str
-) -> None:
+def test_what_is_not_ours_or_not_yet_is_refused_with_its_number(change, why):
     """Another account, another currency, a day to come, a day within another statement."""
     last = replace(FIRST, **change, sha256="y", opening=300, closing=310)
     before = replace(FIRST, statement_no="6")
@@ -130,7 +128,7 @@ def test_what_is_not_ours_or_not_yet_is_refused_with_its_number(
     assert found.counted == {0}
 
 
-def test_pages_and_a_new_year_leave_no_gap() -> None:
+def test_pages_and_a_new_year_leave_no_gap():
     """Page 2 follows page 1, number 1 of a year follows the last of the year before."""
     last = replace(FIRST, from_date="2026-12-31", to_date="2026-12-31", statement_no="250")
     page = replace(last, statement_no="250/2", opening=300, closing=310)
@@ -141,7 +139,7 @@ def test_pages_and_a_new_year_leave_no_gap() -> None:
     assert (found.problems, found.covers["main"].counted) == ((), (0, 1, 2))
 
 
-def test_a_refused_file_is_told() -> None:
+def test_a_refused_file_is_told():
     """Its own sentence stands among the problems."""
     empty = BankSource(
         frame_of([], columns=BANK_ENTRY_COLUMNS), (), (RefusedBankFile("b.xml", "b.xml is odd"),)
@@ -168,7 +166,7 @@ def moved(
 
 
 @pytest.mark.parametrize("number", ["0", "ID"])
-def test_statements_that_bear_one_number_count_where_their_balances_chain(number: str) -> None:
+def test_statements_that_bear_one_number_count_where_their_balances_chain(number):
     """A number that is always 0, or an Id that repeats, makes no two statements one."""
     days = ("2026-11-19/2026-11-20", "2026-11-20/2026-11-20", "2026-11-20/2026-11-23")
     chain = [
@@ -181,7 +179,7 @@ def test_statements_that_bear_one_number_count_where_their_balances_chain(number
     assert found.problems == ()
 
 
-def test_number_one_again_in_january_is_another_statement() -> None:
+def test_number_one_again_in_january_is_another_statement():
     """One that reaches into the new year is of the year in which it ends."""
     first = moved(FIRST, number="1", days="2025-01-02/2025-12-30", opening=0, closing=100)
     again = moved(FIRST, number="1", days="2025-12-31/2026-01-02", opening=100, closing=200)
@@ -190,7 +188,7 @@ def test_number_one_again_in_january_is_another_statement() -> None:
     assert (found.covers["main"].counted, found.problems) == ((0, 1), ())
 
 
-def test_of_two_statements_that_contradict_neither_counts() -> None:
+def test_of_two_statements_that_contradict_neither_counts():
     """Equal days with other balances, or equal openings of other days: the bank is asked."""
     one = moved(FIRST, number="0", days="2026-11-19/2026-11-19", opening=100, closing=150)
     for days, opening in (("2026-11-19/2026-11-19", 90), ("2026-11-20/2026-11-20", 100)):
@@ -201,7 +199,7 @@ def test_of_two_statements_that_contradict_neither_counts() -> None:
         assert ["neither counts" in each for each in found.problems] == [True]
 
 
-def test_a_day_without_movement_that_is_told_again_counts_once() -> None:
+def test_a_day_without_movement_that_is_told_again_counts_once():
     """Equal balances and days are one statement, although the balances would chain."""
     quiet = moved(FIRST, number="0", days="2026-11-19/2026-11-19", opening=100, closing=100)
     found = classified(quiet, replace(quiet, source="again.xml", sha256="x"))

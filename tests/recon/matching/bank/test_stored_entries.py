@@ -40,7 +40,7 @@ def kept(source: BankSource, *batches: str, listed: Any = ()) -> BankSource:
     return stored_of(source, batches=batches, listed=listed, rules=RULES)
 
 
-def test_what_names_us_or_comes_from_the_gateway_is_kept_and_nothing_else() -> None:
+def test_what_names_us_or_comes_from_the_gateway_is_kept_and_nothing_else():
     """By its other side, by a batch; the rest is a sum."""
     source = source_of(
         {"amount": 100, "counterparty": "GATEWAY LTD London", "text": "no batch"},
@@ -54,13 +54,13 @@ def test_what_names_us_or_comes_from_the_gateway_is_kept_and_nothing_else() -> N
     assert less.statements[0].booked == source.statements[0].booked
 
 
-def test_a_short_or_plain_number_needs_the_gateway_beside_it() -> None:
+def test_a_short_or_plain_number_needs_the_gateway_beside_it():
     """Other people's entries hold numbers, too."""
     source = source_of({"amount": 100, "text": "1234567"}, {"amount": 1, "text": "AB1"})
     assert kept(source, "1234567", "AB1").entries.empty
 
 
-def test_of_an_entry_that_is_partly_ours_the_others_have_no_text() -> None:
+def test_of_an_entry_that_is_partly_ours_the_others_have_no_text():
     """Amounts are needed, words are not."""
     source = source_of(
         {"amount": 300, "text": "collected"},
@@ -72,7 +72,7 @@ def test_of_an_entry_that_is_partly_ours_the_others_have_no_text() -> None:
     assert rows["text"].tolist() == ["", "BATCH-00001", ""]
 
 
-def test_an_entry_whose_payments_a_notification_lists_is_kept() -> None:
+def test_an_entry_whose_payments_a_notification_lists_is_kept():
     """The statement has the sum alone, the list came by itself."""
     lists = source_of(
         {"amount": 300, "reference": "COLLECT-7"},
@@ -86,7 +86,7 @@ def test_an_entry_whose_payments_a_notification_lists_is_kept() -> None:
     assert kept(source, "BATCH-00001").entries.empty
 
 
-def test_a_statement_says_its_content_without_its_entries() -> None:
+def test_a_statement_says_its_content_without_its_entries():
     """Two readings of one statement have one digest, whatever was in scope."""
     source = source_of({"amount": 100, "text": "BATCH-00001"}, {"amount": 5})
     turned = replace(source, entries=source.entries.iloc[::-1])
@@ -101,7 +101,7 @@ def test_a_statement_says_its_content_without_its_entries() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 300])
-def test_what_entries_say_is_one_digest_in_any_order(size: int) -> None:
+def test_what_entries_say_is_one_digest_in_any_order(size):
     """Of booked entries alone, as lines of text in their order: nights that are kept have it."""
     chance = random.Random(size)
     rows = [

@@ -79,7 +79,7 @@ def classified(truth: Truth, bank: BankSource, *, chance: random.Random) -> Reco
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_every_planted_break_is_found_once_whatever_the_format(seed: int, tmp_path: Path) -> None:
+def test_every_planted_break_is_found_once_whatever_the_format(seed, tmp_path):
     """Code, id and effect of each; no other; every total holds; one digest of all formats."""
     truth, chance = truth_of(seed), random.Random(seed)
     writers = [as_camt, as_csv] if truth.in_full else [as_camt, as_csv, as_mt940]

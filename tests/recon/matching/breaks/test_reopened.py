@@ -90,9 +90,7 @@ def nights(new_case: Callable[[], Any]) -> Callable[..., list[Reconciliation]]:
         ),
     ],
 )
-def test_a_break_keeps_its_id_until_it_closes(
-    nights: Any, builds: list[Night], ids: list[int | None], movements: list[str]
-) -> None:
+def test_a_break_keeps_its_id_until_it_closes(nights, builds, ids, movements):
     """Closed and broken again is the next number; out of sight for a night is the same break."""
     results = nights(*builds)
 
@@ -103,7 +101,7 @@ def test_a_break_keeps_its_id_until_it_closes(
     assert [total for result in results for total in failed(result)] == []
 
 
-def test_the_new_break_points_to_the_old_every_night(nights: Any) -> None:
+def test_the_new_break_points_to_the_old_every_night(nights):
     """A reader of any later night finds what was said of it before."""
     results = nights(missing, paid, short, short)
 
@@ -111,9 +109,7 @@ def test_the_new_break_points_to_the_old_every_night(nights: Any) -> None:
     assert pointers == [[""], [], [reported_of("A1", sequence=1)], [reported_of("A1", sequence=1)]]
 
 
-def test_a_break_that_was_out_of_sight_keeps_the_day_it_was_first_seen(
-    nights: Any, new_case: Callable[[], Any]
-) -> None:
+def test_a_break_that_was_out_of_sight_keeps_the_day_it_was_first_seen(nights, new_case):
     """An outage makes no break younger."""
     first, _, back = nights(missing, silent, missing)
 
@@ -142,9 +138,7 @@ JUST_NOW = "2026-11-20T20:00:00Z"
         pytest.param(lambda c: c.order(order_no="other").payment(order_no="other"), "not seen"),
     ],
 )
-def test_how_a_break_moves_on(
-    case: Any, new_case: Callable[[], Any], build: Callable[[Any], Any], movement: str
-) -> None:
+def test_how_a_break_moves_on(case, new_case, build, movement):
     """Each break of last night has exactly one movement tonight, and the roll-forward holds."""
     result = build(case).after(missing(new_case()).run()).proven()
 
@@ -153,7 +147,7 @@ def test_how_a_break_moves_on(
     assert failed(result) == []
 
 
-def test_a_difference_that_ends_is_resolved(case: Any, new_case: Callable[[], Any]) -> None:
+def test_a_difference_that_ends_is_resolved(case, new_case):
     """Amounts do not arrive late: somebody corrected them."""
     earlier = new_case().order().payment(amount=9000).entry(amount=9000).run()
 

@@ -3,7 +3,7 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -117,7 +117,7 @@ class Month:
 
 
 @pytest.mark.parametrize("fees_per", ["balance", "payment", "batch", "day", "month"])
-def test_the_second_judge_comes_to_the_same(new_case: Callable[[], Any], fees_per: str) -> None:
+def test_the_second_judge_comes_to_the_same(new_case, fees_per):
     """What is held, each group's sums, state and code are those of the contract read aloud."""
     opened = fees_per in {"balance", "month"}
     opening = {"opening_payable": 70, "opening_reserve": 150} if opened else {}

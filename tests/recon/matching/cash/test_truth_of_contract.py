@@ -61,7 +61,7 @@ def classified(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
 
 
 @pytest.mark.parametrize("name", TARIFFS)
-def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -> None:
+def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name):
     """A fee beyond the contract is FEE_VARIANCE with what is left of it; a credit closes it.
 
     By contract + outside = all fees of the settlement; what payouts repeat is in neither.
@@ -86,7 +86,7 @@ def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -
         assert bool(unknown) == bool(truth.unknown), seed
 
 
-def test_too_much_on_one_line_never_makes_up_for_too_little_on_another() -> None:
+def test_too_much_on_one_line_never_makes_up_for_too_little_on_another():
     """A capture 7 too dear and a refund 5 too cheap: the 7 are claimed."""
     truth = Truth(
         {

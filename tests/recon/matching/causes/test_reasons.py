@@ -13,7 +13,7 @@ from recon.model.terms import BreakCode
 from tests.injected.word_groups import BANK_CODES, CASH_CODES
 from tests.recon.matching.reason_claims import false_figures
 from tests.recon.matching.reason_sets import a_thousand
-from tests.recon.matching.written_cases import INJECTED, Written
+from tests.recon.matching.written_cases import INJECTED
 
 pytestmark = pytest.mark.xdist_group("reasons of breaks")
 """They share what takes longer to make than to look at."""
@@ -39,7 +39,7 @@ def told(
 
 
 @pytest.mark.parametrize("planted", INJECTED, ids=lambda planted: planted.name)
-def test_the_sentence_says_what_was_planted(told: Formatter, planted: Written) -> None:
+def test_the_sentence_says_what_was_planted(told, planted):
     """Of rows whose every amount is another one, the sentence names the right ones."""
     breaks, _ = told
     mine = breaks[breaks["merchant_id"].eq(planted.name)]
@@ -47,7 +47,7 @@ def test_the_sentence_says_what_was_planted(told: Formatter, planted: Written) -
     assert mine.loc[mine["code"].eq(planted.comes_to), "reason"].tolist()[:1] == [planted.said]
 
 
-def test_every_sentence_of_every_code_is_planted(told: Formatter) -> None:
+def test_every_sentence_of_every_code_is_planted(told):
     """A sentence that no planted truth brings about is checked by nobody."""
     _, chosen = told
     every = [(code, one) for code, several in SENTENCES.of_codes.items() for one in several]
@@ -60,8 +60,8 @@ def test_every_sentence_of_every_code_is_planted(told: Formatter) -> None:
 
 @pytest.mark.parametrize("covered", [True, False], ids=["ledger", "no-ledger"])
 def test_no_sentence_of_a_thousand_random_sets_has_a_figure_that_its_rows_do_not(
-    new_case: Callable[[], Any], *, covered: bool
-) -> None:
+    new_case, *, covered
+):
     """A reader who looks up every amount in the rows of the set finds each of them."""
     case, planted = a_thousand(new_case(), seed=1, covered=covered)
     breaks = case.run().breaks

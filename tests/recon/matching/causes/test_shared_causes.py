@@ -8,7 +8,6 @@ import pytest
 
 from tests.proving import failed
 
-MakeCase = Callable[[], Any]
 OTHER_DAY = datetime(2026, 10, 2, 12, tzinfo=UTC)
 
 
@@ -134,7 +133,7 @@ CAUSES: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_what_breaks_have_in_common(make_case: MakeCase, name: str) -> None:
+def test_what_breaks_have_in_common(make_case, name):
     """One sentence where nearly all that could show it do, none where it is chance."""
     planted, cause = CAUSES[name]
 
@@ -150,9 +149,7 @@ def test_what_breaks_have_in_common(make_case: MakeCase, name: str) -> None:
         ("00{}", "{}", '"00…" (order) and "…" (payment)'),
     ],
 )
-def test_order_numbers_written_otherwise_are_one_cause(
-    make_case: MakeCase, orders: str, gateway: str, told: str
-) -> None:
+def test_order_numbers_written_otherwise_are_one_cause(make_case, orders, gateway, told):
     """What one side has in front or behind is told on both sides' breaks, and what to declare."""
     case = make_case()
     for number in range(998, 1003):
@@ -168,7 +165,7 @@ def test_order_numbers_written_otherwise_are_one_cause(
     assert breaks["reason"].str.contains("has the payment under order ").sum() == 5
 
 
-def test_order_numbers_that_only_look_alike_have_no_such_cause(make_case: MakeCase) -> None:
+def test_order_numbers_that_only_look_alike_have_no_such_cause(make_case):
     """Of five numbers of each side two differ by what stands in front: that is chance."""
     case = make_case()
     for order, payment in (("11", "1"), ("12", "2"), ("33", "44"), ("#5", "5"), ("#7", "7")):
@@ -206,9 +203,7 @@ def apart(case: Any, name: str, *, beside: str, amount: int = 10_000) -> Any:
         ("A-10012", "A-1001234", False),
     ],
 )
-def test_a_number_that_is_nearly_the_same_is_a_guess(
-    case: Any, name: str, beside: str, *, near: bool
-) -> None:
+def test_a_number_that_is_nearly_the_same_is_a_guess(case, name, beside, *, near):
     """One letter, a swap, a sign or zeros in front: told on both sides, at one amount."""
     found = guesses(apart(case.ledger(), name, beside=beside))
 
@@ -217,7 +212,7 @@ def test_a_number_that_is_nearly_the_same_is_a_guess(
     assert found == (both if near else {})
 
 
-def test_a_guess_moves_nothing(case: Any) -> None:
+def test_a_guess_moves_nothing(case):
     """Both stay breaks under their own codes with their own effects."""
     result = apart(case, "A-10012", beside="A-10013").proven()
 
@@ -226,7 +221,7 @@ def test_a_guess_moves_nothing(case: Any) -> None:
     assert failed(result) == []
 
 
-def test_two_numbers_as_near_as_each_other_are_no_guess(case: Any) -> None:
+def test_two_numbers_as_near_as_each_other_are_no_guess(case):
     """Nothing chooses between them."""
     apart(case.ledger(), "A-10012", beside="A-10013")
     case.payment(order_no="A-10011", transaction_id="T9")
@@ -234,7 +229,7 @@ def test_two_numbers_as_near_as_each_other_are_no_guess(case: Any) -> None:
     assert guesses(case) == {}
 
 
-def test_records_that_sum_to_one_are_a_guess(case: Any) -> None:
+def test_records_that_sum_to_one_are_a_guess(case):
     """One payment of two orders of its day."""
     for name, amount in (("LEFT", 2_500), ("RIGHT", 7_500)):
         case.order(order_no=name, amount=amount)
@@ -244,7 +239,7 @@ def test_records_that_sum_to_one_are_a_guess(case: Any) -> None:
     assert guesses(case) == {"WHOLE": told}
 
 
-def test_a_sum_that_fits_two_is_no_guess(case: Any) -> None:
+def test_a_sum_that_fits_two_is_no_guess(case):
     """Two payments of the amount that the orders come to: nothing chooses between them."""
     for name in ("LEFT", "RIGHT"):
         case.order(order_no=name, amount=5_000)
@@ -254,14 +249,14 @@ def test_a_sum_that_fits_two_is_no_guess(case: Any) -> None:
     assert guesses(case) == {}
 
 
-def test_entries_are_guessed_beside_payments(case: Any) -> None:
+def test_entries_are_guessed_beside_payments(case):
     """The ledger's leg has its guesses too."""
     case.order().payment().entry(order_no="A2", amount=4_000).entry(order_no="A3", amount=6_000)
 
     assert guesses(case) == {"A1": "2 together, the entry of each of A2, A3."}
 
 
-def test_more_than_a_dozen_are_no_guess(case: Any) -> None:
+def test_more_than_a_dozen_are_no_guess(case):
     """Among many records of a day some always sum to another."""
     for number in range(13):
         case.order(order_no=f"N{number}", amount=1 << number)

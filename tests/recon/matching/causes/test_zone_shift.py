@@ -34,7 +34,7 @@ def causes(files: Injected, *, sources: Sources | None = None) -> dict[str, int]
 
 
 @pytest.mark.parametrize(("source", "hours"), NOTIFIED)
-def test_a_shift_is_one_cause_of_all_its_breaks(source: str, hours: float) -> None:
+def test_a_shift_is_one_cause_of_all_its_breaks(source, hours):
     """Whichever source is off, in whichever direction: one line over every planted break."""
     files = zone_shifted(source, hours=hours)
 
@@ -52,7 +52,7 @@ def without(frame: pd.DataFrame, *, lost: Callable[[datetime], bool], by: str) -
     return frame[kept].reset_index(drop=True)
 
 
-def test_records_lost_at_noon_are_no_shift() -> None:
+def test_records_lost_at_noon_are_no_shift():
     """Beside a proven shift, breaks that it does not move to another date keep their own look."""
     files = zone_shifted("ledger", hours=8)
     ledger = files.sources.ledger
@@ -67,14 +67,14 @@ def test_records_lost_at_noon_are_no_shift() -> None:
     assert causes(files, sources=lost) == {NOTIFIED["ledger", 8.0]: len(files.key), "": 8}
 
 
-def test_a_delay_is_no_shift() -> None:
+def test_a_delay_is_no_shift():
     """Half an hour between two sources is no zone, whatever is lost at the end of a date."""
     files = zone_shifted("ledger", hours=0.5)
 
     assert causes(files) == {"": 4}
 
 
-def test_an_end_of_a_date_with_both_sides_is_no_shift() -> None:
+def test_an_end_of_a_date_with_both_sides_is_no_shift():
     """Where most records around midnight have their other side, the shift did not lose the rest."""
     files = zone_shifted("ledger", hours=8)
     ledger = files.sources.ledger
@@ -92,7 +92,7 @@ def test_an_end_of_a_date_with_both_sides_is_no_shift() -> None:
 @pytest.mark.parametrize(
     ("left", "told"), [(3, NOTIFIED["ledger", 1.0]), (2, "")], ids=["three", "two"]
 )
-def test_three_breaks_are_a_cause_and_two_are_looked_at_one_by_one(left: int, told: str) -> None:
+def test_three_breaks_are_a_cause_and_two_are_looked_at_one_by_one(left, told):
     """Of the eight that a shift of an hour keeps apart some are there and the others are not."""
     files = zone_shifted("ledger", hours=1)
     gone = {*files.key["name"]} - {*files.key["name"].tail(left)}

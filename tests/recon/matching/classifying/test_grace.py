@@ -18,7 +18,7 @@ instants = st.datetimes(datetime(2026, 1, 1), datetime(2026, 12, 31))  # noqa: D
 
 @pytest.mark.parametrize("grace", ["24h", "0h", "5bd", "0bd"])
 @given(st.lists(instants, min_size=1, max_size=8))
-def test_due_columns_agree_with_the_calendar(grace: str, drawn: list[datetime]) -> None:
+def test_due_columns_agree_with_the_calendar(grace, drawn):
     """A whole column is due when the calendar says so of each instant."""
     moments = [moment.replace(tzinfo=UTC) for moment in drawn]
     length = Grace.parse(grace)
@@ -31,7 +31,7 @@ def test_due_columns_agree_with_the_calendar(grace: str, drawn: list[datetime]) 
 
 
 @given(st.lists(instants, min_size=1, max_size=8))
-def test_business_days_agree_with_the_calendar(drawn: list[datetime]) -> None:
+def test_business_days_agree_with_the_calendar(drawn):
     """A whole column belongs to the business dates the calendar gives."""
     moments = [moment.replace(tzinfo=UTC) for moment in drawn]
 
@@ -42,7 +42,7 @@ def test_business_days_agree_with_the_calendar(drawn: list[datetime]) -> None:
     assert found.tolist() == dates
 
 
-def test_what_never_started_is_late() -> None:
+def test_what_never_started_is_late():
     """Without an instant no grace runs."""
     nothing = np.array([NO_INSTANT])
 

@@ -14,7 +14,7 @@ LABELS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uf
 
 @settings(max_examples=80)
 @given(st.lists(st.tuples(LABELS, LABELS, LABELS, LABELS, LABELS), max_size=12))
-def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[str, ...]]) -> None:
+def test_the_order_is_that_of_a_stable_sort(rows):
     """Accounts, names and ties of any letters; rows that are equal in all keep their order."""
     frame = pd.DataFrame(rows, columns=BY, dtype="str").assign(at=range(len(rows)))
 
@@ -35,7 +35,7 @@ def breaks(**columns: list[int | None]) -> pd.DataFrame:
     return frame
 
 
-def test_what_a_column_says_is_in_the_digest() -> None:
+def test_what_a_column_says_is_in_the_digest():
     """Each amount of a bank counts, and a zero is no blank."""
     amounts = [digest_of([breaks(bank_amount=[None, each])]) for each in (0, 1, None)]
     other = digest_of([breaks(effect_bank=[None, 1])])
@@ -54,13 +54,13 @@ def in_two_pieces(texts: list[str | None]) -> "pd.Series[str]":
     return pd.Series(pd.array(pa.chunked_array(pieces, pa.large_string()), dtype="str"))
 
 
-def test_texts_that_nearly_agree_are_told_apart() -> None:
+def test_texts_that_nearly_agree_are_told_apart():
     """One byte more, less or elsewhere is another text; a blank beside them is no text."""
     assert are_distinct(in_two_pieces([*NEAR]))
     assert not are_distinct(in_two_pieces([*NEAR, "a" * 17]))
 
 
-def test_a_text_has_one_number_wherever_it_stands() -> None:
+def test_a_text_has_one_number_wherever_it_stands():
     """Beside other texts, and in another process: it is stated here."""
     numbers = numbers_of(in_two_pieces(["x", "", "x", ""]))
 

@@ -36,7 +36,7 @@ def capture_some(gateway: Any) -> list[dict[str, str]]:
     return rows
 
 
-def test_files_follow_the_truth(gateway: Any) -> None:
+def test_files_follow_the_truth(gateway):
     """What takes effect between two downloads stands in the second one; a reset takes it back."""
     name = f"settlement-{DAY}.csv"
     first = download(gateway, name).text
@@ -98,9 +98,7 @@ def statements_of(carried: dict[date, Texts], bank: str) -> list[dict[str, str]]
 
 
 @pytest.mark.parametrize("bank", ["main", "pounds", "usd"])
-def test_statements_go_on_under_the_next_number_and_from_the_last_balance(
-    carried: dict[date, Texts], bank: str
-) -> None:
+def test_statements_go_on_under_the_next_number_and_from_the_last_balance(carried, bank):
     """Across dates, weekends and restarts: no number twice, each opens with the last closing."""
     shown = {}
     for row in statements_of(carried, bank):
@@ -120,16 +118,14 @@ def test_statements_go_on_under_the_next_number_and_from_the_last_balance(
     assert days == sorted(set(days))
 
 
-def test_a_date_is_told_once_and_never_otherwise(carried: dict[date, Texts], port: int) -> None:
+def test_a_date_is_told_once_and_never_otherwise(carried, port):
     """The last and an earlier date give the same bytes again; one between them is not told."""
     for day in (DAYS[0], DAYS[-1]):
         assert handed_out(port, day).json() == carried[day]
     assert handed_out(port, date(2026, 11, 25)).status_code == 404
 
 
-def test_every_movement_is_settled_paid_out_and_booked_once(
-    carried: dict[date, Texts], port: int
-) -> None:
+def test_every_movement_is_settled_paid_out_and_booked_once(carried, port):
     """Of the dates after the first: all effects are in one line each, and each batch ties."""
     later = [day for day in DAYS if day > DEMO_BUSINESS_DATE]
     lines = [row for day in later for row in rows(carried[day][f"settlement-{day}.csv"])]

@@ -1,7 +1,6 @@
 import json
 from datetime import date
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -56,7 +55,7 @@ def written(night: SampleNight) -> dict[str, str]:
     return inbox_texts(night) | {"ledger.csv": file_text(LedgerLine, ledger_lines(night))} | key
 
 
-def test_every_code_is_planted_or_has_a_reason(night: SampleNight) -> None:
+def test_every_code_is_planted_or_has_a_reason(night):
     """No break code is left out of the sample without a word about why."""
     found = [scenario.expected.finding for scenario in night.scenarios if scenario.expected]
     injected = {finding for finding in found if isinstance(finding, BreakCode)}
@@ -65,14 +64,14 @@ def test_every_code_is_planted_or_has_a_reason(night: SampleNight) -> None:
     assert injected & set(NOT_SHOWN) == set()
 
 
-def test_any_size_makes_a_night() -> None:
+def test_any_size_makes_a_night():
     """A population too small for every discrepancy still makes a night with files and a key."""
     files = written(night_of(seeded_payments(20)))
 
     assert len(json.loads(files["answer-key.json"])["breaks"]) >= 3
 
 
-def test_the_ledger_behind_sql_has_each_entry_once(night: SampleNight, tmp_path: Path) -> None:
+def test_the_ledger_behind_sql_has_each_entry_once(night, tmp_path):
     """Written again it is the same, and always in the order of booking."""
     ledger = file_text(LedgerLine, ledger_lines(night))
     path = tmp_path / "ledger.sqlite"
@@ -84,7 +83,7 @@ def test_the_ledger_behind_sql_has_each_entry_once(night: SampleNight, tmp_path:
 
 
 @pytest.mark.parametrize("currency", ["CHF", "ISK", "BHD", "XAF"])
-def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
+def test_a_currency_without_a_bank_is_exchanged(currency):
     """Whatever the sandbox was paid in: two of them, one with what was ordered, one silently."""
     lines = [
         SettlementLine(

@@ -13,7 +13,7 @@ from recon.store.nights import runs
 from recon.store.people import resolution_rows
 from reports.workbook_io import form, returned_answers, workbooks
 from tests.recon.steps.approvals.test_returned_answers import wrong_amounts
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture, run_folder
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, capture, run_folder
 
 ASKED = WantedAnswer("Dan Orr", "asked the gateway")
 
@@ -38,7 +38,7 @@ def kept(merchant: Any) -> Any:
         return resolution_rows.stored_answers(connection, (MERCHANT, ACCOUNT))
 
 
-def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: Any) -> None:
+def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered):
     break_id = str(answered.result().breaks["break_id"].iloc[0])
 
     path, count = filled(answered, WantedAnswer("Dan Orr", "asked", [break_id]))
@@ -67,14 +67,14 @@ def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: A
         (WantedAnswer("Dan Orr", "asked", ["nobody"]), "nobody is no open break"),
     ],
 )
-def test_what_says_nothing_is_refused(answered: Any, wanted: WantedAnswer, sentence: str) -> None:
+def test_what_says_nothing_is_refused(answered, wanted, sentence):
     with pytest.raises(UsageError, match=sentence):
         filled(answered, wanted)
 
     assert not (answered.folder / "answers.xlsx").exists()
 
 
-def test_where_every_grave_break_is_looked_after_it_says_so(answered: Any) -> None:
+def test_where_every_grave_break_is_looked_after_it_says_so(answered):
     """Breaks of a lower severity are not answered by themselves."""
     severe = answered.result().breaks["severity"].isin(("HIGH", "CRITICAL"))
     assert not severe.any()
@@ -83,7 +83,7 @@ def test_where_every_grave_break_is_looked_after_it_says_so(answered: Any) -> No
         filled(answered, ASKED)
 
 
-def test_every_night_answers_with_its_files(merchant: Merchant) -> None:
+def test_every_night_answers_with_its_files(merchant):
     """Rows come from the sealed files of the night, with its run, date and verdict beside them."""
     capture(merchant)
     merchant.night()

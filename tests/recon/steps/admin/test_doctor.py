@@ -100,9 +100,7 @@ def without_facts(*, cut: bool) -> Harm:
     return lose
 
 
-def test_a_healthy_merchant_passes_every_check(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_healthy_merchant_passes_every_check(merchant, monkeypatch):
     """With everything in place each line says so, and the database is opened once."""
     opened: list[str] = []
 
@@ -118,7 +116,7 @@ def test_a_healthy_merchant_passes_every_check(
     assert all(check.ok for check in told.values()), told
 
 
-def test_nights_are_looked_at_by_their_own_time(merchant: Any) -> None:
+def test_nights_are_looked_at_by_their_own_time(merchant):
     """At the demo no night is missing because today is later than its newest business date."""
     merchant.night()
     ahead = merchant.now - system_clock() + timedelta(minutes=1)
@@ -155,9 +153,7 @@ def test_nights_are_looked_at_by_their_own_time(merchant: Any) -> None:
         (with_file("approvers.toml", ANNA_AND_BEN), {}, "approvers", "secret of anna"),
     ],
 )
-def test_what_is_wrong_fails_its_own_line_with_what_to_do(
-    merchant: Any, harm: Harm, variables: dict[str, str], name: str, says: str
-) -> None:
+def test_what_is_wrong_fails_its_own_line_with_what_to_do(merchant, harm, variables, name, says):
     """A missing key, folder or gateway, tables of another version, a misspelt key, a switch."""
     harm(merchant)
 
@@ -203,9 +199,7 @@ def test_what_is_wrong_fails_its_own_line_with_what_to_do(
         (without_a_code, {}, "codes", "^not mapped: payment_status 2000;"),
     ],
 )
-def test_what_the_settings_promise_is_said(
-    merchant: Any, state: Harm, variables: dict[str, str], name: str, says: str
-) -> None:
+def test_what_the_settings_promise_is_said(merchant, state, variables, name, says):
     """What is bounded, verified, mapped or nobody's; a secret is never shown."""
     state(merchant)
 
@@ -215,7 +209,7 @@ def test_what_the_settings_promise_is_said(
     assert re.search(says, check.sentence), check
 
 
-def test_a_clock_that_was_set_back_is_told(merchant: Any) -> None:
+def test_a_clock_that_was_set_back_is_told(merchant):
     merchant.night()
     back = checks(
         merchant.variables,
@@ -243,9 +237,7 @@ def others_read_the_database(merchant: Any) -> str:
 
 
 @pytest.mark.parametrize("harm", [others_write_merchants, others_read_the_database])
-def test_what_others_can_change_is_told_with_the_command(
-    merchant: Any, harm: Callable[[Any], str]
-) -> None:
+def test_what_others_can_change_is_told_with_the_command(merchant, harm):
     """Closed again it is well."""
     says = harm(merchant)
     check = found(merchant)["permissions"]
@@ -256,9 +248,7 @@ def test_what_others_can_change_is_told_with_the_command(
     assert found(merchant)["permissions"].ok
 
 
-def test_a_full_disk_is_told_with_what_a_night_needs(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_with_what_a_night_needs(merchant, monkeypatch):
     monkeypatch.setattr(doctor, "DISK_FREE_MIN_BYTES", 2**62)
     told = found(merchant)
 
@@ -266,7 +256,7 @@ def test_a_full_disk_is_told_with_what_a_night_needs(
         assert (told[name].ok, "a night needs" in told[name].sentence) == (False, True), told[name]
 
 
-def test_a_file_that_a_night_took_is_not_read_again(merchant: Any) -> None:
+def test_a_file_that_a_night_took_is_not_read_again(merchant):
     good = merchant.order(merchant.payments("captured")[0])
     merchant.drop("good.csv", good, good | {"order_no": "X-1", "amount": "12,5"})
     new = found(merchant)["inbox"].sentence
@@ -282,7 +272,7 @@ def test_a_file_that_a_night_took_is_not_read_again(merchant: Any) -> None:
     )
 
 
-def test_an_unregistered_address_is_named(merchant: Any) -> None:
+def test_an_unregistered_address_is_named(merchant):
     with merchant.unregistered():
         check = found(merchant)["gateway"]
 
@@ -308,15 +298,7 @@ APART = "the desk alone should have"
         (True, PUBLIC, "", "decisions are taken at {folder}/desk.sock"),
     ],
 )
-def test_the_desk_is_told_as_what_it_is(
-    merchant: Any,
-    tmp_path: Path,
-    variables: dict[str, str],
-    refused: str,
-    says: str,
-    *,
-    is_live: bool,
-) -> None:
+def test_the_desk_is_told_as_what_it_is(merchant, tmp_path, variables, refused, says, *, is_live):
     """Without one what waits for people would wait for ever; a night never has what is the desk's.
 
     A night that can read the secrets or the key could speak for people.
@@ -374,9 +356,7 @@ def holds(merchant: Merchant) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def test_a_night_without_a_key_sends_what_its_signer_signs(
-    merchant: Merchant, folder: Path
-) -> None:
+def test_a_night_without_a_key_sends_what_its_signer_signs(merchant, folder):
     """Captures within the signer's limits leave; the refund that nobody endorsed waits, told."""
     with signing(folder, key="sandbox", more=RULES) as signer:
         keyless(merchant, signer)
@@ -390,9 +370,7 @@ def test_a_night_without_a_key_sends_what_its_signer_signs(
         assert {line["operation"] for line in refused} == {"refund"}
 
 
-def test_a_signer_that_dies_in_the_night_leaves_nothing_in_doubt(
-    merchant: Merchant, folder: Path
-) -> None:
+def test_a_signer_that_dies_in_the_night_leaves_nothing_in_doubt(merchant, folder):
     """The night says so and ends; nothing left unsigned; the next one goes on where it stopped."""
     with signing(folder, key="sandbox", more=RULES) as signer:
         keyless(merchant, signer)
@@ -412,8 +390,8 @@ def test_a_signer_that_dies_in_the_night_leaves_nothing_in_doubt(
 
 
 def test_a_signer_that_dies_between_question_and_money_stops_the_sending(
-    merchant: Merchant, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    merchant, folder, monkeypatch
+):
     """It failed before the first byte: every instruction stays approved, and the stop is told."""
     with signing(folder, key="sandbox", more=RULES) as signer:
         keyless(merchant, signer)
@@ -447,9 +425,7 @@ limit = { EUR = 1000 }
 """
 
 
-def test_a_night_sends_the_refund_that_two_people_endorsed(
-    merchant: Merchant, folder: Path
-) -> None:
+def test_a_night_sends_the_refund_that_two_people_endorsed(merchant, folder):
     """The signer sees what they saw, under the desk's signature, and signs that row alone."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.configure("merchants.toml", "auto_approve = false\n")
@@ -480,7 +456,7 @@ def test_a_night_sends_the_refund_that_two_people_endorsed(
     assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
 
 
-def test_a_key_beside_a_signer_is_refused(merchant: Merchant) -> None:
+def test_a_key_beside_a_signer_is_refused(merchant):
     """It would lie where the signer keeps it from."""
     merchant.variables["RECON_SIGNER"] = "/nowhere"
     with pytest.raises(ConfigurationError, match=r"RECON_SIGN_KEY gives one here as well"):
@@ -490,7 +466,7 @@ def test_a_key_beside_a_signer_is_refused(merchant: Merchant) -> None:
         load_settings(merchant.variables).sign_keys.of("100042/100042001")
 
 
-def test_a_run_of_prefect_for_real_money_has_no_key(merchant: Merchant) -> None:
+def test_a_run_of_prefect_for_real_money_has_no_key(merchant):
     """Refused with three ways out; a file, a setting and a signer are such ways."""
     live = {**merchant.variables, "RECON_GATEWAY_BASE_URL": "https://gateway.example"}
     with pytest.raises(ConfigurationError, match=r"RECON_SIGN_KEY holds the sign key.*nothing was"):
@@ -505,7 +481,7 @@ def test_a_run_of_prefect_for_real_money_has_no_key(merchant: Merchant) -> None:
     refuse_plain_key(load_settings(live), variables=live)
 
 
-def test_the_doctor_says_who_holds_the_key(merchant: Merchant, folder: Path) -> None:
+def test_the_doctor_says_who_holds_the_key(merchant, folder):
     """In the environment, in a file, with a signer of this user; loud where money is real."""
     ours = merchant.variables
     live = {**ours, "RECON_GATEWAY_BASE_URL": "https://gateway.example"}

@@ -113,7 +113,7 @@ def state_of(merchant: Merchant) -> Mapping[str, object]:
     return {name: (root / name).stat().st_mtime_ns for name in files_of(root)} | {"": head}
 
 
-def test_the_folder_proves_itself_without_anything_of_ours(aged: Merchant, tmp_path: Path) -> None:
+def test_the_folder_proves_itself_without_anything_of_ours(aged, tmp_path):
     """Sums, the chain, each night's figures and the close; the manifest names every file."""
     out, before = tmp_path / "out", state_of(aged)
     written = copied(aged, out)
@@ -158,7 +158,7 @@ with duckdb.connect() as connection:
 """As much of the program duckdb as the scripts need, by its library."""
 
 
-def test_the_commands_of_the_readme_do_what_it_says(aged: Merchant, tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_do_what_it_says(aged, tmp_path):
     """As whoever has the folder types them: sums say nothing, each kept night is PROVEN."""
     copied(aged, tmp_path / "out")
     program = tmp_path / "bin" / "duckdb"
@@ -191,9 +191,7 @@ def test_the_commands_of_the_readme_do_what_it_says(aged: Merchant, tmp_path: Pa
     assert not is_summed(tmp_path / "out")
 
 
-def test_the_index_has_a_row_a_night_what_went_and_who_said_what(
-    aged: Merchant, tmp_path: Path
-) -> None:
+def test_the_index_has_a_row_a_night_what_went_and_who_said_what(aged, tmp_path):
     written = copied(aged, tmp_path / "out", account=f"{MERCHANT}/{ACCOUNT}")
 
     shown = sheets(tmp_path / "out")
@@ -218,7 +216,7 @@ def test_the_index_has_a_row_a_night_what_went_and_who_said_what(
     assert [row[0] for row in shown["Closes"]] == ["2026-11"]
 
 
-def test_the_release_of_a_night_is_among_the_links(aged: Merchant, tmp_path: Path) -> None:
+def test_the_release_of_a_night_is_among_the_links(aged, tmp_path):
     """Also where it is the last word on these nights, and nights of later came after it."""
     with aged.environment() as environment:
         at = environment.clock()
@@ -285,12 +283,8 @@ NIGHT = f"nights/*/*/{BROKEN}/*"
     ],
 )
 def test_what_was_changed_under_sums_made_anew_is_found_by_the_links(
-    pattern: str,
-    change: Callable[[Path], None],
-    problem: str,
-    aged: Merchant,
-    tmp_path: Path,
-) -> None:
+    pattern, change, problem, aged, tmp_path
+):
     """Who hands the folder over can make its list of sums anew, and not what the history binds."""
     copied(aged, tmp_path / "out")
     change(next((tmp_path / "out").glob(pattern)))
@@ -301,7 +295,7 @@ def test_what_was_changed_under_sums_made_anew_is_found_by_the_links(
     assert any(problem in each for each in problems), problems
 
 
-def test_a_file_that_the_sums_do_not_name_is_found(aged: Merchant, tmp_path: Path) -> None:
+def test_a_file_that_the_sums_do_not_name_is_found(aged, tmp_path):
     copied(aged, tmp_path / "out")
     _added(next((tmp_path / "out").glob(f"{NIGHT}/results/journals.parquet")))
 
@@ -312,8 +306,8 @@ def test_a_file_that_the_sums_do_not_name_is_found(aged: Merchant, tmp_path: Pat
 
 @pytest.mark.parametrize("change", ["flipped", "gone", "added", "folder"])
 def test_a_night_that_does_not_verify_is_copied_with_its_fault_named(
-    change: str, aged: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    change, aged, tmp_path, monkeypatch
+):
     folder = night_folder(aged, BROKEN)
     path = folder / "results" / "breaks.parquet"
     match change:
@@ -346,9 +340,7 @@ def test_a_night_that_does_not_verify_is_copied_with_its_fault_named(
 @pytest.mark.parametrize(
     "rules", ["UPDATE rules_version SET document = '1'", "DELETE FROM rules_version"]
 )
-def test_what_was_changed_in_the_database_is_shown_as_the_nights_sealed_it(
-    rules: str, aged: Merchant, tmp_path: Path
-) -> None:
+def test_what_was_changed_in_the_database_is_shown_as_the_nights_sealed_it(rules, aged, tmp_path):
     """Totals and rules are those of the folders, which the history binds."""
     copied(aged, tmp_path / "before")
     edit(aged, 'UPDATE control_total SET "left" = 77, "right" = 77', rules)
@@ -365,9 +357,7 @@ def test_what_was_changed_in_the_database_is_shown_as_the_nights_sealed_it(
         assert hashlib.sha256(canonical.encode()).hexdigest() == night.rules_digest
 
 
-def test_totals_and_rules_that_no_folder_has_as_sealed_are_refused_by_name(
-    aged: Merchant, tmp_path: Path
-) -> None:
+def test_totals_and_rules_that_no_folder_has_as_sealed_are_refused_by_name(aged, tmp_path):
     """Never those of the database in their place."""
     edit(aged, "DELETE FROM rules_version")
     for night in Path(archive_of(aged).shown).glob("nights/*/*/2026-11-*/*"):
@@ -384,7 +374,7 @@ def test_totals_and_rules_that_no_folder_has_as_sealed_are_refused_by_name(
         assert any("proof/rules.json has " in each for each in faults)
 
 
-def test_a_close_that_does_not_verify_is_named(aged: Merchant, tmp_path: Path) -> None:
+def test_a_close_that_does_not_verify_is_named(aged, tmp_path):
     (path,) = Path(archive_of(aged).shown).glob("periods/*/*/2026-11/close-1/close.json")
     path.write_text(path.read_text() + " ")
 
@@ -397,9 +387,7 @@ class EndedError(Exception):
 
 
 @pytest.mark.parametrize("point", ["copied the nights", "copied all but the manifest"])
-def test_a_copy_that_was_ended_half_way_has_no_manifest_and_says_so(
-    point: str, aged: Merchant, tmp_path: Path
-) -> None:
+def test_a_copy_that_was_ended_half_way_has_no_manifest_and_says_so(point, aged, tmp_path):
     """A folder that has anything in it is never written to."""
 
     def ended(at: str) -> None:
@@ -416,9 +404,7 @@ def test_a_copy_that_was_ended_half_way_has_no_manifest_and_says_so(
     assert files_of(tmp_path / "out") == before
 
 
-def test_a_folder_that_is_not_empty_and_days_without_a_night_write_nothing(
-    aged: Merchant, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_empty_and_days_without_a_night_write_nothing(aged, tmp_path):
     copied(aged, tmp_path / "out")
     with pytest.raises(FolderError, match="is not empty; nothing was written"):
         copied(aged, tmp_path / "out")
@@ -429,7 +415,7 @@ def test_a_folder_that_is_not_empty_and_days_without_a_night_write_nothing(
     assert not (tmp_path / "other").exists()
 
 
-def test_no_secret_and_no_card_number_is_in_any_file(merchant: Merchant, tmp_path: Path) -> None:
+def test_no_secret_and_no_card_number_is_in_any_file(merchant, tmp_path):
     """Neither of the environment nor of the people nor of a row that was refused."""
     people = merchant.folder / "config" / "approvers.toml"
     people.write_text('[approvers.cy]\nname = "Cy"\ncode_secret_env = "CODE"\n')

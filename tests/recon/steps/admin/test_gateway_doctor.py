@@ -46,7 +46,7 @@ def found(
     return {check.name: check for check in checks}
 
 
-def test_a_right_gateway_passes_every_line(merchant: Any) -> None:
+def test_a_right_gateway_passes_every_line(merchant):
     """What was not looked at is told, too; a read moves and stores nothing."""
     checks = found(merchant)
 
@@ -62,7 +62,7 @@ def test_a_right_gateway_passes_every_line(merchant: Any) -> None:
         assert connection.execute("SELECT count(*) FROM answer_part").fetchone() == (0,)
 
 
-def test_another_signature_rule_is_found_and_written_out(merchant: Any) -> None:
+def test_another_signature_rule_is_found_and_written_out(merchant):
     """Ours refused, another accepted: its lines stand there, ready to be pasted."""
     config = merchant.folder / "config" / "signature.toml"
     config.write_text('[user]\nalgorithm = "hmac-sha256"\n')
@@ -75,7 +75,7 @@ def test_another_signature_rule_is_found_and_written_out(merchant: Any) -> None:
     assert found(merchant)["signature rule"].ok
 
 
-def test_a_wrong_key_is_no_wrong_rule(merchant: Any) -> None:
+def test_a_wrong_key_is_no_wrong_rule(merchant):
     rule = found(merchant, RECON_SIGN_KEY="wrong")["signature rule"]
 
     assert not rule.ok
@@ -83,7 +83,7 @@ def test_a_wrong_key_is_no_wrong_rule(merchant: Any) -> None:
     assert "wrong" not in rule.sentence
 
 
-def test_an_address_that_is_not_registered_says_what_to_register(merchant: Any) -> None:
+def test_an_address_that_is_not_registered_says_what_to_register(merchant):
     """Status 7 is not a question of signatures."""
     with merchant.unregistered():
         checks = found(merchant)
@@ -93,7 +93,7 @@ def test_an_address_that_is_not_registered_says_what_to_register(merchant: Any) 
     assert "signature rule" not in checks
 
 
-def test_a_code_that_nobody_mapped_is_named_with_the_line_to_paste(merchant: Any) -> None:
+def test_a_code_that_nobody_mapped_is_named_with_the_line_to_paste(merchant):
     """A code of a stored answer that rules.toml does not have is counted and written out."""
     payment = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(payment))
@@ -129,8 +129,8 @@ def test_a_code_that_nobody_mapped_is_named_with_the_line_to_paste(merchant: Any
     ],
 )
 def test_a_gateway_is_known_by_signatures_and_clock_of_its_replies(
-    merchant: Any, configured: str, skew: int, name: str, says: str, *, tamper: bool, ok: bool
-) -> None:
+    merchant, configured, skew, name, says, *, tamper, ok
+):
     merchant.configure("gateway.toml", configured)
 
     with played(merchant, skew=timedelta(seconds=skew), tamper=tamper) as base_url:
@@ -189,7 +189,7 @@ def refunded_order(merchant: Any) -> str:
     return str(next(one["order_no"] for one in mine if one["operation"] == "refund"))
 
 
-def test_decimals_that_differ_from_ours_are_written_out(merchant: Any) -> None:
+def test_decimals_that_differ_from_ours_are_written_out(merchant):
     """Amounts that we would write otherwise: the line to paste makes the next look right."""
     yen, dinar = order_of(merchant, "JPY"), order_of(merchant, "KWD")
     profiles = merchant.folder / "config" / "profiles.toml"
@@ -209,7 +209,7 @@ def test_decimals_that_differ_from_ours_are_written_out(merchant: Any) -> None:
     assert all(check.ok for check in found(merchant, yen, dinar).values())
 
 
-def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant: Any) -> None:
+def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant):
     """The sandbox shows them; an order without one stands for a gateway that does not.
 
     What rules.toml declares is held against an order that is shown as refunded.
@@ -240,9 +240,7 @@ def test_whether_refunds_are_shown_is_seen_of_a_refunded_order(merchant: Any) ->
         ("EUR", ["12.505"], "nothing yet"),
     ],
 )
-def test_the_advice_on_decimals_breaks_no_amount_that_needs_more(
-    currency: str, texts: list[str], advice: str
-) -> None:
+def test_the_advice_on_decimals_breaks_no_amount_that_needs_more(currency, texts, advice):
     """Zeros left out of replies are read as written; captures of 12.51 EUR go out all the same."""
     amounts = GatewayInterface.bundled().profile.amounts
     rows = [{"currency": currency, "amount": text} for text in texts]
@@ -287,7 +285,7 @@ def told(base_url: str, *, ca_file: Path | None, now: datetime = NOW) -> str:
     return connection_reported(base_url, route=Route(ca_file=ca_file), connect_seconds=2, now=now)
 
 
-def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -> None:
+def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate():
     with listening() as base_url:
         line = told(base_url, ca_file=SELF_SIGNED)
 
@@ -298,7 +296,7 @@ def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -
         told(base_url, ca_file=SELF_SIGNED, now=soon)
 
 
-def test_a_certificate_of_a_stranger_says_what_to_name() -> None:
+def test_a_certificate_of_a_stranger_says_what_to_name():
     with listening() as base_url, pytest.raises(ReconError, match="ca_file"):
         told(base_url, ca_file=None)
 
@@ -307,8 +305,6 @@ def test_a_certificate_of_a_stranger_says_what_to_name() -> None:
     ("base_url", "ca_file"),
     [("http://127.0.0.1:9", None), ("https://127.0.0.1:9", Path("/nowhere/ca.pem"))],
 )
-def test_what_keeps_a_connection_from_standing_is_a_sentence(
-    base_url: str, ca_file: Path | None
-) -> None:
+def test_what_keeps_a_connection_from_standing_is_a_sentence(base_url, ca_file):
     with pytest.raises(ReconError, match="cannot be reached"):
         told(base_url, ca_file=ca_file)

@@ -68,7 +68,7 @@ def keeper(merchant: Any) -> Any:
     return merchant
 
 
-def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
+def test_only_what_is_old_and_may_go_is_deleted(keeper):
     folder, now = keeper.folder, keeper.now
     old, young = now.replace(year=2025), now
     gone = {
@@ -102,12 +102,12 @@ def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
     assert (told["by"], told["count"], told["names"]) == ("Otto Ops", 1, ["recon-1.dump"])
 
 
-def test_nobody_deletes_without_a_name(keeper: Any) -> None:
+def test_nobody_deletes_without_a_name(keeper):
     with keeper.environment() as environment, pytest.raises(UsageError, match="--as"):
         keeping.housekeeping(environment, by=" ")
 
 
-def test_without_ages_nothing_is_looked_at(merchant: Any) -> None:
+def test_without_ages_nothing_is_looked_at(merchant):
     """What nobody named is kept."""
     assert found(merchant) == {}
 
@@ -153,7 +153,7 @@ def case_of(merchant: Any) -> Executable:
     )
 
 
-def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled: Any) -> None:
+def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled):
     """A doubt, a batch at work and an open case keep what the gateway said."""
     decided(settled, InstructionState.IN_DOUBT)
     in_doubt = found(settled)[keeping.REPLIES].count
@@ -174,7 +174,7 @@ def test_a_reply_goes_when_its_money_is_decided_and_its_hash_stays(settled: Any)
     assert (row.reply, len(row.reply_sha256), row.state) == (None, 64, "closed")
 
 
-def test_a_dry_run_never_lets_the_workbook_of_a_live_one_go(settled: Any) -> None:
+def test_a_dry_run_never_lets_the_workbook_of_a_live_one_go(settled):
     """What was really sent stands in the live run's workbook alone; the dry one's may go."""
     newest = written(settled.folder / "reports" / "newest.xlsx", at=settled.now)
     with settled.environment() as environment, environment.store.writing() as connection:
@@ -187,7 +187,7 @@ def test_a_dry_run_never_lets_the_workbook_of_a_live_one_go(settled: Any) -> Non
     assert ("first.xlsx" in going, newest.name in going, len(going)) == (True, False, 2)
 
 
-def test_a_workbook_that_lies_elsewhere_is_nobodys_to_delete(settled: Any) -> None:
+def test_a_workbook_that_lies_elsewhere_is_nobodys_to_delete(settled):
     """Only what stands in a declared reports folder goes, whatever path a run has noted."""
     elsewhere = written(settled.folder / "elsewhere" / "first.xlsx", at=settled.now)
     settled.wait(hours=24 * 91)
@@ -198,7 +198,7 @@ def test_a_workbook_that_lies_elsewhere_is_nobodys_to_delete(settled: Any) -> No
     assert found(settled)["replaced workbooks"].count == 0
 
 
-def test_a_workbook_goes_when_it_was_replaced_and_never_signed(settled: Any) -> None:
+def test_a_workbook_goes_when_it_was_replaced_and_never_signed(settled):
     """A name under it keeps it for good, as the newest of a night is kept."""
     unsigned = found(settled)["replaced workbooks"].files
     with settled.environment() as environment, environment.store.writing() as connection:

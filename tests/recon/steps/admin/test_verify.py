@@ -6,7 +6,6 @@ import re
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +59,7 @@ def _edit(merchant: Any, *statements: str) -> None:
             connection.execute(statement)
 
 
-def test_a_workbook_lies_where_the_reports_folder_is_now(settled: Any) -> None:
+def test_a_workbook_lies_where_the_reports_folder_is_now(settled):
     """Whoever moves an installation has every workbook still; another file of its name is none."""
     workbook = _workbook(settled)
     _edit(settled, "UPDATE run SET workbook = replace(workbook, '/reports/', '/before/')")
@@ -88,7 +87,7 @@ def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet2.xml
     return target.getvalue()
 
 
-def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
+def test_a_planted_value_and_a_planted_row_are_named(merchant):
     """One amount made larger, or one break taken out: the cell, what it says and what is true."""
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
     merchant.night(workbooks=workbooks())
@@ -108,7 +107,7 @@ def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
     assert told["saved"] == told["own"] == ()
 
 
-def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(merchant: Any) -> None:
+def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(merchant):
     """The file itself, a copy of the same cells, one that another program saved, a lost file."""
     merchant.drop("orders.csv", *(merchant.order(p) for p in merchant.payments("captured")[:3]))
     merchant.night(workbooks=workbooks())
@@ -132,7 +131,7 @@ def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(mer
     assert without.problems == ()
 
 
-def test_a_row_fewer_in_the_summary_is_found(settled: Any) -> None:
+def test_a_row_fewer_in_the_summary_is_found(settled):
     """What the database counts of a result is bound by the event of its night."""
     counted = """replace(document, '"match": ', '"match": 9')"""
     _edit(settled, "UPDATE result_summary SET document = " + counted)  # noqa: S608 - a constant
@@ -141,7 +140,7 @@ def test_a_row_fewer_in_the_summary_is_found(settled: Any) -> None:
     assert problem.startswith("result summary ")
 
 
-def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> None:
+def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled):
     workbook = _workbook(settled)
     changed = replace(UNREAD, companions=lambda path: [f"{path.name}: changed"])
     with settled.environment() as environment:
@@ -163,9 +162,7 @@ def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> N
     ],
     ids=["newest", "oldest"],
 )
-def test_a_night_walks_what_is_new_and_a_person_walks_it_all(
-    settled: Any, change: str, words: str
-) -> None:
+def test_a_night_walks_what_is_new_and_a_person_walks_it_all(settled, change, words):
     """The gate takes older links as an earlier night found them; `recon verify` never does."""
     _edit(settled, "DROP TRIGGER history_no_update", change)
     with settled.environment() as environment:
@@ -213,9 +210,7 @@ def _edit_manifest(folder: Path) -> None:
     ],
     ids=["a file", "a manifest", "moved", "gone", "a file more", "a step more"],
 )
-def test_whatever_happens_to_a_sealed_night_is_found_and_named(
-    change: Callable[[Path], object], named: str, begun: Callable[..., Merchant]
-) -> None:
+def test_whatever_happens_to_a_sealed_night_is_found_and_named(change, named, begun):
     merchant = begun(played)
     assert checked(merchant, BUSINESS_DATE).problems == ()
     assert checked(merchant).problems == ()
@@ -226,9 +221,7 @@ def test_whatever_happens_to_a_sealed_night_is_found_and_named(
     assert any(named in problem for problem in problems), problems
 
 
-def test_a_database_from_before_the_night_does_not_know_its_folder(
-    begun: Callable[..., Merchant],
-) -> None:
+def test_a_database_from_before_the_night_does_not_know_its_folder(begun):
     """The archive remembers what a restored database forgot."""
     merchant = begun(played)
     database = merchant.sqlite_path
@@ -246,9 +239,7 @@ def test_a_database_from_before_the_night_does_not_know_its_folder(
     )
 
 
-def test_an_archive_that_cannot_be_reached_is_a_problem_and_no_crash(
-    begun: Callable[..., Merchant],
-) -> None:
+def test_an_archive_that_cannot_be_reached_is_a_problem_and_no_crash(begun):
     """The rest is looked at all the same."""
     merchant = begun(played)
     root = Path(archive_of(merchant).shown)
@@ -258,7 +249,7 @@ def test_an_archive_that_cannot_be_reached_is_a_problem_and_no_crash(
     assert any("archive" in problem for problem in checked(merchant).problems)
 
 
-def test_a_decision_of_nobody_is_named(merchant: Any) -> None:
+def test_a_decision_of_nobody_is_named(merchant):
     """A case that was closed, and a doubt that was decided, by two people whom no desk heard."""
     merchant.sqlite_path  # noqa: B018 - on PostgreSQL the night's login may not write there
     with merchant.environment() as environment, environment.store.writing() as connection:

@@ -129,8 +129,8 @@ def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
 
 @pytest.mark.parametrize("resolution", ["Order corrected", "Written off (approved)"])
 def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
-    desk: Any, workbook: Path, resolution: str
-) -> None:
+    desk, workbook, resolution
+):
     """A later night shows the break with another code and other money: the answer was to neither.
 
     The refusal says what it is and what it was; the break waits without an answer, and what is as
@@ -162,9 +162,7 @@ def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
     assert "1 cells refused" in sentence_of(done)
 
 
-def test_a_write_off_waits_though_the_folder_of_its_night_is_lost(
-    desk: Any, workbook: Path
-) -> None:
+def test_a_write_off_waits_though_the_folder_of_its_night_is_lost(desk, workbook):
     """What needs a person is said without its order; no later night is stopped by it."""
 
     def waiting() -> list[Attention]:
@@ -186,9 +184,7 @@ def test_a_write_off_waits_though_the_folder_of_its_night_is_lost(
     assert after == replace(before, order_no="", subject="")
 
 
-def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
-    desk: Any, workbook: Path
-) -> None:
+def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(desk, workbook):
     """A later night has it no more: what was said of it is kept with the night that showed it."""
     back = Returned(workbook)
     key = back.answer("Order corrected")
@@ -220,9 +216,7 @@ def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
         ("Resolution", f"Sorted {CARD}", "not in the list"),
     ],
 )
-def test_a_cell_that_is_no_answer_is_refused_by_name(
-    desk: Any, workbook: Path, title: str, value: object, said: str
-) -> None:
+def test_a_cell_that_is_no_answer_is_refused_by_name(desk, workbook, title, value, said):
     """Every refused cell is named with what stands there and why; other rows are taken."""
     back = Returned(workbook)
     back.answer("Order corrected", row=1)
@@ -236,7 +230,7 @@ def test_a_cell_that_is_no_answer_is_refused_by_name(
     assert CARD not in f"{done.refusals}{sentence_of(done)}"
 
 
-def test_sorted_rows_are_accepted(desk: Any, workbook: Path) -> None:
+def test_sorted_rows_are_accepted(desk, workbook):
     """People sort; answers are matched by key."""
     back = Returned(workbook)
     key = back.answer("Order corrected")
@@ -251,9 +245,7 @@ def test_sorted_rows_are_accepted(desk: Any, workbook: Path) -> None:
 
 
 @pytest.mark.parametrize("title", ["Money at risk", "Why"])
-def test_an_answer_beside_a_changed_cell_is_not_taken(
-    desk: Any, workbook: Path, title: str
-) -> None:
+def test_an_answer_beside_a_changed_cell_is_not_taken(desk, workbook, title):
     """Whoever answered it read something else; the cell is named, the other rows are taken."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -267,7 +259,7 @@ def test_an_answer_beside_a_changed_cell_is_not_taken(
     assert "nothing of the row was taken" in done.refusals[0].reason
 
 
-def test_rows_of_which_a_part_was_sorted_are_not_taken(desk: Any, workbook: Path) -> None:
+def test_rows_of_which_a_part_was_sorted_are_not_taken(desk, workbook):
     """Each answer must stand beside its own break: cells that left theirs are seen."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -283,7 +275,7 @@ def test_rows_of_which_a_part_was_sorted_are_not_taken(desk: Any, workbook: Path
 
 
 @pytest.mark.parametrize("damage", ["deleted", "renamed", "doubled"])
-def test_changed_rows_are_refused_whole(desk: Any, workbook: Path, damage: str) -> None:
+def test_changed_rows_are_refused_whole(desk, workbook, damage):
     """Rows that were added, lost or renamed make the whole file unreadable."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -298,7 +290,7 @@ def test_changed_rows_are_refused_whole(desk: Any, workbook: Path, damage: str) 
         take(desk, back.save("answered.xlsx"))
 
 
-def test_a_replaced_night_is_refused_with_its_successor(desk: Any, workbook: Path) -> None:
+def test_a_replaced_night_is_refused_with_its_successor(desk, workbook):
     """A workbook of a run that was run again names the run that counts now."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -309,7 +301,7 @@ def test_a_replaced_night_is_refused_with_its_successor(desk: Any, workbook: Pat
         take(desk, path)
 
 
-def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Path) -> None:
+def test_every_answer_is_signed_by_who_did_not_bring_it(desk, workbook):
     """Who brought answers may review; what comes after a signature is looked at by its person."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -335,7 +327,7 @@ def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Pat
     assert sign("reviewer", "lee").unsigned_days == 0
 
 
-def test_answers_saved_into_the_delivered_workbook_are_signed(desk: Any, workbook: Path) -> None:
+def test_answers_saved_into_the_delivered_workbook_are_signed(desk, workbook):
     """As finance is told to: nothing calls it changed, and what is signed has the answers."""
     back = Returned(workbook)
     key = back.answer("Order corrected")
@@ -360,7 +352,7 @@ def test_answers_saved_into_the_delivered_workbook_are_signed(desk: Any, workboo
     assert key in {rows.key(row) for row in range(rows.sheet.max_row - HEADER_ROW)}
 
 
-def test_an_amount_changed_in_the_delivered_workbook_is_found(desk: Any, workbook: Path) -> None:
+def test_an_amount_changed_in_the_delivered_workbook_is_found(desk, workbook):
     """Only the cells of answers may differ; nobody signs such a file."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -373,9 +365,7 @@ def test_an_amount_changed_in_the_delivered_workbook_is_found(desk: Any, workboo
             sign_seen(done.run_id, role="reviewer", person=lee, environment=environment)
 
 
-def test_a_signed_workbook_that_was_answered_in_its_place_is_told(
-    desk: Any, workbook: Path
-) -> None:
+def test_a_signed_workbook_that_was_answered_in_its_place_is_told(desk, workbook):
     """What somebody signed is gone then: they take their name back before anything is written."""
     back = Returned(workbook)
     back.answer("Order corrected")
@@ -397,7 +387,7 @@ def checked(desk: Any) -> Verification:
         return verify(environment, reading=reading())
 
 
-def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
+def test_one_answer_covers_every_break_of_its_cause(merchant):
     """A file in minor units is one line, and one answer for the cause answers all of its breaks."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:4]
@@ -445,7 +435,7 @@ def in_minor_units(merchant: Any, *, count: int) -> list[str]:
     return Returned(newest_workbook(merchant)).cells("Order or batch")
 
 
-def test_an_answer_to_a_whole_cause_is_given_once_and_leaves_its_trace(merchant: Any) -> None:
+def test_an_answer_to_a_whole_cause_is_given_once_and_leaves_its_trace(merchant):
     """The next workbook says of each break how its answer came; a second one is told by name.
 
     What has an answer of its own keeps it, and what the first answer brought goes with a later one.
@@ -483,7 +473,7 @@ def test_an_answer_to_a_whole_cause_is_given_once_and_leaves_its_trace(merchant:
     assert kept.reason.startswith(f"{orders[1]} has an answer of its own, which counts")
 
 
-def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant: Any) -> None:
+def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant):
     """Two breaks that the sheet counts as alike get one answer; one of another code stays open."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
@@ -511,7 +501,7 @@ def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant: A
     assert "was taken for this break alone" in refusal.reason
 
 
-def test_nobody_resolved_a_break_on_a_day_to_come(desk: Any, workbook: Path) -> None:
+def test_nobody_resolved_a_break_on_a_day_to_come(desk, workbook):
     """A date after today is refused with its cell, and its row is not taken."""
     back = Returned(workbook)
     back.answer("Refunded")
@@ -524,7 +514,7 @@ def test_nobody_resolved_a_break_on_a_day_to_come(desk: Any, workbook: Path) -> 
     assert done.taken == ()
 
 
-def test_of_two_write_offs_of_a_break_only_the_newer_is_agreed_to(begun: Any) -> None:
+def test_of_two_write_offs_of_a_break_only_the_newer_is_agreed_to(begun):
     """Its amount changed in between: the older answer is no longer what was said last."""
     desk = begun(wrong_amounts)
     back = Returned(newest_workbook(desk))

@@ -74,7 +74,7 @@ def listed(merchant: Any, *, days: int = 1) -> list[Night]:
         return nights(DAY - timedelta(days=days - 1), last=DAY, environment=environment)
 
 
-def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
+def test_a_reviewer_then_an_approver_sign_the_workbook(proven):
     """Two different people, in this order; a workbook written later takes no name over."""
     run_id = newest(proven)
     signed(proven, run_id, role="reviewer", name="dan")
@@ -96,13 +96,13 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     assert (after.workbook, len(after.signed)) == (night.workbook, 2)
 
 
-def test_a_role_that_there_is_not_is_told(proven: Any) -> None:
+def test_a_role_that_there_is_not_is_told(proven):
     """The desk's own form refuses it before; no command comes so far."""
     with pytest.raises(UsageError, match="a role is one of"):
         signed(proven, newest(proven), role="preparer", name="anna")
 
 
-def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:
+def test_a_changed_workbook_cannot_be_signed(proven):
     """What is signed is the file that the run wrote."""
     (path,) = proven.folder.joinpath("reports").glob("reconciliation-*.xlsx")
     path.write_bytes(path.read_bytes() + b" ")
@@ -111,7 +111,7 @@ def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:
         signed(proven, newest(proven), role="reviewer", name="dan")
 
 
-def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) -> None:
+def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven):
     """What counts is when a night came to its end: it had begun, and stopped, before the name."""
 
     def full(*_: Any) -> Any:
@@ -135,7 +135,7 @@ def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) ->
     assert night.void_because == f"run {back} replaced it"
 
 
-def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven: Any) -> None:
+def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven):
     """A name stands under the bytes that its person saw, not under those that lie there later."""
     run_id = newest(proven)
     before = seen_by(proven, run_id)
@@ -151,7 +151,7 @@ def test_a_workbook_that_was_swapped_since_somebody_looked_is_not_signed(proven:
     assert [one.workbook_sha256 for one in night.signed] == [now]
 
 
-def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) -> None:
+def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven):
     """Who may write the run's row and its file could show people anything."""
     run_id = newest(proven)
     with proven.environment() as environment:
@@ -165,7 +165,7 @@ def test_a_workbook_that_the_history_does_not_know_is_not_signed(proven: Any) ->
         signed(proven, run_id, role="reviewer", name="dan")
 
 
-def test_a_name_that_an_old_key_signed_can_be_taken_back(proven: Any, tmp_path: Path) -> None:
+def test_a_name_that_an_old_key_signed_can_be_taken_back(proven, tmp_path):
     """It stands under the night after the desk got a new key; else nobody could sign again."""
     proven.variables |= desk_with_keys(tmp_path / "old")
     signed(proven, newest(proven), role="reviewer", name="dan")

@@ -74,9 +74,7 @@ def evidence(merchant: Merchant, out: Path) -> list[str]:
     return done.index.faults
 
 
-def test_each_signature_has_its_names_its_answers_and_its_copy(
-    proven: Merchant, tmp_path: Path
-) -> None:
+def test_each_signature_has_its_names_its_answers_and_its_copy(proven, tmp_path):
     """Who signed, what had been answered to its breaks, and the copy that lies in the reports."""
     run_id = newest(proven)
     for role, name, ending_of_copy in (
@@ -107,7 +105,7 @@ def test_each_signature_has_its_names_its_answers_and_its_copy(
 
 @pytest.mark.process
 @pytest.mark.parametrize("point", ["archived a manifest:1", "signed off:1"])
-def test_a_process_that_is_killed_signs_nothing(proven: Merchant, point: str) -> None:
+def test_a_process_that_is_killed_signs_nothing(proven, point):
     """The command itself, ended by the system between its folder and the end of its transaction."""
     run_id = newest(proven)
     command = ["sign-off", run_id, "--role", "reviewer", "--as", "dan"]
@@ -127,7 +125,7 @@ def test_a_process_that_is_killed_signs_nothing(proven: Merchant, point: str) ->
     assert problems(proven, run_id) == ()
 
 
-def test_an_archive_that_cannot_be_written_takes_no_name(proven: Merchant) -> None:
+def test_an_archive_that_cannot_be_written_takes_no_name(proven):
     """The sentence says that nobody signed and what to do."""
     run_id = newest(proven)
     folder = run_folder(proven)
@@ -141,7 +139,7 @@ def test_an_archive_that_cannot_be_written_takes_no_name(proven: Merchant) -> No
 
 
 @pytest.mark.parametrize("name", ["answers.jsonl", "signatures.json", "workbook.xlsx"])
-def test_a_folder_that_was_changed_is_named(proven: Merchant, tmp_path: Path, name: str) -> None:
+def test_a_folder_that_was_changed_is_named(proven, tmp_path, name):
     """By verification and by the evidence, whichever of its files it is."""
     run_id = newest(proven)
     signed(proven, run_id, role="reviewer", name="dan")
@@ -162,7 +160,7 @@ def answered(merchant: Merchant, *rows: int) -> str:
     return run_id
 
 
-def test_the_answers_to_the_breaks_of_the_night_are_kept(begun: Any) -> None:
+def test_the_answers_to_the_breaks_of_the_night_are_kept(begun):
     """One line a break that was answered: its key, what was said, and whose word it is."""
     merchant: Merchant = begun(wrong_amounts)
     run_id = answered(merchant, 0, 1)
@@ -175,7 +173,7 @@ def test_the_answers_to_the_breaks_of_the_night_are_kept(begun: Any) -> None:
     }
 
 
-def test_what_is_answered_while_somebody_signs_is_looked_at_first(begun: Any) -> None:
+def test_what_is_answered_while_somebody_signs_is_looked_at_first(begun):
     """A name never stands under answers that its folder does not have."""
     merchant: Merchant = begun(wrong_amounts)
     run_id = answered(merchant, 0, 1)

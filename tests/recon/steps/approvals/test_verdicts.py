@@ -69,9 +69,7 @@ def say(name: str, verdict: str, environment: Environment) -> bool:
     return resolve(the_doubt(environment), verdict=verdict, evidence=SEEN, person=person).decided
 
 
-def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
-    environment: Environment, doubtful: Any
-) -> None:
+def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(environment, doubtful):
     """The wait before `not_applied` is counted by the clock that nobody can set."""
     running = environment.uptime()
     doubtful.wait(hours=1)
@@ -80,9 +78,7 @@ def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
         say("anna", "not_applied", replace(environment, uptime=lambda: running))
 
 
-def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
-    environment: Environment, doubtful: Any
-) -> None:
+def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(environment, doubtful):
     """On another machine than the night's nobody knows how old it is: the wait begins anew."""
     doubtful.boot_id = "a person's machine"
     doubtful.wait(hours=1)
@@ -93,7 +89,7 @@ def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
     assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
 
 
-def test_once_two_agree_no_word_of_it_is_open(environment: Environment, doubtful: Any) -> None:
+def test_once_two_agree_no_word_of_it_is_open(environment, doubtful):
     """The words of the two count as agreed, that of the third as overruled."""
     doubtful.wait(hours=1)
     for name, verdict in (("dan", "not_applied"), ("anna", "applied"), ("ben", "applied")):
@@ -109,7 +105,7 @@ def test_once_two_agree_no_word_of_it_is_open(environment: Environment, doubtful
     assert (decided, unlike) == ([(doubt_id, "applied")], [])
 
 
-def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
+def test_a_night_that_is_not_proven_is_released_by_two(merchant):
     """The hold on refunds ends when two different people say why, and by no dry run."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     merchant.night()
@@ -174,9 +170,7 @@ def held_because(run_id: str, merchant: Any) -> str:
     ],
     ids=["the first left", "both are reviewers now"],
 )
-def test_a_release_of_who_may_not_any_more_holds_on(
-    merchant: Any, people: str, why: str, again: str
-) -> None:
+def test_a_release_of_who_may_not_any_more_holds_on(merchant, people, why, again):
     """Who released a night is asked once more before money goes, and two others may do it anew."""
     run_id = not_proven(merchant)
     for name in ("anna", "ben"):
@@ -189,7 +183,7 @@ def test_a_release_of_who_may_not_any_more_holds_on(
     assert held_because(run_id, merchant) == ""
 
 
-def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
+def test_a_release_is_taken_back_until_it_counts(merchant):
     """And given anew, approver first and reviewer second."""
     run_id = not_proven(merchant)
     lift("ben", run_id, merchant)
@@ -204,7 +198,7 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
             decisions_taken_back(run_id, person=person)
 
 
-def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:
+def test_a_night_that_was_called_proven_later_holds_on(doubtful):
     """A verdict that the night's own login changed closes the next night's gate, by name."""
     with doubtful.environment() as environment:
         with environment.store.reading() as connection:

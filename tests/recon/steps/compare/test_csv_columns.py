@@ -54,12 +54,12 @@ def written(rows: list[tuple[Any, ...]]) -> str:
 
 @settings(max_examples=80)
 @given(ROWS)
-def test_the_bytes_are_those_of_the_writer(rows: list[tuple[Any, ...]]) -> None:
+def test_the_bytes_are_those_of_the_writer(rows):
     """Quotes, commas, line feeds, blanks, decimals of each currency and a leading minus."""
     assert csv_of(frame_of(rows), columns=COLUMNS) == written(rows)
 
 
-def test_money_without_a_currency_is_a_defect() -> None:
+def test_money_without_a_currency_is_a_defect():
     """Nothing is written as if it had decimals that nobody knows; 0 of no currency is blank."""
     row = ("A1", 5, "", None, None, "")
 

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from recon.archive.step_folder import rows_of
-from recon.config.cluster import ClusterSettings
 from recon.matching.frames.sources import Sources, frame_of
 from recon.model.errors import ArchiveError
 from recon.model.nights import Mode
@@ -71,7 +69,7 @@ def with_setting(merchant: Merchant, text: str, *, file: str = "cluster.toml") -
     path.write_text((path.read_text() if path.exists() else "") + text)
 
 
-def test_nights_in_parts_are_the_nights_as_a_whole(merchant: Merchant, both: Runs) -> None:
+def test_nights_in_parts_are_the_nights_as_a_whole(merchant, both):
     """Files, digest, totals, verdict and what is carried forward: nothing differs."""
     filed(merchant)
     assert merchant.night() is Verdict.BREAKS_OPEN
@@ -83,9 +81,7 @@ def test_nights_in_parts_are_the_nights_as_a_whole(merchant: Merchant, both: Run
 
 
 @pytest.mark.parametrize("arrived", [settled, priced, opened_and_settled])
-def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(
-    merchant: Merchant, both: Runs, arrived: Callable[[Merchant], None]
-) -> None:
+def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(merchant, both, arrived):
     """Lines of orders, of older batches, of no order; batches that are short; prices by the month.
 
     Groups of fees, reserves and payouts count what was judged in parts as so many lines.
@@ -115,9 +111,7 @@ def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(
     assert len(both) == 2
 
 
-def test_books_with_a_fee_of_each_payment_are_compared_whole(
-    merchant: Merchant, both: Runs
-) -> None:
+def test_books_with_a_fee_of_each_payment_are_compared_whole(merchant, both):
     """Their groups are as many as payments: nothing of them can be handed on summed up."""
     settled(merchant)
     with_setting(merchant, '\n[ledger]\nfees_per = "payment"\n', file="rules.toml")
@@ -128,9 +122,7 @@ def test_books_with_a_fee_of_each_payment_are_compared_whole(
 @pytest.mark.parametrize(
     ("answers", "is_missing"), [({"failed"}, True), ({"failed", "found"}, False)]
 )
-def test_whether_anybody_answered_is_asked_of_all_rows(
-    answers: set[str], *, is_missing: bool
-) -> None:
+def test_whether_anybody_answered_is_asked_of_all_rows(answers, *, is_missing):
     """What is left of the parts may have no answer, or none that can be used."""
     blank = {name: frame_of((), columns=columns) for name, (_, columns) in FRAMES.items()}
     none = Sources(orders=blank["orders"], gateway=blank["answers"], ledger=None, instructions=None)
@@ -141,7 +133,7 @@ def test_whether_anybody_answered_is_asked_of_all_rows(
 
 
 @pytest.mark.process
-def test_other_processes_do_the_parts_to_the_byte(merchant: Merchant, in_three: Runs) -> None:
+def test_other_processes_do_the_parts_to_the_byte(merchant, in_three):
     """Their environment has no key and no database, and nothing of the result hangs on them."""
     with_setting(merchant, "compared_at_once = 2\n")
     filed(merchant)
@@ -161,9 +153,7 @@ def killed_once(part: BucketOfNight, *, mark: str) -> BucketDone:
 
 
 @pytest.mark.process
-def test_a_process_that_dies_over_a_part_changes_nothing(
-    merchant: Merchant, in_three: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_process_that_dies_over_a_part_changes_nothing(merchant, in_three, monkeypatch, tmp_path):
     """It had written its files already; another one does the part again, and one set counts."""
     mark = tmp_path / "killed"
     monkeypatch.setattr(in_buckets, "do_bucket", partial(killed_once, mark=str(mark)))
@@ -178,12 +168,8 @@ def test_a_process_that_dies_over_a_part_changes_nothing(
 @pytest.mark.process
 @pytest.mark.xdist_group("dask")
 def test_workers_of_a_cluster_do_the_parts_and_one_that_dies_changes_nothing(
-    merchant: Merchant,
-    dask_cluster: ClusterSettings,
-    in_three: Runs,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    merchant, dask_cluster, in_three, monkeypatch, tmp_path
+):
     """They read and write the archive themselves; no row travels."""
     mark = tmp_path / "killed"
     monkeypatch.setattr(in_buckets, "do_bucket", partial(killed_once, mark=str(mark)))
@@ -200,9 +186,7 @@ def test_workers_of_a_cluster_do_the_parts_and_one_that_dies_changes_nothing(
 
 
 @pytest.mark.process
-def test_parts_of_a_night_in_an_s3_archive_are_read_and_written_there(
-    merchant: Merchant, in_three: Runs
-) -> None:
+def test_parts_of_a_night_in_an_s3_archive_are_read_and_written_there(merchant, in_three):
     """Each process asks the storage by keys of its environment, and nothing of the parts stays."""
     with serving_s3("parts-night") as server:
         with_setting(
@@ -224,9 +208,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("at", [("compared a bucket", 2), ("archived a part", 12)])
-def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch, at: tuple[str, int]
-) -> None:
+def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(merchant, monkeypatch, at):
     """What parts wrote is nobody's: it goes, all parts are done again, and nothing stays."""
     filed(merchant)
     merchant.move_money(mode=Mode.DRY_RUN)
@@ -255,9 +237,7 @@ def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
             assert results.load_summary(connection, run.run_id) == again
 
 
-def test_two_processes_over_one_part_disturb_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_processes_over_one_part_disturb_nobody(tmp_path, monkeypatch):
     """One was taken for dead and is not: each writes under a name of its own, the same content."""
     night = sealed(tmp_path, tables={})
     rows = [("orders", many("orders", rows=3))]

@@ -109,9 +109,7 @@ def unbooked(begun: Any) -> tuple[Any, Any]:
     return merchant, merchant.payments("captured")[0]
 
 
-def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
-    unbooked: tuple[Any, Any], tmp_path: Path
-) -> None:
+def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(unbooked, tmp_path):
     """Proposed, exported, never proposed again, booked; and the two nights differ by the ledger."""
     merchant, payment = unbooked
     first = newest(merchant).run_id
@@ -145,9 +143,7 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
     assert found.same_rules
 
 
-def test_what_closed_some_nights_ago_opens_again_under_the_next_number(
-    unbooked: tuple[Any, Any],
-) -> None:
+def test_what_closed_some_nights_ago_opens_again_under_the_next_number(unbooked):
     """Each night seals what it was told of ended breaks, and tells the next one that and its own.
 
     Without books nobody knows whether the second one ended: it is out of sight, and returns.
@@ -170,9 +166,7 @@ def test_what_closed_some_nights_ago_opens_again_under_the_next_number(
     assert ids[2] == ids[4] != []
 
 
-def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
-    unbooked: tuple[Any, Any], tmp_path: Path
-) -> None:
+def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(unbooked, tmp_path):
     """By command and on the Journals sheet of every later night, with amount, day and order."""
     merchant, payment = unbooked
     first = newest(merchant).run_id
@@ -201,9 +195,7 @@ def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
     assert figures_of_newest(merchant).handed_out == ()
 
 
-def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
-    unbooked: tuple[Any, Any], tmp_path: Path
-) -> None:
+def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(unbooked, tmp_path):
     """The same journals under the same ids, so that an import refuses what it has."""
     merchant, _ = unbooked
     run_id = newest(merchant).run_id
@@ -228,9 +220,7 @@ def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
     ("column", "value", "told"),
     [("mode", "dry-run", "was a dry run"), ("verdict", "NOT PROVEN", "is NOT PROVEN")],
 )
-def test_only_live_and_proven_nights_hand_journals_out(
-    unbooked: tuple[Any, Any], tmp_path: Path, column: str, value: str, told: str
-) -> None:
+def test_only_live_and_proven_nights_hand_journals_out(unbooked, tmp_path, column, value, told):
     """Amounts that nobody proved are not booked."""
     merchant, _ = unbooked
     run_id = newest(merchant).run_id
@@ -242,9 +232,7 @@ def test_only_live_and_proven_nights_hand_journals_out(
 
 
 @pytest.mark.parametrize("agreed_by", ["", "second"], ids=["asked", "agreed"])
-def test_a_break_that_is_written_off_keeps_its_journal_back(
-    unbooked: tuple[Any, Any], tmp_path: Path, agreed_by: str
-) -> None:
+def test_a_break_that_is_written_off_keeps_its_journal_back(unbooked, tmp_path, agreed_by):
     """Since the night a person asked for a write-off: booking it as well would count it twice."""
     merchant, _ = unbooked
     run_id = newest(merchant).run_id
@@ -257,9 +245,7 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
     assert handed.held_back_journals == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}
 
 
-def test_only_the_newest_night_hands_journals_out(
-    unbooked: tuple[Any, Any], tmp_path: Path
-) -> None:
+def test_only_the_newest_night_hands_journals_out(unbooked, tmp_path):
     """Yesterday's proposals may be booked by now."""
     merchant, _ = unbooked
     first = newest(merchant).run_id

@@ -90,9 +90,7 @@ def run(asked: PlainFilesRequest) -> Reconciliation:
     return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
 
 
-def test_a_run_that_loses_a_break_is_not_proven(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_loses_a_break_is_not_proven(tmp_path, monkeypatch):
     """SQL finds the order of it in the files, and no place for it in the result."""
     monkeypatch.setattr(engine, "reconcile", losing_a_break(engine.reconcile))
     result = run(request(tmp_path))
@@ -101,9 +99,7 @@ def test_a_run_that_loses_a_break_is_not_proven(
 
 
 @pytest.mark.parametrize("is_true", [True, False])
-def test_the_workbook_is_read_back_against_what_is_published(
-    tmp_path: Path, *, is_true: bool
-) -> None:
+def test_the_workbook_is_read_back_against_what_is_published(tmp_path, *, is_true):
     """A workbook that shows a break less makes the run NOT PROVEN by T13, in summary.json too."""
     made = workbooks()
 
@@ -129,7 +125,7 @@ def test_the_workbook_is_read_back_against_what_is_published(
     assert left == sorted([*COLUMNS, "night", "reconciliation.xlsx", "summary.json"])
 
 
-def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path: Path) -> None:
+def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path):
     """The new workbook gets a name of its own, T13 reads that one, and the earlier one stays."""
     made = workbooks()
     read: list[str] = []
@@ -155,9 +151,7 @@ def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path: P
 
 
 @pytest.mark.parametrize("is_equal", [True, False], ids=["equal", "other"])
-def test_a_failing_read_back_removes_nothing_of_an_earlier_run(
-    tmp_path: Path, *, is_equal: bool
-) -> None:
+def test_a_failing_read_back_removes_nothing_of_an_earlier_run(tmp_path, *, is_equal):
     """Only a workbook that this very run made is taken away, also where it equals an earlier one.
 
     The second workbook, which says what differs, stands beside it under a name of its own.
@@ -202,7 +196,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_rows_changes_no_byte(ran: Path, seed: int) -> None:
+def test_the_order_of_rows_changes_no_byte(ran, seed):
     """Whatever the order of the rows of the inputs; only rejects name lines."""
     shuffled = ran / "shuffled"
     shuffled.mkdir()
@@ -216,7 +210,7 @@ def test_the_order_of_rows_changes_no_byte(ran: Path, seed: int) -> None:
         assert first[name] == second[name], name
 
 
-def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path: Path) -> None:
+def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path):
     """A large night's workbook names matches.csv by the SHA-256 that it has in its place."""
     seen: list[NightFigures] = []
 
@@ -242,7 +236,7 @@ def charged_back(out: Path) -> list[str]:
     return [*previous.chargebacks["order_no"]]
 
 
-def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path: Path) -> None:
+def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path):
     """A set that was charged back is known as such, whether it matched or broke."""
     rules = tmp_path / "rules.toml"
     rules.write_text('[payment_status]\n3000 = "paid"\n7000 = "chargeback"\n')
@@ -260,9 +254,7 @@ def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path: Path) -> None:
         ({"previous": Path("nowhere")}, SourceMissingError, "does not exist"),
     ],
 )
-def test_what_is_missing_is_told_and_nothing_is_written(
-    tmp_path: Path, changes: dict[str, object], error: type[Exception], told: str
-) -> None:
+def test_what_is_missing_is_told_and_nothing_is_written(tmp_path, changes, error, told):
     """A wrong call ends with exit code 2 and leaves no result."""
     with pytest.raises(error, match=told) as raised:
         run(request(tmp_path, **changes))
@@ -270,7 +262,7 @@ def test_what_is_missing_is_told_and_nothing_is_written(
     assert not (tmp_path / "out").exists() or contents(tmp_path / "out") == {}
 
 
-def test_an_output_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_told_first(tmp_path):
     """Before a file is read: the inputs are not even there."""
     place = tmp_path / "file"
     place.write_text("mine")
@@ -280,9 +272,7 @@ def test_an_output_that_cannot_be_written_is_told_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["workbook", "text"])
-def test_a_failure_keeps_the_files_of_an_earlier_run(
-    ran: Path, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
+def test_a_failure_keeps_the_files_of_an_earlier_run(ran, monkeypatch, failing):
     """All results take their places together, or none does; nothing half-written stays."""
     before = contents(ran / "out")
     (ran / "orders.csv").write_text(ORDERS.replace("A1", "B1"))
@@ -327,9 +317,7 @@ PAID = {
 
 
 @pytest.mark.parametrize("unread", [True, False])
-def test_a_line_that_nobody_could_read_is_not_forgotten_the_next_day(
-    tmp_path: Path, *, unread: bool
-) -> None:
+def test_a_line_that_nobody_could_read_is_not_forgotten_the_next_day(tmp_path, *, unread):
     """The only line of its batch: no set names it, and the run is not RECONCILED for all that."""
     more = "NEWB,M1,A1,2026-11-12,capture,O-9,T9,,EUR,bad,0.00,10.00\n" if unread else ""
     for name, text in PAID.items():
@@ -350,8 +338,8 @@ def test_a_line_that_nobody_could_read_is_not_forgotten_the_next_day(
 
 
 def test_a_run_that_ends_while_its_files_get_their_names_is_no_run_before_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """Wherever it ends, the next run reads one whole run, or says that it cannot."""
     run(request(tmp_path))
     (tmp_path / "orders.csv").write_text(ORDERS.replace("10.00", "11.00"))

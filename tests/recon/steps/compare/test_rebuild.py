@@ -34,7 +34,7 @@ def other_rules(merchant: Any, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_a_night_is_rebuilt_after_everything_went_on(merchant: Any, tmp_path: Path) -> None:
+def test_a_night_is_rebuilt_after_everything_went_on(merchant, tmp_path):
     """Later nights, files, answers, instructions and rules leave a past night's result as it was.
 
     The same holds for the night that came after it, and for the run that replaced it.
@@ -66,9 +66,7 @@ def test_a_night_is_rebuilt_after_everything_went_on(merchant: Any, tmp_path: Pa
     assert read_json_object(tmp_path / first / SUMMARY)["verdict"] != Verdict.NOT_PROVEN
 
 
-def test_files_of_a_night_rebuilt_without_a_break_are_not_proven(
-    merchant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_night_rebuilt_without_a_break_are_not_proven(merchant, tmp_path, monkeypatch):
     """What is written again is proven again, by its own files."""
     one = merchant.payments("captured")[0]
     merchant.drop("orders.csv", merchant.order(one, amount="7.00", currency="EUR"))
@@ -78,7 +76,7 @@ def test_files_of_a_night_rebuilt_without_a_break_are_not_proven(
     assert read_json_object(tmp_path / "out" / SUMMARY)["verdict"] == Verdict.NOT_PROVEN
 
 
-def test_a_date_names_its_live_night(merchant: Any) -> None:
+def test_a_date_names_its_live_night(merchant):
     """A dry run after a live night never stands for it, where a person names the date."""
     merchant.night()
     merchant.night(mode=Mode.DRY_RUN)
@@ -88,7 +86,7 @@ def test_a_date_names_its_live_night(merchant: Any) -> None:
     assert run.mode is Mode.LIVE
 
 
-def test_what_is_gone_is_named(merchant: Any) -> None:
+def test_what_is_gone_is_named(merchant):
     """A night is never rebuilt from half of what it compared."""
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
@@ -99,7 +97,7 @@ def test_what_is_gone_is_named(merchant: Any) -> None:
         again(merchant, run_id)
 
 
-def test_a_run_that_never_compared_cannot_be_rebuilt(merchant: Any) -> None:
+def test_a_run_that_never_compared_cannot_be_rebuilt(merchant):
     with merchant.environment() as environment:
         with environment.store.writing() as connection:
             now = merchant.clock()
@@ -109,7 +107,7 @@ def test_a_run_that_never_compared_cannot_be_rebuilt(merchant: Any) -> None:
             rebuilt(run, environment=environment)
 
 
-def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
+def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant):
     """Orders and answers may be gone from the tables; one changed file is refused."""
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
@@ -125,7 +123,7 @@ def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
         again(merchant, run_id)
 
 
-def test_a_result_that_was_changed_is_found(merchant: Any) -> None:
+def test_a_result_that_was_changed_is_found(merchant):
     """A night whose stored digest is another one is told from one that rebuilds."""
     merchant.night()
     with merchant.environment() as environment, environment.store.writing() as connection:

@@ -84,7 +84,7 @@ def next_night(merchant: Any, day: str = "2026-11-21") -> Verdict:
     return verdict
 
 
-def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied: Any) -> None:
+def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied):
     """Rule, items and money stand there until an approver signs a night under the new rules."""
     signed_by(tied, approver="anna")
     path = tied.folder / "config" / "rules.toml"
@@ -102,7 +102,7 @@ def test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tie
     assert reported_on_page_one(tied) == ()
 
 
-def test_another_table_of_codes_is_another_rule(tied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_table_of_codes_is_another_rule(tied, monkeypatch):
     """A program that decides otherwise waits for an approver; one that words otherwise does not."""
     before = codes.TABLE
     signed_by(tied, approver="anna")
@@ -117,15 +117,13 @@ def test_another_table_of_codes_is_another_rule(tied: Any, monkeypatch: pytest.M
     assert OTHER_TABLE in notes(tied)
 
 
-def test_a_night_of_any_size_is_held_against_the_signed_one(
-    tied: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_of_any_size_is_held_against_the_signed_one(tied, monkeypatch):
     """One that is too large to be compared as a whole is, where its rules are not signed."""
     with_orders(monkeypatch, 1)
     test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied)
 
 
-def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> None:
+def test_what_was_tried_before_is_quoted_when_the_rules_change(tied):
     """The digest of a trial stands beside the change; that of other rules does not."""
     signed_by(tied, approver="anna")
     path, day = tied.folder / "config" / "rules.toml", date(2026, 11, 20)
@@ -159,8 +157,8 @@ def test_what_was_tried_before_is_quoted_when_the_rules_change(tied: Any) -> Non
     ],
 )
 def test_rules_of_the_signed_night_that_were_changed_or_taken_away_hide_no_change(
-    change: str, why: str, tied: Any
-) -> None:
+    change, why, tied
+):
     """Page one says that the change is not known, and the night is not RECONCILED for it."""
     signed_by(tied, approver="anna")
     edit(tied, change)
@@ -173,7 +171,7 @@ def test_rules_of_the_signed_night_that_were_changed_or_taken_away_hide_no_chang
     assert why in told
 
 
-def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any) -> None:
+def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied):
     """A reviewer alone has not signed the night."""
     path = tied.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + TOLERANT)
@@ -182,7 +180,7 @@ def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any
     assert reported_on_page_one(tied) == ()
 
 
-def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied: Any) -> None:
+def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied):
     """`recon breaks --against` names the rules and holds one night against those of another."""
     path = tied.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + TOLERANT)
@@ -197,7 +195,7 @@ def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied: Any) ->
     assert re.fullmatch(MOVED, found.moved_by_rules)
 
 
-def test_a_digest_that_was_changed_does_not_verify(tied: Any) -> None:
+def test_a_digest_that_was_changed_does_not_verify(tied):
     """The history binds the rules and the result of each night."""
     with tied.environment() as environment, environment.store.writing() as connection:
         runs.note_result(connection, newest(tied).run_id, values={"rules_digest": "0" * 64})
@@ -207,7 +205,7 @@ def test_a_digest_that_was_changed_does_not_verify(tied: Any) -> None:
     assert [one for one in problems if "rules digest is another one" in one]
 
 
-def test_what_a_later_version_added_is_no_change() -> None:
+def test_what_a_later_version_added_is_no_change():
     """Rules are compared by what they say, not by how a version writes them down."""
     before = Rules.of({"grace": {"hard_limit": "10bd"}}, source="before")
     after = Rules.of({"grace": {"refund_visible": "6bd"}}, source="after")
@@ -217,7 +215,7 @@ def test_what_a_later_version_added_is_no_change() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.RECONCILED, Verdict.INCOMPLETE])
-def test_a_verdict_is_made_worse_and_never_better(verdict: Verdict) -> None:
+def test_a_verdict_is_made_worse_and_never_better(verdict):
     """That a night under new rules is never RECONCILED a scenario says."""
     found = at_best(judged_as(verdict), Verdict.BREAKS_OPEN).verdict
 
@@ -258,7 +256,7 @@ RULE_MOVED = {**CENT_MORE, "rules": {"tolerance": {"EUR": {"absolute_minor_units
         ),
     ],
 )
-def test_what_moved_a_set_is_named(first: Any, second: Any, state: str, why: set[str]) -> None:
+def test_what_moved_a_set_is_named(first, second, state, why):
     """The side that moved, the rules, or time alone: what was within its grace is late."""
     changes, alike = compared(classified(**first), classified(**second))
 
@@ -277,7 +275,7 @@ def classified(
     return reconcile(replace(sources, gateway=answered), rules=named, as_of=as_of)
 
 
-def test_breaks_of_no_order_are_told_apart_by_what_they_are_of() -> None:
+def test_breaks_of_no_order_are_told_apart_by_what_they_are_of():
     """One of two batches is no longer wrong: the other one stays, and one change is named."""
     result = classified()
     one = result.breaks.iloc[[0]].assign(order_no="", transaction_id="", break_id="b1", about="S1")

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def totals_of(merchant: Merchant, run_id: str) -> dict[tuple[str, str], Any]:
     return {(one.id, one.name): one for one in totals}
 
 
-def test_a_night_is_proven_in_sql(merchant: Merchant, tmp_path: Path) -> None:
+def test_a_night_is_proven_in_sql(merchant, tmp_path):
     """All totals hold, `recon verify` asks again, and a stranger with DuckDB reads PROVEN."""
     capture(merchant)
     merchant.night()
@@ -59,9 +58,7 @@ def test_a_night_is_proven_in_sql(merchant: Merchant, tmp_path: Path) -> None:
     assert ("T13", "sheet = database, pending") in {line[:2] for line in lines}
 
 
-def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(merchant, monkeypatch):
     """SQL that says another figure than the sheets is no proof, whichever of them is right."""
     read = totals_in_sql._text
 
@@ -93,7 +90,7 @@ def long_night(merchant: Merchant) -> Merchant:
     return merchant
 
 
-def test_the_file_that_a_long_sheet_names_is_proven(long_night: Merchant, tmp_path: Path) -> None:
+def test_the_file_that_a_long_sheet_names_is_proven(long_night, tmp_path):
     """Its rows by both engines, its hash by the manifest; a stranger reads PROVEN, too."""
     assert long_night.night(workbooks=workbooks()) is not Verdict.NOT_PROVEN
     folder = run_folder(long_night)
@@ -113,9 +110,7 @@ def test_the_file_that_a_long_sheet_names_is_proven(long_night: Merchant, tmp_pa
 
 
 @pytest.mark.parametrize("wrong", [{"sha256": "0" * 64}, {"rows": 4711}])
-def test_a_file_that_the_workbook_names_wrongly_is_not_proven(
-    long_night: Merchant, wrong: dict[str, Any]
-) -> None:
+def test_a_file_that_the_workbook_names_wrongly_is_not_proven(long_night, wrong):
     """Another hash or number of rows on Assurance than the night sealed."""
     honest = workbooks()
 
@@ -140,8 +135,8 @@ def test_a_file_that_the_workbook_names_wrongly_is_not_proven(
 
 @pytest.mark.parametrize("name", ["rows.sql", "T05_legs.sql", "T13_sheets.sql"])
 def test_a_night_whose_proof_died_after_money_is_not_proven_until_it_is_run_again(
-    merchant: Merchant, killed_at: Callable[[str], list[int]], name: str
-) -> None:
+    merchant, killed_at, name
+):
     """What was sent stays sent, once; the failed total says what to do, and that is enough."""
     killed = killed_at(totals_in_sql._text(name).partition("\n")[0])
     capture(merchant)
@@ -178,9 +173,7 @@ def verdict_by_hand(folder: Path) -> tuple[list[Any], str]:
     return lines, verdicts[0][-1]
 
 
-def test_a_night_of_which_a_total_fails_is_not_proven(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_of_which_a_total_fails_is_not_proven(merchant, monkeypatch):
     """One side of one total that is another figure, and the verdict says so by its name."""
     read = totals_in_sql._text
 

@@ -45,7 +45,7 @@ def _breaks(merchant: Any) -> list[tuple[str, str, str]]:
     return list(result.breaks[list(columns)].itertuples(index=False, name=None))
 
 
-def test_an_order_paid_in_another_account_is_one_break(merchant: Any) -> None:
+def test_an_order_paid_in_another_account_is_one_break(merchant):
     """An order that was paid in the merchant's other account is WRONG_ACCOUNT, once."""
     paid = _payment_of_other(merchant)
     _second_account(merchant)
@@ -55,7 +55,7 @@ def test_an_order_paid_in_another_account_is_one_break(merchant: Any) -> None:
     assert _breaks(merchant) == [("100042001", paid["order_no"], "WRONG_ACCOUNT")]
 
 
-def test_an_order_filed_under_another_account_is_proven_to_be_one_of_its_own(merchant: Any) -> None:
+def test_an_order_filed_under_another_account_is_proven_to_be_one_of_its_own(merchant):
     """The order that joins from the other account is counted as such, before and after money."""
     here = next(row for row in merchant.payments("captured") if row.currency != "JPY")
     _second_account(merchant)
@@ -70,7 +70,7 @@ def test_an_order_filed_under_another_account_is_proven_to_be_one_of_its_own(mer
     assert verdict is not Verdict.NOT_PROVEN
 
 
-def test_the_same_number_in_both_accounts_is_two_orders(merchant: Any) -> None:
+def test_the_same_number_in_both_accounts_is_two_orders(merchant):
     """An order number that the other account uses for its own order and payment stays its own."""
     paid = _payment_of_other(merchant)
     _second_account(merchant)

@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +24,7 @@ from recon.steps.runtime.night_folder import INPUTS
 from recon.store.nights import runs
 from tests.injected import Injected, planted
 from tests.recon.steps.compare.written_night import newest, written
-from tests.recon.steps.conftest import Merchant, capture
+from tests.recon.steps.conftest import capture
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +38,7 @@ def read(part: NightJob) -> None:
     sources_of_night(opened_night(part, variables={}))
 
 
-def test_files_that_say_something_else_than_was_compared_are_not_proven(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_say_something_else_than_was_compared_are_not_proven(merchant, monkeypatch):
     """An answer that was given and not written is missed."""
     capture(merchant)
     changed = sealed_inputs._changed
@@ -56,7 +53,7 @@ def test_files_that_say_something_else_than_was_compared_are_not_proven(
     assert "T3" in failed
 
 
-def test_a_file_that_is_not_as_it_was_written_is_named(tmp_path: Path, files: Injected) -> None:
+def test_a_file_that_is_not_as_it_was_written_is_named(tmp_path, files):
     """Nothing is compared of it."""
     part = written(tmp_path, sources=files.sources, rules=files.rules)
     file = tmp_path / "nights" / "R" / INPUTS / "orders.parquet"
@@ -67,7 +64,7 @@ def test_a_file_that_is_not_as_it_was_written_is_named(tmp_path: Path, files: In
         read(part)
 
 
-def test_a_step_that_was_written_anew_meanwhile_is_named(tmp_path: Path, files: Injected) -> None:
+def test_a_step_that_was_written_anew_meanwhile_is_named(tmp_path, files):
     """Its manifest is not the one that the part was handed out with."""
     part = written(tmp_path, sources=files.sources, rules=files.rules)
     ((folder, _), compared) = part.steps
@@ -76,7 +73,7 @@ def test_a_step_that_was_written_anew_meanwhile_is_named(tmp_path: Path, files: 
         read(replace(part, steps=((folder, "0" * 64), compared)))
 
 
-def test_another_process_is_told_no_secret(tmp_path: Path, files: Injected) -> None:
+def test_another_process_is_told_no_secret(tmp_path, files):
     """A place, rules and hashes: what travels to a worker has no row and no key."""
     part = written(tmp_path, sources=files.sources, rules=files.rules)
     archive = ArchiveSettings(path="s3://books/n", access_key_env="ID", secret_key_env="SECRET")
@@ -87,7 +84,7 @@ def test_another_process_is_told_no_secret(tmp_path: Path, files: Injected) -> N
     assert files.sources.orders["order_no"].iloc[0].encode() not in told
 
 
-def test_a_doubt_keeps_when_answers_first_showed_it(merchant: Merchant) -> None:
+def test_a_doubt_keeps_when_answers_first_showed_it(merchant):
     """Its grace runs from there, however many nights show it again; nothing else keeps it."""
     paid = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     part = {"status": "paid", "action": "capture", "action_amount": "1.00"}
@@ -110,7 +107,7 @@ def test_a_doubt_keeps_when_answers_first_showed_it(merchant: Merchant) -> None:
     assert {one["outcome_at"] for one in shown} == {shown[0]["outcome_at"]}
 
 
-def test_of_a_run_that_sealed_nothing_there_is_nothing(merchant: Merchant) -> None:
+def test_of_a_run_that_sealed_nothing_there_is_nothing(merchant):
     """Whoever asks then reads the tables, or says that it cannot be rebuilt."""
     with (
         merchant.environment() as environment,

@@ -1,6 +1,6 @@
 """What a night compared, read in ranges, is what it compared: every row once, no more held."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,9 +141,7 @@ def booked(merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize("arrived", [asked_again, joined, booked, priced])
-def test_all_ranges_together_are_what_was_compared(
-    merchant: Merchant, arrived: Callable[[Merchant], None]
-) -> None:
+def test_all_ranges_together_are_what_was_compared(merchant, arrived):
     """However many there are: answers after money, other accounts, entries without an order."""
     arrived(merchant)
     merchant.night()
@@ -163,9 +161,7 @@ def test_all_ranges_together_are_what_was_compared(
     settled=st.booleans(),
 )
 @settings(max_examples=12, phases=[Phase.generate], deadline=None)
-def test_any_night_is_cut_where_any_number_ends(
-    seed: int, size: int, rows: int, group: int, *, ledger: bool, settled: bool
-) -> None:
+def test_any_night_is_cut_where_any_number_ends(seed, size, rows, group, *, ledger, settled):
     """Of several accounts, with repeats, in files of several row groups, with books or without."""
     night = planted(size=size, broken=size // 3, seed=seed, settled=settled)
     other = night.sources.orders.assign(account_id="another")
@@ -184,7 +180,7 @@ def test_any_night_is_cut_where_any_number_ends(
         assert_whole(opened_night(part, variables={}), rows=rows)
 
 
-def test_a_range_has_about_as_many_rows_as_it_should(tmp_path: Path) -> None:
+def test_a_range_has_about_as_many_rows_as_it_should(tmp_path):
     """Of whichever file; of the last one what is left; a number that many rows have is one."""
     orders = many("orders", rows=1_000)
     night = sealed(tmp_path / "even", tables={"orders": orders})
@@ -206,7 +202,7 @@ def test_a_range_has_about_as_many_rows_as_it_should(tmp_path: Path) -> None:
     assert [len(part.ledger) for part in parts if part.ledger is not None] == [400] * 5
 
 
-def test_a_night_without_a_row_is_one_range(tmp_path: Path) -> None:
+def test_a_night_without_a_row_is_one_range(tmp_path):
     """It has no end, so nothing is left beside it."""
     cut, (part,) = in_ranges(sealed(tmp_path, tables={}), rows=10)
 
@@ -214,7 +210,7 @@ def test_a_night_without_a_row_is_one_range(tmp_path: Path) -> None:
     assert not len(part.orders)
 
 
-def test_a_file_that_was_changed_is_refused_however_often_it_was_read(tmp_path: Path) -> None:
+def test_a_file_that_was_changed_is_refused_however_often_it_was_read(tmp_path):
     """Changed before the first range or between two, it is named; so is one that is gone."""
     night, whole = (
         sealed(tmp_path, tables={"orders": many("orders", rows=100)}),
@@ -236,9 +232,7 @@ def test_a_file_that_was_changed_is_refused_however_often_it_was_read(tmp_path: 
         rows_of_range(night, whole, small=SMALL)
 
 
-def test_what_is_held_grows_with_the_range_and_not_with_the_night(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_held_grows_with_the_range_and_not_with_the_night(tmp_path, monkeypatch):
     """Four times the rows, cut and read one range after another, take next to nothing more."""
     in_groups_of(10_000, patch=monkeypatch)
     few, many_rows = (peak_of(tmp_path / str(rows), rows=rows) for rows in (40_000, 160_000))

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -7,7 +6,6 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.cli import main
-from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.model.errors import UsageError
 from recon.model.terms import Verdict
@@ -29,8 +27,6 @@ TOLERANT = f"[tolerance.EUR]\nabsolute_minor_units = {OFF_BY}\n"
 
 UNKNOWN = '[payment_status]\n3000 = "partially_refunded"\n'
 """What was refunded of a captured payment is then known by nobody: no set can be judged."""
-
-Ask = Callable[[Rules], WhatIf]
 
 
 def three_nights(merchant: Any) -> None:

@@ -1,5 +1,4 @@
 from datetime import date
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ RULES = Rules.of(
 )
 
 
-def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path) -> None:
+def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path):
     for name in ("a.xml", "copy.xml"):
         (tmp_path / name).write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "cut.xml").write_text(camt(ROUTINE + entry("250.50"))[:-30])
@@ -25,7 +24,7 @@ def test_the_same_file_counts_once_and_a_broken_one_stands_aside(tmp_path: Path)
     assert [one.source for one in found.source.refused] == ["cut.xml"]
 
 
-def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
+def test_two_formats_of_one_statement_count_once(tmp_path):
     (tmp_path / "a.xml").write_text(camt(ROUTINE + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940)
     paths = [tmp_path / "a.xml", tmp_path / "b.sta"]
@@ -35,16 +34,14 @@ def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
     assert judged.problems == ()
 
 
-def test_a_file_that_does_not_exist_is_no_statement(tmp_path: Path) -> None:
+def test_a_file_that_does_not_exist_is_no_statement(tmp_path):
     """That is a mistake of whoever named it."""
     with pytest.raises(SourceMissingError):
         read_bank_files([tmp_path / "none.xml"], rules=RULES)
 
 
 @pytest.mark.parametrize(("second", "counted"), [("2,6\n1,4", 1), ("1,3\n2,7", 0)])
-def test_a_statement_told_again_by_a_table_is_the_same_or_neither_counts(
-    tmp_path: Path, second: str, counted: int
-) -> None:
+def test_a_statement_told_again_by_a_table_is_the_same_or_neither_counts(tmp_path, second, counted):
     """Two tables of one number say not which is newer: what their entries say decides."""
     paths = []
     for name, entries in (("a.csv", "1,4\n2,6"), ("b.csv", second)):

@@ -121,7 +121,7 @@ def sealed(merchant: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("ending", ["sta", "940", "mt940", "swi", "txt"])
-def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path: Path, ending: str) -> None:
+def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path, ending):
     """An MT940 file is taken by its ending; an order file of that ending is left where it is."""
     (tmp_path / f"s.{ending}").write_text("")
     assert [path.suffix for path in waiting_in(tmp_path, endings=ENDINGS).files] == [f".{ending}"]
@@ -135,9 +135,7 @@ def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path: Path, ending: str) -
         ({"iban": "DE02120300000000202051"}, "no [bank] of the rules"),
     ],
 )
-def test_a_statement_that_cannot_count_is_named(
-    banking: Any, change: dict[str, str], told: str
-) -> None:
+def test_a_statement_that_cannot_count_is_named(banking, change, told):
     sale(banking)
     day = change.pop("day", "2026-11-20")
     tell(banking, 3, day=day, opening="5.00", closing="5.00", **change)
@@ -147,7 +145,7 @@ def test_a_statement_that_cannot_count_is_named(
     assert told in said[0]
 
 
-def test_a_night_can_be_rebuilt_after_later_statements(banking: Any) -> None:
+def test_a_night_can_be_rebuilt_after_later_statements(banking):
     payment = sale(banking)
     ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
     tell(banking, 1, ours, day="2026-11-20", opening="0.00", closing=payment.amount)
@@ -161,7 +159,7 @@ def test_a_night_can_be_rebuilt_after_later_statements(banking: Any) -> None:
         assert rebuild_night(run.run_id, out=None, environment=environment).same
 
 
-def test_a_batch_that_is_told_later_puts_its_entry_into_scope(banking: Any) -> None:
+def test_a_batch_that_is_told_later_puts_its_entry_into_scope(banking):
     """Read before the settlement file, without the gateway as its other side: read once more."""
     (payment,) = booked(banking, 1)
     ours = entry(payment.amount, "BATCH-0001", who="Some clearing", on="2026-11-20")
@@ -181,7 +179,7 @@ def reported_of_bank(merchant: Any) -> Any:
     return check
 
 
-def test_the_doctor_reads_the_statements_of_each_bank(banking: Any) -> None:
+def test_the_doctor_reads_the_statements_of_each_bank(banking):
     """One that does not add up fails its line with both figures, as a missing folder does."""
     day = {"day": "2026-11-20", "opening": "0.00"}
     tell(banking, 1, entry("5.00", on="2026-11-20"), closing="5.00", **day)
@@ -194,7 +192,7 @@ def test_the_doctor_reads_the_statements_of_each_bank(banking: Any) -> None:
     assert "does not exist" in reported_of_bank(banking).sentence
 
 
-def test_only_statements_that_a_night_read_grow_too_old(banking: Any) -> None:
+def test_only_statements_that_a_night_read_grow_too_old(banking):
     """What was refused, what nobody read and what is young stays in the inbox."""
     sale(banking)
     day = {"day": "2026-11-20", "opening": "0.00"}

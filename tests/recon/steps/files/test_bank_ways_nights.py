@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,7 +55,7 @@ def states(merchant: Any) -> list[tuple[str, str]]:
     return [(one["batch_id"], one["state"]) for one in sealed(merchant)["paid"]]
 
 
-def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking: Any) -> None:
+def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking):
     """camt.052: its booked entries count before the statement is there, and once when it is."""
     amount = sale(banking).amount
     inner = listed(amount, "BATCH-0001")
@@ -73,9 +72,7 @@ def test_a_report_of_the_day_shows_what_came_and_covers_nothing(banking: Any) ->
     assert set(passed(banking, "T17")) == {True}
 
 
-def test_statements_are_fetched_by_sftp(
-    banking: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_statements_are_fetched_by_sftp(banking, tmp_path, monkeypatch):
     amount = sale(banking).amount
     theirs = tmp_path / "theirs"
     theirs.mkdir()
@@ -101,9 +98,7 @@ def bucket() -> Iterator[tuple[str, Any]]:
         yield server.address, server.client
 
 
-def test_statements_are_fetched_from_s3(
-    banking: Any, bucket: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_statements_are_fetched_from_s3(banking, bucket, monkeypatch):
     amount = sale(banking).amount
     address, client = bucket
     body = statement(amount, inner=listed(amount, "BATCH-0001")).encode()
@@ -128,9 +123,7 @@ def declare_source(merchant: Any, *lines: str) -> None:
     path.write_text(f'{path.read_text()}\n[[bank."main".sources]]\n{own}\n')
 
 
-def test_nothing_of_other_people_rests_anywhere(
-    banking: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_of_other_people_rests_anywhere(banking, caplog, capfd):
     """Database, folders, workbook by its parts, Parquet by its cells, logs, words on the screen.
 
     Ours stands in them, so that the search would find the others.
@@ -155,7 +148,7 @@ def test_nothing_of_other_people_rests_anywhere(
     assert any(b"CANARY-OURS" in places[at] for at in named)
 
 
-def test_one_bank_serves_several_accounts(banking: Any) -> None:
+def test_one_bank_serves_several_accounts(banking):
     """One statement has payouts of both: each night shows its own, T17 holds for the bank."""
     other = "100042002"
     config = banking.folder / "config"

@@ -25,7 +25,7 @@ def _ingested(merchant: Any) -> str:
     return next(step.sentence for step in merchant.told if step.step == "ingest")
 
 
-def test_a_dry_run_binds_no_file(merchant: Any) -> None:
+def test_a_dry_run_binds_no_file(merchant):
     """Whatever date it names, the live night reads the file for itself, and sends once."""
     capture = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(capture, status="paid", action="capture"))
@@ -44,7 +44,7 @@ def test_a_dry_run_binds_no_file(merchant: Any) -> None:
     assert "1 files were known already" in known
 
 
-def test_two_missed_nights_take_a_file_each(merchant: Any) -> None:
+def test_two_missed_nights_take_a_file_each(merchant):
     _file(merchant, FRIDAY, number=0)
     _file(merchant, MONDAY, number=1)
     _at(merchant, "2026-11-24T02:00:00+00:00")
@@ -61,7 +61,7 @@ def test_two_missed_nights_take_a_file_each(merchant: Any) -> None:
     assert "1 new order files with 1 rows accepted" in _ingested(merchant)
 
 
-def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant: Any) -> None:
+def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant):
     """Monday's file came before Monday closed: Friday, started again, does not take it."""
     _file(merchant, FRIDAY, number=0)
     merchant.night(date=FRIDAY)
@@ -74,7 +74,7 @@ def test_a_second_start_of_a_night_leaves_the_next_ones_file(merchant: Any) -> N
     assert "1 new order files" in _ingested(merchant)
 
 
-def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant: Any) -> None:
+def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant):
     _file(merchant, FRIDAY, number=0)
     paid = merchant.payments("captured")[1]
     merchant.drop(f"orders-{MONDAY}.csv", merchant.order(paid, amount="none"))
@@ -87,7 +87,7 @@ def test_a_name_of_which_no_row_was_taken_is_not_the_nights_own(merchant: Any) -
 
 
 @pytest.mark.parametrize("name", ["orders-2026-11-20.csv", "late.csv"])
-def test_a_nights_own_file_that_comes_late_or_again_is_taken(merchant: Any, name: str) -> None:
+def test_a_nights_own_file_that_comes_late_or_again_is_taken(merchant, name):
     """A corrected version with newer rows, or the first file of a night that lacked one."""
     if name != "late.csv":
         _file(merchant, FRIDAY, number=0)
@@ -102,7 +102,7 @@ def test_a_nights_own_file_that_comes_late_or_again_is_taken(merchant: Any, name
     assert "1 new order files with 3 rows accepted" in _ingested(merchant)
 
 
-def test_rows_of_the_first_hours_after_the_cut_off_and_strays_do_not_count(merchant: Any) -> None:
+def test_rows_of_the_first_hours_after_the_cut_off_and_strays_do_not_count(merchant):
     """A file made at five in the morning, with one row of a wrong year, is of the day before."""
     paid = merchant.payments("captured")[0]
     rows = [merchant.order(paid, order_no=f"Z-{n}", status="pending") for n in range(150)]

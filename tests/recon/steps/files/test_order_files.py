@@ -42,15 +42,13 @@ def account_of(settings: FileSettings) -> AccountSettings:
     return settings.accounts["100042/100042001"]
 
 
-def test_a_layout_that_names_no_column_of_ours_is_told(tmp_path: Path) -> None:
+def test_a_layout_that_names_no_column_of_ours_is_told(tmp_path):
     settings = settings_of(tmp_path, more='constants = { merchant = "1" }')
     with pytest.raises(ConfigurationError, match=r'"de-\*\.csv": constants\.merchant is none of'):
         check_file(tmp_path / "absent.csv", account=account_of(settings), settings=settings)
 
 
-def test_what_the_layout_does_not_explain_is_not_accepted_in_another_meaning(
-    tmp_path: Path,
-) -> None:
+def test_what_the_layout_does_not_explain_is_not_accepted_in_another_meaning(tmp_path):
     """1.500 of a file with decimal commas must not come back as one and a half dinars."""
     settings = settings_of(tmp_path)
     path, out = tmp_path / "de-1.csv", tmp_path / "mended-de-1.csv"
@@ -61,7 +59,7 @@ def test_what_the_layout_does_not_explain_is_not_accepted_in_another_meaning(
     assert (told["amount"], told["status"], told["rejected_text"]) == ("", "paid", "amount: 1.500")
 
 
-def test_instruction_files_come_back_as_instruction_files(tmp_path: Path) -> None:
+def test_instruction_files_come_back_as_instruction_files(tmp_path):
     settings = settings_of(tmp_path, RECON_SEAL_KEY=Fernet.generate_key().decode())
     account = account_of(settings)
     header = "merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount"
@@ -83,7 +81,7 @@ def test_instruction_files_come_back_as_instruction_files(tmp_path: Path) -> Non
     assert check_file(out, account=account, settings=settings).source.rows_accepted == 0
 
 
-def test_nothing_is_written_over_and_nothing_without_a_refused_row(tmp_path: Path) -> None:
+def test_nothing_is_written_over_and_nothing_without_a_refused_row(tmp_path):
     settings = settings_of(tmp_path)
     account = account_of(settings)
     path, out = tmp_path / "o.csv", tmp_path / "mended-o.csv"
@@ -99,7 +97,7 @@ def test_nothing_is_written_over_and_nothing_without_a_refused_row(tmp_path: Pat
         write_mendable(path, out=None, account=account, settings=settings)
 
 
-def test_a_mended_file_holds_no_formula_and_is_read_as_it_was(tmp_path: Path) -> None:
+def test_a_mended_file_holds_no_formula_and_is_read_as_it_was(tmp_path):
     """A reason that a spreadsheet would run comes behind an apostrophe, and back without it."""
     settings = settings_of(tmp_path)
     path, out = tmp_path / "o.csv", tmp_path / "mended-o.csv"

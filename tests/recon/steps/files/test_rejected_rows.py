@@ -61,9 +61,7 @@ def sheet_text(merchant: Any, title: str) -> str:
 
 
 @pytest.mark.parametrize("line", [BAD_AMOUNT, BAD_AMOUNT_AND_ACCOUNT])
-def test_a_rejected_row_stands_for_its_order_until_it_is_delivered(
-    merchant: Any, line: str
-) -> None:
+def test_a_rejected_row_stands_for_its_order_until_it_is_delivered(merchant, line):
     """The nights after say which line of which file could not be read, and accuse nobody."""
     one = sale(merchant)
     first = night(merchant, DAYS[0], line, of=one)
@@ -78,7 +76,7 @@ def test_a_rejected_row_stands_for_its_order_until_it_is_delivered(
     assert third == (Verdict.RECONCILED, {"break": [], "unverified": [], "matched": ["exact"]})
 
 
-def test_an_order_that_is_brought_again_as_it_was_is_delivered(merchant: Any) -> None:
+def test_an_order_that_is_brought_again_as_it_was_is_delivered(merchant):
     one = sale(merchant)
     night(merchant, DAYS[0], GOOD, of=one)
     _, second = night(merchant, DAYS[1], BAD_AMOUNT, of=one)
@@ -88,7 +86,7 @@ def test_an_order_that_is_brought_again_as_it_was_is_delivered(merchant: Any) ->
     assert third == (Verdict.RECONCILED, {"break": [], "unverified": [], "matched": ["exact"]})
 
 
-def test_a_person_decides_that_a_row_stands_for_no_order(merchant: Any) -> None:
+def test_a_person_decides_that_a_row_stands_for_no_order(merchant):
     """Then the payment is judged without it; who decided and why stands in the history."""
     one = sale(merchant)
     night(merchant, DAYS[0], BAD_AMOUNT, of=one)
@@ -107,7 +105,7 @@ def test_a_person_decides_that_a_row_stands_for_no_order(merchant: Any) -> None:
     assert second == {"break": ["MISSING_IN_ORDERS"], "unverified": [], "matched": []}
 
 
-def test_a_row_without_a_number_is_told_where_a_payment_lacks_its_order(merchant: Any) -> None:
+def test_a_row_without_a_number_is_told_where_a_payment_lacks_its_order(merchant):
     """Nobody refunds a payment whose order may be the line that could not be read.
 
     One row is one order: it says of no more payments that they may be its own.

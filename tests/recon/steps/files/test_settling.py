@@ -1,6 +1,5 @@
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 from recon.config.file_layouts import FileLayout
@@ -29,7 +28,7 @@ def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:
             return told, [source for source, _ in order_rows.files_of_night(connection, run)]
 
 
-def test_an_order_file_is_read_when_its_writer_has_ended(merchant: Any) -> None:
+def test_an_order_file_is_read_when_its_writer_has_ended(merchant):
     settling(merchant)
     paid = [merchant.order(payment) for payment in merchant.payments("captured")[: WRITER_ROWS + 1]]
     path, pauses = merchant.drop("orders.csv", paid[0]), []
@@ -45,7 +44,7 @@ def test_an_order_file_is_read_when_its_writer_has_ended(merchant: Any) -> None:
     assert [source.rows_accepted for source in sources] == [4]
 
 
-def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant: Any) -> None:
+def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant):
     settling(merchant)
     path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
 
@@ -59,7 +58,7 @@ def test_a_file_whose_writer_does_not_end_is_refused_and_heals(merchant: Any) ->
     assert (source.rows_accepted, source.rows_rejected) == (1, 0)
 
 
-def test_a_file_that_goes_while_it_is_waited_for_is_told(merchant: Any) -> None:
+def test_a_file_that_goes_while_it_is_waited_for_is_told(merchant):
     settling(merchant)
     path = merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     told, sources = read(merchant, run_id="r1", pause=lambda _: path.unlink(missing_ok=True))
@@ -67,7 +66,7 @@ def test_a_file_that_goes_while_it_is_waited_for_is_told(merchant: Any) -> None:
     assert sources == []
 
 
-def test_a_file_with_a_partner_is_not_waited_for(merchant: Any, tmp_path: Path) -> None:
+def test_a_file_with_a_partner_is_not_waited_for(merchant, tmp_path):
     """Its `.done` says that it is complete."""
     settling(merchant)
     path = tmp_path / "orders.csv"

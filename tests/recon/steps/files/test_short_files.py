@@ -32,9 +32,7 @@ def _file(rows: int, name: str = "orders-2026-11-20.csv") -> SourceFile:
         (0, USUAL, True),
     ],
 )
-def test_half_of_the_usual_rows_is_told(
-    rows: int, earlier: list[tuple[str, int]], *, told: bool
-) -> None:
+def test_half_of_the_usual_rows_is_told(rows, earlier, *, told):
     """Fewer than half of the median of the sender's last files, by names without their digits."""
     assert bool(short_of(_file(rows), earlier=earlier)) is told
 
@@ -52,9 +50,7 @@ def _nights(merchant: Any, *, last: int, workbooks: Workbooks | None = None) -> 
     return str(merchant.told[0].sentence)
 
 
-def test_a_cut_file_is_told_by_its_night_and_page_one_says_until_when_none_is(
-    merchant: Any,
-) -> None:
+def test_a_cut_file_is_told_by_its_night_and_page_one_says_until_when_none_is(merchant):
     """Its rows are taken; as long as nobody knows what is usual, page one says what that takes."""
     plain, drawn = merchant.workbooks(), []
 
@@ -79,7 +75,7 @@ def test_a_cut_file_is_told_by_its_night_and_page_one_says_until_when_none_is(
     assert about == [*([unknown.format(nights)] for nights in range(3)), []]
 
 
-def test_a_done_file_settles_it(merchant: Any) -> None:
+def test_a_done_file_settles_it(merchant):
     declared = merchant.folder / "config" / "merchants.toml"
     layout = '[[accounts."100042/100042001".layouts]]\nfiles = "orders-2026-11-25.csv"\n'
     declared.write_text(f'{declared.read_text()}\n{layout}done_file = ".done"\n')

@@ -3,7 +3,7 @@
 import os
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -86,9 +86,7 @@ def killed(merchant: Merchant, *, at: str) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
-    settling: Merchant,
-) -> None:
+def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(settling):
     killed(settling, at="archived the lines:1")
     left = facts_of(settling)
     assert asked(settling, LINES) == [(0,)]
@@ -100,9 +98,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
 
 
 @pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
-def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
-    settling: Merchant, change: Callable[[Path], object]
-) -> None:
+def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(settling, change):
     """The night reads them before it asks the gateway; `recon verify` names each file."""
     settlement_ingested(settling)
     kept = {path: path.read_bytes() for path in facts_of(settling)}
@@ -120,7 +116,7 @@ def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
     assert settling.effects() == []
 
 
-def test_lost_lines_are_read_again_whatever_other_files_tell(settling: Merchant) -> None:
+def test_lost_lines_are_read_again_whatever_other_files_tell(settling):
     """Each file as it came, with the lines that another one told as well."""
     settlement_ingested(settling)
     send(settling, "S2.csv", *(line(each) for each in in_euro(settling)[:3]))
@@ -150,9 +146,7 @@ def test_lost_lines_are_read_again_whatever_other_files_tell(settling: Merchant)
         ("DELETE FROM order_facts_account", "settle", 1),
     ],
 )
-def test_no_night_compares_lines_that_the_history_did_not_bind(
-    settling: Merchant, forged: str, behind: str, moved: int
-) -> None:
+def test_no_night_compares_lines_that_the_history_did_not_bind(settling, forged, behind, moved):
     """Forged before money nothing moves; whenever it was, no verdict is said of it."""
 
     def progress(told: Any) -> None:
@@ -167,9 +161,7 @@ def test_no_night_compares_lines_that_the_history_did_not_bind(
     assert len(settling.effects()) == moved
 
 
-def test_rows_of_a_settlement_file_that_are_not_in_its_file_fail_t2_before_money(
-    settling: Merchant,
-) -> None:
+def test_rows_of_a_settlement_file_that_are_not_in_its_file_fail_t2_before_money(settling):
     """T2 counts by the file itself what was accepted of it."""
     with begun(settling) as (run, environment):
         ingest(run.run_id, environment=environment)
@@ -183,9 +175,7 @@ def test_rows_of_a_settlement_file_that_are_not_in_its_file_fail_t2_before_money
     assert {total.id for total in totals if not total.passed} == {"T2"}
 
 
-def test_a_file_that_was_read_is_not_read_again(
-    settling: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_was_read_is_not_read_again(settling, monkeypatch):
     """While it lies there with the same content, whatever its reader would say."""
     settlement_ingested(settling)
 

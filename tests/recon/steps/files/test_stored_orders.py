@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -48,7 +47,7 @@ def ingested(merchant: Merchant) -> int:
             return len(facts_rows.every(connection))
 
 
-def test_each_file_lies_once_under_its_own_hash(merchant: Merchant) -> None:
+def test_each_file_lies_once_under_its_own_hash(merchant):
     """The file again under another name adds no file."""
     capture(merchant)
     (merchant.inbox / "copy.csv").write_bytes((merchant.inbox / "orders.csv").read_bytes())
@@ -63,9 +62,7 @@ def test_each_file_lies_once_under_its_own_hash(merchant: Merchant) -> None:
     assert hashes == [path.stem for path in files]
 
 
-def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
-    merchant: Merchant,
-) -> None:
+def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(merchant):
     """The night that is started again stores the file once, and moves what it asks for once."""
     capture(merchant)
     child = os.fork()
@@ -91,7 +88,7 @@ def ingested_in_child(merchant: Merchant, *, at: str = "archived the orders:1") 
         ingest("run-0", environment=environment)
 
 
-def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant: Merchant) -> None:
+def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant):
     capture(merchant)
     root = archive_folder(merchant)
     root.write_text("no folder")
@@ -105,9 +102,7 @@ def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(merchant: Merc
 
 
 @pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
-def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(
-    merchant: Merchant, change: Any
-) -> None:
+def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(merchant, change):
     """Whichever file of theirs it is, where nothing has them still: a night reads it before it
     sends."""
     capture(merchant)
@@ -132,8 +127,8 @@ STATED_TWICE = (
 
 @pytest.mark.parametrize("text", STATED_TWICE)
 def test_a_look_up_that_died_before_money_holds_it_until_the_night_is_started_again(
-    merchant: Merchant, killed_at: Callable[[str], list[int]], text: str
-) -> None:
+    merchant, killed_at, text
+):
     """The sentence says what ended it and what to do; then the capture is sent, once."""
     capture(merchant)
     again = merchant.payments("captured")[0]
@@ -184,9 +179,7 @@ def hide_rows(merchant: Merchant) -> None:
 
 @pytest.mark.parametrize("forge", [replace_file_and_row, hide_rows])
 @pytest.mark.parametrize(("behind", "moved"), [("ingest", 0), ("settle", 1), ("query again", 1)])
-def test_no_night_compares_order_rows_that_the_history_did_not_bind(
-    merchant: Merchant, forge: Any, behind: str, moved: int
-) -> None:
+def test_no_night_compares_order_rows_that_the_history_did_not_bind(merchant, forge, behind, moved):
     capture(merchant)
 
     def progress(told: Any) -> None:
@@ -201,7 +194,7 @@ def test_no_night_compares_order_rows_that_the_history_did_not_bind(
     assert len(merchant.effects()) == moved
 
 
-def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant: Merchant) -> None:
+def test_a_folder_that_leads_elsewhere_closes_the_gate_unopened(merchant):
     """What the table names is opened where the history bound it: else the gate says why."""
     capture(merchant)
     ingested(merchant)
@@ -255,9 +248,7 @@ def facts_reported(merchant: Merchant) -> Check:
     ],
     ids=["gone", "cut", "emptied"],
 )
-def test_lost_facts_are_read_again_from_the_inbox(
-    begun: Callable[..., Merchant], spoilt: Callable[[Path], object], name: str
-) -> None:
+def test_lost_facts_are_read_again_from_the_inbox(begun, spoilt, name):
     """All of them, byte for byte, under whatever name their files lie there."""
     merchant = begun(two_deliveries)
     wanted = facts_kept(merchant)
@@ -276,7 +267,7 @@ def test_lost_facts_are_read_again_from_the_inbox(
     assert facts_reported(merchant).ok
 
 
-def test_lost_facts_are_read_again_from_the_files_that_were_kept(merchant: Merchant) -> None:
+def test_lost_facts_are_read_again_from_the_files_that_were_kept(merchant):
     """Where merchants.toml names a folder for them, the inbox may be empty."""
     merchant.configure("merchants.toml", f'archive = "{merchant.folder / "kept"}"\n')
     two_deliveries(merchant)
@@ -290,9 +281,7 @@ def test_lost_facts_are_read_again_from_the_files_that_were_kept(merchant: Merch
     assert facts_kept(merchant).items() >= wanted.items()
 
 
-def test_what_cannot_be_read_again_is_named_with_what_to_do(
-    begun: Callable[..., Merchant],
-) -> None:
+def test_what_cannot_be_read_again_is_named_with_what_to_do(begun):
     merchant = begun(two_deliveries)
     lost = facts_kept(merchant)
     for path in lost:
@@ -309,7 +298,7 @@ def test_what_cannot_be_read_again_is_named_with_what_to_do(
     assert facts_kept(merchant).items() >= lost.items()
 
 
-def test_rows_that_are_read_otherwise_today_take_no_place(merchant: Merchant) -> None:
+def test_rows_that_are_read_otherwise_today_take_no_place(merchant):
     """A changed layout gives other rows: the history binds those of the day."""
     one, *_ = merchant.payments("captured")
     merchant.drop("a.csv", merchant.order(one, ordered_at="2026-11-20T10:00:00"))

@@ -53,7 +53,7 @@ def _ids_unique(merchant: Any) -> None:
     merchant.configure("merchants.toml", 'instructions = { ids = "unique" }\n')
 
 
-def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> None:
+def test_where_ids_are_unique_another_one_is_another_movement(merchant):
     _ids_unique(merchant)
     payment = merchant.payments("captured")[0]
     first = _ask(merchant, "refund", payment, amount=_part(payment), request_id="first")
@@ -69,7 +69,7 @@ def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> 
     assert merchant.invariants()["over_refunded"] == 0
 
 
-def test_a_movement_of_the_same_payment_under_another_order_counts(merchant: Any) -> None:
+def test_a_movement_of_the_same_payment_under_another_order_counts(merchant):
     """A refund that is in doubt holds its payment, whichever order it was filed under."""
     _ids_unique(merchant)
     payment = merchant.payments("captured")[0]
@@ -101,8 +101,8 @@ def _part(payment: Any) -> str:
     ],
 )
 def test_what_the_gateway_speaks_against_is_neither_stored_nor_sent(
-    merchant: Any, kind: str, state: str, options: dict[str, str], words: str
-) -> None:
+    merchant, kind, state, options, words
+):
     """The judgement of a night holds for one call too."""
     payments = [item for item in merchant.payments(state) if item.currency == "EUR"]
 
@@ -123,7 +123,7 @@ def interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
+def test_a_signal_waits_for_the_end_of_the_movement(merchant):
     """Told to end while it is on its way: the answer is kept first, then the signal comes."""
     payment = merchant.payments("authorised")[0]
 
@@ -139,7 +139,7 @@ def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
 
 
-def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
+def test_an_answer_that_never_came_leaves_a_doubt(merchant):
     payment = merchant.payments("authorised")[0]
     merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
 
@@ -152,9 +152,7 @@ def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
     assert len(merchant.effects()) == 1
 
 
-def test_what_waits_for_another_person_is_not_yet_held_to_the_limits(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_for_another_person_is_not_yet_held_to_the_limits(merchant, monkeypatch):
     """The night that sends it counts it; until then it can be asked for."""
     payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
@@ -168,9 +166,7 @@ def test_what_waits_for_another_person_is_not_yet_held_to_the_limits(
     assert merchant.effects() == []
 
 
-def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(merchant, monkeypatch):
     """A free name would let one person ask and approve."""
     payment = merchant.payments("authorised")[0]
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
@@ -182,9 +178,7 @@ def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(
 
 @pytest.mark.parametrize("lapsed", [False, True])
 @pytest.mark.parametrize("by", ["anna", "Anna Berg", " ANNA  berg"])
-def test_whoever_asked_by_hand_approves_it_under_no_name(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch, by: str, *, lapsed: bool
-) -> None:
+def test_whoever_asked_by_hand_approves_it_under_no_name(merchant, monkeypatch, by, *, lapsed):
     """Also when the hold that named them has given way to another reason to wait."""
     payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
     (merchant.folder / "config" / "approvers.toml").write_text(
@@ -212,7 +206,7 @@ def _approve(environment: Environment, *names: str) -> None:
         approve(waiting(environment).wanted.digest, person=person, environment=environment)
 
 
-def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
+def test_a_night_at_work_is_not_disturbed(merchant):
     payment = merchant.payments("authorised")[0]
     with (
         merchant.environment() as environment,
@@ -224,7 +218,7 @@ def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
     assert merchant.effects() == []
 
 
-def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
+def test_limits_count_what_goes_by_hand(merchant):
     (merchant.folder / "config" / "limits.toml").write_text("[limits.EUR]\nday = 1.50\n")
     first, second = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
     _ask(merchant, "refund", first, amount="1.00")
@@ -234,7 +228,7 @@ def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
     assert len(merchant.effects()) == 1
 
 
-def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
+def test_what_goes_by_hand_is_noted_beside_the_reports(merchant):
     first, second = merchant.payments("authorised")[:2]
     _ask(merchant, "capture", first)
     other = f"sqlite:///{merchant.folder / 'other.sqlite'}"
@@ -246,7 +240,7 @@ def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
     assert len(merchant.effects()) == 1
 
 
-def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant: Any) -> None:
+def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant):
     (merchant.folder / "reports").rmdir()
     (merchant.folder / "reports").write_text("a file")
 
@@ -272,7 +266,7 @@ def _await_gateway(merchant: Any) -> None:
     pytest.fail("nobody answers again")
 
 
-def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
+def test_what_did_not_leave_is_seen_until_it_does(merchant):
     payment = merchant.payments("authorised")[0]
     merchant.move_money()
     merchant.fault({"operation": "retrievalTrans", "kind": "refuse", "seconds": 3})
@@ -290,7 +284,7 @@ def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
 
 
-def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
+def test_a_call_that_ended_before_it_sent_is_seen(merchant):
     payment = merchant.payments("authorised")[0]
     merchant.move_money()
 
@@ -306,7 +300,7 @@ def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
     assert [one.startswith("It waits for the next night") for one in _status(merchant)] == [True]
 
 
-def test_what_was_sent_is_never_told_as_not_sent(merchant: Any) -> None:
+def test_what_was_sent_is_never_told_as_not_sent(merchant):
     """Another run that took the account over meanwhile: the sentence does not deny the sending."""
     payment = merchant.payments("authorised")[0]
 

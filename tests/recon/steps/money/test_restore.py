@@ -88,9 +88,7 @@ def restored(begun: Any) -> Any:
     return begun(lose)
 
 
-def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
-    merchant: Any, tmp_path: Path
-) -> None:
+def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(merchant, tmp_path):
     """What an older database did meanwhile does not make the newest one look restored."""
     older, newest = tmp_path / "older.sqlite", tmp_path / "newest.sqlite"
     shutil.copy(database(merchant), older)
@@ -117,7 +115,7 @@ def alone(restored: Any) -> Any:
     return restored
 
 
-def test_a_database_without_its_head_file_sends_nothing(alone: Any) -> None:
+def test_a_database_without_its_head_file_sends_nothing(alone):
     """That money was sent and nothing beside the database says up to where is reason to stop."""
     for _ in range(2):
         alone.night()
@@ -127,7 +125,7 @@ def test_a_database_without_its_head_file_sends_nothing(alone: Any) -> None:
         assert "history-head.jsonl is not there or empty" in str(told.figures["stopped"])
 
 
-def test_doctor_and_verify_miss_a_link_and_the_head_file(restored: Any) -> None:
+def test_doctor_and_verify_miss_a_link_and_the_head_file(restored):
     for is_gone in (False, True):
         if is_gone:
             (restored.folder / "reports" / "history-head.jsonl").unlink()
@@ -141,7 +139,7 @@ def test_doctor_and_verify_miss_a_link_and_the_head_file(restored: Any) -> None:
     assert any("history-head.jsonl is not there or empty" in one for one in problems)
 
 
-def test_two_people_go_on_without_the_head_file(alone: Any) -> None:
+def test_two_people_go_on_without_the_head_file(alone):
     """Deliberately and on record; then what the files ask for again waits for people."""
     with alone.environment() as environment:
         accept(environment, "jo", "kim")
@@ -182,9 +180,7 @@ def stop_all(environment: Environment, _: str) -> None:
 
 
 @pytest.mark.parametrize("restriction", [withdraw_one, reject_one, stop_all])
-def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(
-    begun: Any, restriction: Any
-) -> None:
+def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(begun, restriction):
     """Made before the word, restored after it: no night went on in between, and it is noticed."""
     merchant = begun(wait_for_people)
     with merchant.environment() as environment:
@@ -204,7 +200,7 @@ def test_a_backup_that_forgot_what_a_person_forbade_sends_nothing(
     assert merchant.effects() == []
 
 
-def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
+def test_after_acceptance_people_decide_what_was_sent(restored):
     """One word changes nothing; after two what the files ask for again waits and is not sent."""
     with restored.environment() as environment:
         first = accept(environment, "jo")
@@ -230,9 +226,7 @@ def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
 
 
 @pytest.mark.parametrize("days", [0, 3])
-def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(
-    restored: Any, days: int
-) -> None:
+def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(restored, days):
     """Nights that nobody started meanwhile: the files of the lost days still lie there."""
     with restored.environment() as environment:
         accept(environment, "jo", "kim")
@@ -254,8 +248,8 @@ def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(
     ],
 )
 def test_the_days_for_people_end_with_the_one_that_was_open(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch, zone: str, date: str, *, expected: bool
-) -> None:
+    merchant, monkeypatch, zone, date, *, expected
+):
     """Accepted at 20:00 UTC, it is the next day in Tokyo already, and not yet in New York."""
     at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
     day = datetime.fromisoformat(date).date()
@@ -270,7 +264,7 @@ def test_the_days_for_people_end_with_the_one_that_was_open(
     assert found is expected
 
 
-def test_a_history_that_does_not_close_is_not_accepted(restored: Any) -> None:
+def test_a_history_that_does_not_close_is_not_accepted(restored):
     """Two people cannot make whole what was changed by hand besides being restored."""
     with closing(sqlite3.connect(database(restored))) as connection:
         connection.executescript(
@@ -311,7 +305,7 @@ def forge(environment: Environment, reports: Path, **data: object) -> None:
     HeadFile(reports).note(lambda: head, of=ACCEPTED_RESTORE, at=environment.clock())
 
 
-def test_what_two_people_accept_opens_the_gate(restored: Any) -> None:
+def test_what_two_people_accept_opens_the_gate(restored):
     """And `recon verify` finds nothing in it."""
     with restored.environment() as environment:
         assert "it is a backup that was restored" in closed(environment)
@@ -323,7 +317,7 @@ def test_what_two_people_accept_opens_the_gate(restored: Any) -> None:
     assert [one for one in problems if "accepted" in one or "older than" in one] == []
 
 
-def test_a_word_about_one_restore_is_good_for_no_other(restored: Any) -> None:
+def test_a_word_about_one_restore_is_good_for_no_other(restored):
     """Where more was lost meanwhile, the second person's word is a first one about that."""
     with restored.environment() as environment:
         assert accept(environment, "jo") == [None]
@@ -333,7 +327,7 @@ def test_a_word_about_one_restore_is_good_for_no_other(restored: Any) -> None:
         assert accept(environment, "jo") == [0]
 
 
-def test_a_line_in_a_head_file_is_nobodys_word(restored: Any) -> None:
+def test_a_line_in_a_head_file_is_nobodys_word(restored):
     """Whoever has the night's login and files accepts nothing."""
     with restored.environment() as environment:
         forge(environment, restored.folder / "reports")
@@ -342,7 +336,7 @@ def test_a_line_in_a_head_file_is_nobodys_word(restored: Any) -> None:
     assert [one for one in problems if "counts as accepted" in one]
 
 
-def test_true_words_about_one_loss_cover_no_other(restored: Any) -> None:
+def test_true_words_about_one_loss_cover_no_other(restored):
     """The same words under a later loss close the gate: the head file has another link there."""
     reports = restored.folder / "reports"
     with restored.environment() as environment:

@@ -57,7 +57,7 @@ def _stop(merchant: Any) -> None:
         stop_sending(by="Ann", reason="odd orders", environment=environment)
 
 
-def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
+def test_the_nights_limit_holds_over_a_repeated_night(merchant):
     payments = _drop_captures(merchant)
     _limits(merchant, night=payments[0].amount)
     merchant.move_money()
@@ -68,7 +68,7 @@ def test_the_nights_limit_holds_over_a_repeated_night(merchant: Any) -> None:
     assert len(merchant.effects()) == first < 3
 
 
-def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
+def test_the_days_limit_ends_with_the_day(merchant):
     """Runs of one calendar day share a sum; the next day begins at nothing."""
     payments = _drop_captures(merchant, 2)
     _limits(merchant, day=max((p.amount for p in payments), key=_cents))
@@ -82,7 +82,7 @@ def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
     assert "this day would have sent" in held[0]
 
 
-def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> None:
+def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant):
     _stop(merchant)
     _allow(merchant, "bob", "cleo")
     _stop(merchant)
@@ -90,7 +90,7 @@ def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> N
     assert _allow(merchant, "cleo") == [False]
 
 
-def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
+def test_a_journal_of_a_running_night_sees_the_switch(merchant):
     """The switch is read anew before each batch, by nights and by calls made by hand alike."""
     with (
         merchant.environment() as environment,
@@ -103,12 +103,12 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
 
 
 @pytest.mark.parametrize(("by", "reason"), [(" ", "why"), ("Ann", ""), ("A" * 101, "why")])
-def test_the_switch_wants_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
+def test_the_switch_wants_a_name_and_a_reason(merchant, by, reason):
     with merchant.environment() as environment, pytest.raises(UsageError, match="nothing was"):
         stop_sending(by=by, reason=reason, environment=environment)
 
 
-def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
+def test_what_left_counts_when_the_rule_is_asked_again(merchant):
     payments = _drop_captures(merchant)
     by_size = sorted((_cents(p.amount) for p in payments), reverse=True)
     _limits(merchant, night=f"{by_size[0] // 100}.{by_size[0] % 100:02}")
@@ -146,9 +146,7 @@ FAILS = ControlTotal("T3", "keys answered", "100042", "100042001", "", "count", 
         ),
     ],
 )
-def test_the_gate_closes_for_all_or_holds_what_gives_money(
-    proofs: dict[str, Any], closed: list[str], held: list[str]
-) -> None:
+def test_the_gate_closes_for_all_or_holds_what_gives_money(proofs, closed, held):
     proofs = {"totals": [TIES], "chain_problem": "", "unproven_nights": {}} | proofs
     totals = proofs.pop("totals")
     gate = tied(evaluate(**proofs), totals=totals)

@@ -98,9 +98,7 @@ def locked(merchant: Any) -> Iterator[Locker]:
 
 
 @pytest.mark.parametrize("asked", [_refunds, _captures])
-def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(
-    merchant: Any, asked: Callable[[Any], int]
-) -> None:
+def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(merchant, asked):
     """The room for it was taken before; the next night, with space again, goes on."""
     assert merchant.sqlite_path.is_file()
     count = asked(merchant)
@@ -114,9 +112,7 @@ def test_a_disk_that_is_full_when_the_reply_comes_loses_nothing(
 
 
 @pytest.mark.parametrize("fault", ["locked", "full"])
-def test_a_database_that_takes_no_claim_sends_nothing(
-    merchant: Any, locked: Locker, fault: str
-) -> None:
+def test_a_database_that_takes_no_claim_sends_nothing(merchant, locked, fault):
     """Before the first byte: nothing left, and the next night sends all of it once."""
     count = _refunds(merchant)
     _faulty_night(
@@ -132,7 +128,7 @@ def test_a_database_that_takes_no_claim_sends_nothing(
     assert (len(merchant.effects()), _files(merchant)) == (count, [])
 
 
-def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locker) -> None:
+def test_a_file_of_another_database_stops_the_night(merchant, locked):
     _refunds(merchant)
     _faulty_night(merchant, at="after send", fault=locked)
     locked.end()
@@ -172,7 +168,7 @@ def _set_aside_by_two(merchant: Any) -> None:
     assert [one.event for one in told] == ["set file aside"] * 2 + ["set aside"]
 
 
-def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> None:
+def test_a_file_that_fits_is_not_set_aside(merchant, locked):
     count = _refunds(merchant)
     _faulty_night(merchant, at="after send", fault=locked)
     locked.end()

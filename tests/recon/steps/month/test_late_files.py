@@ -124,9 +124,7 @@ def after_close(played: tuple[MonthTruth, list[MonthNight]]) -> MonthStatement:
     return asked(DECEMBER, played[1], closed_by=KNOWN_BY)
 
 
-def test_files_that_came_late_are_in_the_month_that_is_stated_again(
-    played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, again: MonthStatement
-) -> None:
+def test_files_that_came_late_are_in_the_month_that_is_stated_again(played, closed, again):
     """Short of them when it is closed, November is the truth once they are there, to the unit."""
     truth, _ = played
     true = truly(truth, first=FIRST, last=LAST)
@@ -137,7 +135,7 @@ def test_files_that_came_late_are_in_the_month_that_is_stated_again(
     assert by_currency(again.closing_items) == truth.owed(LAST)
 
 
-def test_the_second_month_is_true(played: tuple[MonthTruth, list[MonthNight]]) -> None:
+def test_the_second_month_is_true(played):
     truth, nights = played
     statement = asked(DECEMBER, nights)
 
@@ -149,9 +147,7 @@ def test_the_second_month_is_true(played: tuple[MonthTruth, list[MonthNight]]) -
         assert by_currency(items) == truth.owed(day)
 
 
-def test_the_second_month_is_true_after_a_close(
-    played: tuple[MonthTruth, list[MonthNight]], after_close: MonthStatement
-) -> None:
+def test_the_second_month_is_true_after_a_close(played, after_close):
     truth, _ = played
     late = Counter[tuple[str, str]]()
     for row in prior_items(after_close.facts).itertuples():
@@ -168,8 +164,8 @@ def test_the_second_month_is_true_after_a_close(
 
 
 def test_cash_in_transit_opens_with_what_the_month_before_was_closed_with(
-    played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, after_close: MonthStatement
-) -> None:
+    played, closed, after_close
+):
     """A payout that is told after the close is paid out in the open month, as the gateway has it.
 
     What came of it to the bank before keeps its day: the bank told of it by then.
@@ -207,9 +203,7 @@ def in_transit(statement: MonthStatement, *, at: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
-def test_books_of_what_was_won_back_before_a_month_are_held_against_it(
-    tmp_path: Path, *, is_shown: bool
-) -> None:
+def test_books_of_what_was_won_back_before_a_month_are_held_against_it(tmp_path, *, is_shown):
     """Where seven less are booked they are open in it, and unproven if no break of it says so."""
     truth = MonthTruth(FIRST, 12, per_day=1, after=31)
     sale = next(sale for sale in truth.sales if sale.is_booked_at_once)
@@ -231,7 +225,7 @@ def test_books_of_what_was_won_back_before_a_month_are_held_against_it(
     assert unproven == (set() if is_shown else {"P5", "P6"})
 
 
-def test_entries_that_were_renumbered_before_a_month_are_in_its_books_once(tmp_path: Path) -> None:
+def test_entries_that_were_renumbered_before_a_month_are_in_its_books_once(tmp_path):
     """Of a payment that its own nights show, books of earlier nights do not count beside theirs."""
     truth = MonthTruth(FIRST, 12, per_day=1, after=31)
     sale = next(sale for sale in truth.sales if sale.is_booked_at_once)
@@ -251,9 +245,7 @@ def test_entries_that_were_renumbered_before_a_month_are_in_its_books_once(tmp_p
     assert broken(asked(DECEMBER, nights)) == []
 
 
-def test_prior_items_are_what_the_late_files_told(
-    played: tuple[MonthTruth, list[MonthNight]], after_close: MonthStatement
-) -> None:
+def test_prior_items_are_what_the_late_files_told(played, after_close):
     """Fact by fact, also refunds and chargebacks that a line alone tells; and nothing else is."""
     truth, _ = played
     items = prior_items(after_close.facts)
@@ -268,9 +260,7 @@ def test_prior_items_are_what_the_late_files_told(
     assert {*zip(named["batch_id"], named["own_on"], strict=True)} == late
 
 
-def test_the_second_month_opens_as_the_closed_one_was_closed(
-    closed: MonthStatement, after_close: MonthStatement
-) -> None:
+def test_the_second_month_opens_as_the_closed_one_was_closed(closed, after_close):
     """Item by item, whatever the late files told of it since."""
     names = ["what", "currency", "key", "order_no", "amount"]
     sides = [
@@ -282,9 +272,7 @@ def test_the_second_month_opens_as_the_closed_one_was_closed(
 
 
 @pytest.mark.parametrize("closed_by", [KNOWN_BY, ""])
-def test_earlier_nights_are_asked_about_what_comes_back_once_a_month_is_closed(
-    played: tuple[MonthTruth, list[MonthNight]], closed_by: str
-) -> None:
+def test_earlier_nights_are_asked_about_what_comes_back_once_a_month_is_closed(played, closed_by):
     """Payments that November's last night shows no more, and a later one does again."""
     truth, nights = played
     own = [night for night in nights if night.business_date >= LAST.isoformat()]
@@ -306,9 +294,7 @@ def test_earlier_nights_are_asked_about_what_comes_back_once_a_month_is_closed(
     assert frame.calendar.business_date_of(asked.since) <= back[0].sold
 
 
-def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(
-    played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, again: MonthStatement
-) -> None:
+def test_an_adjustment_of_a_batch_that_comes_late_waits_for_it(played, closed, again):
     """It is booked, and listed with its day and money until its batch is there."""
     truth, _ = played
     (line,) = (
@@ -341,9 +327,7 @@ def broken(statement: MonthStatement) -> list[object]:
 
 
 @pytest.mark.parametrize("order", [*permutations((1, 2, 3))][1:], ids=str)
-def test_late_files_give_the_same_totals_in_any_order(
-    first_order: MonthStatement, tmp_path: Path, order: tuple[int, ...]
-) -> None:
+def test_late_files_give_the_same_totals_in_any_order(first_order, tmp_path, order):
     statement = in_order(order, folder=tmp_path)
 
     assert broken(statement) == []

@@ -119,9 +119,7 @@ def sums(path: Path) -> Counter[tuple[str, str]]:
     return found
 
 
-def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
-    over: Merchant, tmp_path: Path
-) -> None:
+def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(over, tmp_path):
     with over.environment() as environment, environment.store.reading() as connection:
         closed = month_books.closed_months.state_of(connection, OWN, month="2026-11").closed
     assert closed is not None
@@ -145,7 +143,7 @@ def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
     assert problems(over) == ""
 
 
-def test_what_a_night_handed_out_is_in_no_file_of_the_month(over: Merchant, tmp_path: Path) -> None:
+def test_what_a_night_handed_out_is_in_no_file_of_the_month(over, tmp_path):
     """A journal is one journal, whoever hands it out."""
     handed_out(over, newest(over).run_id, out=tmp_path / "night")
 
@@ -155,7 +153,7 @@ def test_what_a_night_handed_out_is_in_no_file_of_the_month(over: Merchant, tmp_
     assert ACCRUED[0] in handed.paths[0].read_text()
 
 
-def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_path: Path) -> None:
+def test_what_the_books_show_since_the_close_is_kept_back(over, tmp_path):
     """The newest night does not propose it any more: booking it would book it twice."""
     book(over, over.payments("captured")[0])
     over.wait(hours=24)
@@ -167,9 +165,7 @@ def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_pa
     assert [*handed.held_back_journals.values()] == [month_books.MOVED_ON]
 
 
-def test_what_a_person_wrote_off_since_the_close_is_kept_back(
-    over: Merchant, tmp_path: Path
-) -> None:
+def test_what_a_person_wrote_off_since_the_close_is_kept_back(over, tmp_path):
     run_id = newest(over).run_id
     result, _, _ = proposed(over, run_id)
     ask_write_off(over, result.journals["break_id"].iloc[0], run_id=run_id)
@@ -182,9 +178,7 @@ def test_what_a_person_wrote_off_since_the_close_is_kept_back(
     assert handed.journals == 2
 
 
-def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(
-    over: Merchant, tmp_path: Path
-) -> None:
+def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(over, tmp_path):
     """By the ids of its journals; one that never left is refused by name."""
     first = exported(over, tmp_path / "out").paths[0].read_bytes()
     names = (*ACCRUED, next(iter(_names(first) - {*ACCRUED})))
@@ -203,7 +197,7 @@ def _names(content: bytes) -> set[str]:
     return {row["journal_id"] for row in csv.DictReader(content.decode().splitlines())}
 
 
-def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
+def test_journals_leave_by_currency(over, tmp_path):
     """A format that cannot hold one currency does not keep the others back; each leaves once."""
     out = tmp_path / "out"
 
@@ -232,9 +226,7 @@ def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
         ("sap-csv", ["{}.sap.csv"]),
     ],
 )
-def test_other_formats_leave_under_names_of_their_own(
-    over: Merchant, tmp_path: Path, kind: str, names: list[str]
-) -> None:
+def test_other_formats_leave_under_names_of_their_own(over, tmp_path, kind, names):
     handed = exported(over, tmp_path / "out", kind=kind)
 
     assert handed.journals == 3
@@ -242,9 +234,7 @@ def test_other_formats_leave_under_names_of_their_own(
     assert [path.name for path in handed.paths] == [each.format(name) for each in names]
 
 
-def test_an_accrual_of_an_earlier_close_is_kept_back(
-    over: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_accrual_of_an_earlier_close_is_kept_back(over, tmp_path, monkeypatch):
     """Reopened and closed with other fees: booking both would accrue them twice."""
     exported(over, tmp_path / "first")
     reopened(over, name="dan")
@@ -260,9 +250,7 @@ def test_an_accrual_of_an_earlier_close_is_kept_back(
     assert "9.99" in path.read_text()
 
 
-def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(
-    over: Merchant, tmp_path: Path
-) -> None:
+def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(over, tmp_path):
     """Beside the proposed ones: each with its day, its amount and the format that it left in."""
     exported(over, tmp_path / "out", kind="xero")
     with over.environment() as environment:
@@ -282,9 +270,7 @@ def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(
     assert later == {*listed}
 
 
-def test_a_journal_is_listed_with_the_days_of_its_file(
-    over: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_is_listed_with_the_days_of_its_file(over, tmp_path, monkeypatch):
     """One that is booked in two months leaves whole, and is not held for another than proposed."""
     read, early = month_books.sealed_lines, date(2026, 11, 28)
 
@@ -312,8 +298,8 @@ def test_a_journal_is_listed_with_the_days_of_its_file(
     [("xero", "tax rate", EXPORT), ("sap-csv", "company code", EXPORT), ("datev", "datev", DATEV)],
 )
 def test_what_a_format_needs_and_nobody_declared_hands_nothing_out(
-    over: Merchant, tmp_path: Path, kind: str, lacks: str, declares: str
-) -> None:
+    over, tmp_path, kind, lacks, declares
+):
     rules = over.folder / "config" / "rules.toml"
     declared = rules.read_text()
     rules.write_text(declared.replace(declares, ""))

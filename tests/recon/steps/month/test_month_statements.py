@@ -23,7 +23,7 @@ def stated(merchant: Merchant, month: str = "2026-11") -> StatedMonth:
         )
 
 
-def test_a_month_is_stated_from_the_folder_of_its_night(merchant: Merchant, tmp_path: Path) -> None:
+def test_a_month_is_stated_from_the_folder_of_its_night(merchant, tmp_path):
     """What a live night moved is a capture of the month by its instruction; all of it ties."""
     capture(merchant)
     merchant.night()
@@ -44,7 +44,7 @@ def test_a_month_is_stated_from_the_folder_of_its_night(merchant: Merchant, tmp_
     assert document_of(month)["proven"] is True
 
 
-def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
+def test_a_missing_night_and_new_rules_are_named(merchant):
     capture(merchant)
     merchant.night()
     rules = Path(merchant.variables["RECON_CONFIG_DIR"]) / "rules.toml"
@@ -65,7 +65,7 @@ def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
 
 
 @pytest.mark.parametrize("name", ["inputs/orders.parquet", "results/breaks.parquet"])
-def test_a_changed_file_is_refused_by_name(merchant: Merchant, name: str) -> None:
+def test_a_changed_file_is_refused_by_name(merchant, name):
     """A month never shows what is not as it was sealed."""
     capture(merchant)
     merchant.night()
@@ -81,9 +81,7 @@ def earlier_answers(month: StatedMonth) -> str:
     return month.statement.sql.split("VIEW earlier_answers")[1].split(";")[0]
 
 
-def test_nights_before_a_month_are_asked_once_a_chargeback_was_won_back(
-    merchant: Merchant,
-) -> None:
+def test_nights_before_a_month_are_asked_once_a_chargeback_was_won_back(merchant):
     """December reads November's last night whole, and of the one before it what was won back."""
     place(merchant).mkdir()
     declare(merchant)
@@ -117,8 +115,8 @@ def test_nights_before_a_month_are_asked_once_a_chargeback_was_won_back(
     ],
 )
 def test_nights_before_a_month_are_asked_since_the_oldest_payment_that_comes_back_was_paid(
-    paid_on: date | None, nights_max: int, oldest: date | None
-) -> None:
+    paid_on, nights_max, oldest
+):
     """Two months at least, and never more nights than a statement may read."""
     first = date(2026, 12, 1)
     every = [first - timedelta(days=before) for before in range(-31, 300)]
@@ -129,7 +127,7 @@ def test_nights_before_a_month_are_asked_since_the_oldest_payment_that_comes_bac
     assert (min(days, default=None), len(days)) == (oldest, (first - oldest).days if oldest else 0)
 
 
-def test_a_month_of_no_live_night_is_refused(merchant: Merchant) -> None:
+def test_a_month_of_no_live_night_is_refused(merchant):
     """A dry run tells of no month: nothing of it took place."""
     capture(merchant)
     merchant.night(mode=Mode.DRY_RUN)

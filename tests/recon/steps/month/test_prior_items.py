@@ -35,7 +35,7 @@ def late(begun: Callable[[Any], Merchant]) -> Merchant:
     return begun(play_late)
 
 
-def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant) -> None:
+def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late):
     with late.environment() as environment:
         close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
 
@@ -47,9 +47,7 @@ def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant
     assert [str(row[0])[:7] for row in rows if row[0]] == ["2026-11"]
 
 
-def test_an_opening_that_is_not_what_was_closed_is_named(
-    late: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_opening_that_is_not_what_was_closed_is_named(late, monkeypatch):
     """Whatever moved it: closed figures are never restated silently."""
     real = month_closes.sealed_figures
 

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -41,7 +40,7 @@ def thousandths(text: str) -> int:
     return int(Decimal(text) * 1000)
 
 
-def test_hledger_books_each_journal_as_its_lines_say(tmp_path: Path) -> None:
+def test_hledger_books_each_journal_as_its_lines_say(tmp_path):
     """It takes the file as it is, and finds every transaction balanced; no text is a comment."""
     (content,) = written(BOTH, kind="hledger").values()
     assert content.startswith(b"decimal-mark .\n")
@@ -62,7 +61,7 @@ def test_hledger_books_each_journal_as_its_lines_say(tmp_path: Path) -> None:
     assert {row["comment"] + row["posting-comment"] for row in rows} == {""}
 
 
-def test_beancount_books_each_journal_as_its_lines_say(tmp_path: Path) -> None:
+def test_beancount_books_each_journal_as_its_lines_say(tmp_path):
     """With the accounts open, its check has nothing to say."""
     (content,) = written(BOTH, kind="beancount").values()
     names = sorted({*re.findall(r"^  (\S+:\S+)  ", content.decode(), re.MULTILINE)})

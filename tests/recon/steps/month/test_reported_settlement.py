@@ -74,9 +74,7 @@ def lines_of(nights: Sequence[MonthNight]) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     "asked", [("T1", "T2", ""), ("T1 T2", "", ""), ("T2", "T1", "T2")], ids=str
 )
-def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(
-    tmp_path: Path, *, asked: Sequence[str], by_payment: bool
-) -> None:
+def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(tmp_path, *, asked, by_payment):
     """Each line as often as it is settled, equal ones too, and what is left of the batch."""
     nights = nights_that(tmp_path, asked=asked, by_payment=by_payment)
     left = ("earlier", "", 200, 0)
@@ -89,7 +87,7 @@ def test_what_stood_alone_in_any_night_counts_and_the_rest_is_a_sum(
 
 
 @pytest.mark.parametrize("by_payment", [False, True])
-def test_nothing_stands_for_a_sum_that_is_used_up(tmp_path: Path, *, by_payment: bool) -> None:
+def test_nothing_stands_for_a_sum_that_is_used_up(tmp_path, *, by_payment):
     """Where every line stood alone once, the batch has its lines and no sum of nothing."""
     nights = nights_that(tmp_path, asked=("T1", "T2 T3", ""), by_payment=by_payment)
     counted = sorted(
@@ -99,9 +97,7 @@ def test_nothing_stands_for_a_sum_that_is_used_up(tmp_path: Path, *, by_payment:
     assert lines_of(nights) == counted
 
 
-def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_missed(
-    tmp_path: Path,
-) -> None:
+def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_missed(tmp_path):
     """Nobody knows whether a line still stands in it: the sum counts, and P2 counts the lines."""
     more = (*BATCH, ("capture", "T4", 70, 0))
     nights = nights_that(tmp_path, asked=("T1", "T2", ""), by_payment=False, last=more)
@@ -112,7 +108,7 @@ def test_a_batch_of_other_sums_is_the_newest_nights_and_what_stood_alone_is_miss
     assert missed(statement_of(FRAME, nights=nights)) == [("EUR", 3, 0)]
 
 
-def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_path: Path) -> None:
+def test_a_night_that_has_such_a_batch_line_by_line_again_gives_them_back(tmp_path):
     """What P2 missed is named by batch; after one wider window the lines count, and stay."""
     more = (*BATCH, ("capture", "T4", 70, 0))
     nights = nights_that(tmp_path, asked=("T1", "T2", ""), by_payment=False, last=more)
@@ -142,9 +138,7 @@ def missed(statement: MonthStatement) -> list[tuple[object, ...]]:
     ]
 
 
-def test_a_line_that_stood_alone_and_is_lost_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_stood_alone_and_is_lost_is_found(tmp_path, monkeypatch):
     """What moved ties all the same, since both closes lack it: P2 says so by itself."""
     read, alone = in_sql._text, "FROM never_whole WHERE NOT is_sum)"
     assert alone in read("facts.sql")

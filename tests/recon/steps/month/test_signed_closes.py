@@ -150,7 +150,7 @@ def folder_of(merchant: Merchant) -> Iterator[Path]:
             yield folder
 
 
-def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
+def test_two_people_close_a_month_and_seal_its_folder(ended):
     first = signed(ended, role="reviewer", name="dan")
     assert (first.closed, state(ended).is_closed) == (None, False)
 
@@ -181,9 +181,7 @@ def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
     assert view.differs == ()
 
 
-def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
-    ended: Merchant,
-) -> None:
+def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(ended):
     """One person's word is no close, whatever moment it is said at."""
     until = signed(ended, role="reviewer", name="dan").valid_until
     assert until is not None
@@ -203,9 +201,7 @@ def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
     ("role", "seen", "sentence"),
     [("boss", "0" * 64, "a role is one of"), ("reviewer", "abc", "the first 16 digits")],
 )
-def test_what_the_desk_never_passes_on_is_not_signed(
-    ended: Merchant, role: str, seen: str, sentence: str
-) -> None:
+def test_what_the_desk_never_passes_on_is_not_signed(ended, role, seen, sentence):
     with pytest.raises(UsageError, match=sentence):
         signed(ended, role=role, name="anna", seen=seen)
 
@@ -213,9 +209,7 @@ def test_what_the_desk_never_passes_on_is_not_signed(
 
 
 @pytest.mark.parametrize("role", ["approver", "reviewer"])
-def test_figures_that_move_between_the_words_end_the_first(
-    ended: Merchant, monkeypatch: pytest.MonkeyPatch, role: str
-) -> None:
+def test_figures_that_move_between_the_words_end_the_first(ended, monkeypatch, role):
     signed(ended, role="reviewer", name="dan")
     move(monkeypatch)
 
@@ -245,7 +239,7 @@ def move(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signed_closes, "prepared_close", other)
 
 
-def test_a_night_of_the_next_month_that_moves_nothing_ends_no_signature(ended: Merchant) -> None:
+def test_a_night_of_the_next_month_that_moves_nothing_ends_no_signature(ended):
     """What was signed is what the month says, not how many nights know it."""
     before = digest_of(ended)
     signed(ended, role="reviewer", name="dan")
@@ -256,9 +250,7 @@ def test_a_night_of_the_next_month_that_moves_nothing_ends_no_signature(ended: M
     assert signed(ended, role="approver", name="anna").closed is not None
 
 
-def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
-    ended: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(ended, monkeypatch):
     """What was prepared from other nights than those that are there is signed by nobody."""
     real, ran = signed_closes.prepared_close, list[str]()
 
@@ -282,7 +274,7 @@ def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
     assert state(ended) == MonthState()
 
 
-def test_a_night_of_the_month_that_is_at_work_keeps_it_open(ended: Merchant) -> None:
+def test_a_night_of_the_month_that_is_at_work_keeps_it_open(ended):
     """It may change the month: its run is named."""
     seen, request = digest_of(ended), replace(ended.request, business_date=date(2026, 11, 30))
 
@@ -303,9 +295,7 @@ POINTS = (
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at_any_point_it_is_closed_with_its_folder_or_nothing(
-    ended: Merchant, point: str
-) -> None:
+def test_killed_at_any_point_it_is_closed_with_its_folder_or_nothing(ended, point):
     """SIGKILL; then verify agrees, and the approver's word once more closes what is open."""
     signed(ended, role="reviewer", name="dan")
     seen = digest_of(ended)
@@ -329,7 +319,7 @@ def test_killed_at_any_point_it_is_closed_with_its_folder_or_nothing(
     assert problems(ended) == ""
 
 
-def test_two_approvers_at_once_close_it_once(ended: Merchant) -> None:
+def test_two_approvers_at_once_close_it_once(ended):
     signed(ended, role="reviewer", name="dan")
     seen, barrier = digest_of(ended), threading.Barrier(2)
     ends: list[object] = []
@@ -354,7 +344,7 @@ def test_two_approvers_at_once_close_it_once(ended: Merchant) -> None:
     assert problems(ended) == ""
 
 
-def test_a_close_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
+def test_a_close_that_the_desk_did_not_endorse_is_found(ended):
     """Whoever writes the history past the desk closes nothing that verify believes."""
     close(ended)
     with ended.environment() as environment, environment.store.writing() as connection:
@@ -368,7 +358,7 @@ def test_a_close_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None
     )
 
 
-def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
+def test_the_workbook_of_a_close_has_both_names(ended):
     from io import BytesIO
 
     import openpyxl
@@ -405,9 +395,7 @@ def _changed(path: Path) -> None:
     ],
     ids=["a changed file", "a missing file", "another manifest", "no folder"],
 )
-def test_a_folder_of_a_close_that_is_not_as_it_was_sealed_is_found(
-    ended: Merchant, harm: Callable[[Path], None], why: str
-) -> None:
+def test_a_folder_of_a_close_that_is_not_as_it_was_sealed_is_found(ended, harm, why):
     """By verify, every byte; with month and file; what is bound is shown alone."""
     close(ended)
     assert problems(ended) == ""
@@ -432,9 +420,7 @@ def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
         return submit(word, who=(name, None), place=place_of(environment))
 
 
-def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
-    ended: Merchant,
-) -> None:
+def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(ended):
     """Between the words it is closed; then its nights may run; the first folder stays whole."""
     close(ended)
     assert reopened(ended, name="dan").ending == "Noted"
@@ -456,7 +442,7 @@ def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bool) -> None:
+def test_of_two_months_the_later_is_opened_first(ended, *, is_open):
     """December begins with November's figures: neither is opened, nor closed anew, below it."""
     close(ended)
     closed = state(ended).closes[-1]
@@ -472,7 +458,7 @@ def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bo
         (closing if is_open else opening)(ended)
 
 
-def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
+def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended):
     close(ended)
     closed = state(ended).closes[-1]
     word = closed_months.ReopenedMonth("nobody", closed.at, REASON, closed.manifest)
@@ -490,7 +476,7 @@ def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> 
         (DATABASE, ACCEPTED_RESTORE),
     ],
 )
-def test_a_malformed_event_is_a_finding(ended: Merchant, entity: str, happened: str) -> None:
+def test_a_malformed_event_is_a_finding(ended, entity, happened):
     """Whoever writes one into a chain that closes ends no check of the others by it."""
     with ended.environment() as environment, environment.store.writing() as connection:
         forged = Event(entity, entity, happened, {"by": 7, "lost": 7})
@@ -499,7 +485,7 @@ def test_a_malformed_event_is_a_finding(ended: Merchant, entity: str, happened: 
     assert f"({entity} {entity}, {happened}) is malformed" in problems(ended)
 
 
-def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
+def test_an_account_that_is_not_declared_is_refused(ended):
     fields = {"month": NOVEMBER.name, "merchant_id": MERCHANT, "account_id": f"{ACCOUNT}9"}
     word = SignClose(**fields, role="reviewer", digest="0" * 64)
     with (
@@ -509,7 +495,7 @@ def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
         submit(word, who=("dan", None), place=place_of(environment))
 
 
-def test_the_form_shows_a_month_as_the_command_does(ended: Merchant) -> None:
+def test_the_form_shows_a_month_as_the_command_does(ended):
     asked = {"month": NOVEMBER.name, "merchant_id": "", "account_id": ""}
     with ended.environment() as environment:
         sentence, lines = month_shown(environment, asked)

@@ -1,6 +1,6 @@
 """Adjustments of no order: each waits for its other half, and is listed until it is there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -77,12 +77,8 @@ def taken_back(entries: list[Entry], entry: Entry) -> None:
     ],
 )
 def test_what_has_no_other_half_is_listed_and_the_month_is_proven(
-    tmp_path: Path,
-    *,
-    is_late: bool,
-    change: Callable[[list[Entry], Entry], None],
-    rows: list[Row],
-) -> None:
+    tmp_path, *, is_late, change, rows
+):
     """Each with its day and money; what has it is not."""
     truth = played(is_late=is_late)
     (entry,) = (each for each in truth.entries if of_adjustment(each) and each.currency == "EUR")
@@ -94,9 +90,7 @@ def test_what_has_no_other_half_is_listed_and_the_month_is_proven(
     assert broken(statement) == []
 
 
-def test_a_month_that_forgets_them_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_that_forgets_them_is_found(tmp_path, monkeypatch):
     """P5 and P6 fail where what waits is taken for a difference that is shown."""
     read, text = in_sql._text, "WHERE w.is_entry"
     assert text in "".join(map(read, in_sql.TABLES))
@@ -131,9 +125,7 @@ def booked_for(truth: MonthTruth, *, references: Sequence[str]) -> None:
     ],
     ids=["of another batch", "of none", "of none that a night told", "of another, and of none"],
 )
-def test_by_amount_no_batch_answers_another(
-    tmp_path: Path, *, references: list[str], rows: list[Row]
-) -> None:
+def test_by_amount_no_batch_answers_another(tmp_path, *, references, rows):
     """Rows of different batches wait, both; a reference to no batch of a night names none."""
     truth = played()
     in_time(truth)
@@ -152,7 +144,7 @@ def in_time(truth: MonthTruth) -> None:
             entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
 
 
-def test_of_two_alike_the_one_whose_batch_is_late_waits(tmp_path: Path) -> None:
+def test_of_two_alike_the_one_whose_batch_is_late_waits(tmp_path):
     """The name of the batch comes before the amount: without names the oldest is answered."""
     truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", EARLIER_DAY): AFTER + timedelta(days=3)})
     in_time(truth)
@@ -163,9 +155,7 @@ def test_of_two_alike_the_one_whose_batch_is_late_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("booked", [date(2026, 10, 28), FIRST])
-def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(
-    tmp_path: Path, booked: date
-) -> None:
+def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(tmp_path, booked):
     """Its line lies in the sum of the batch that it names: it waits for nothing."""
     truth = MonthTruth(FIRST, 12, per_day=1, window=3)
     (entry,) = (

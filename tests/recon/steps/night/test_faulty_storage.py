@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -67,9 +66,7 @@ def captures(merchant: Merchant) -> int:
 @pytest.mark.parametrize(
     "object_name", ["/inputs/orders.parquet", "/inputs/manifest.json", "/facts/orders/"]
 )
-def test_what_a_storage_did_not_keep_is_missed_before_money(
-    stored: Merchant, storage: S3Server, object_name: str
-) -> None:
+def test_what_a_storage_did_not_keep_is_missed_before_money(stored, storage, object_name):
     storage.process.fault = lambda asked: (
         "dropped" if asked.method == "PUT" and object_name in asked.path else ""
     )
@@ -82,9 +79,7 @@ def test_what_a_storage_did_not_keep_is_missed_before_money(
     assert captures(stored) == 1
 
 
-def test_a_busy_storage_is_waited_for_aloud_and_not_for_ever(
-    stored: Merchant, storage: S3Server
-) -> None:
+def test_a_busy_storage_is_waited_for_aloud_and_not_for_ever(stored, storage):
     """Two of five answers are SlowDown: the night goes on and says that it waits. Where all are, it
     ends, within its patience."""
     chance = Random(1)
@@ -103,8 +98,8 @@ def test_a_busy_storage_is_waited_for_aloud_and_not_for_ever(
 
 @pytest.mark.parametrize("checksums", [True, False])
 def test_over_https_checksums_that_a_storage_does_not_understand_can_be_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, checksums: bool
-) -> None:
+    tmp_path, monkeypatch, *, checksums
+):
     """One that knows trailers takes both; an older one only objects without them."""
     certificate = write_certificate(tmp_path / "storage.pem")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))

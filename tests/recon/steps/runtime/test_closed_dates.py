@@ -41,7 +41,7 @@ def count(merchant: Merchant) -> int:
 
 
 @pytest.mark.parametrize("date", ["2026-11-20", "2026-11-30"])
-def test_a_live_night_of_a_closed_date_is_refused(closed: Merchant, date: str) -> None:
+def test_a_live_night_of_a_closed_date_is_refused(closed, date):
     """By whom, when, and what to do; no run begins."""
     before = count(closed)
 
@@ -51,13 +51,13 @@ def test_a_live_night_of_a_closed_date_is_refused(closed: Merchant, date: str) -
     assert count(closed) == before
 
 
-def test_a_date_before_a_closed_month_is_refused(closed: Merchant) -> None:
+def test_a_date_before_a_closed_month_is_refused(closed):
     """The closed month begins with what it left."""
     with pytest.raises(UsageError, match="2026-10-20 lies before 2026-11, which is CLOSED"):
         closed.night(date="2026-10-20")
 
 
-def test_files_for_a_closed_date_are_refused_and_a_dry_night_is_not(closed: Merchant) -> None:
+def test_files_for_a_closed_date_are_refused_and_a_dry_night_is_not(closed):
     """A dry night stands for nothing: no statement and no hold on money goes by it."""
     request = replace(closed.request, mode=Mode.DRY_RUN)
     with closed.environment() as environment:
@@ -68,7 +68,7 @@ def test_files_for_a_closed_date_are_refused_and_a_dry_night_is_not(closed: Merc
             assert run_id
 
 
-def test_a_stopped_night_of_a_closed_date_is_not_brought_to_its_end(ended: Merchant) -> None:
+def test_a_stopped_night_of_a_closed_date_is_not_brought_to_its_end(ended):
     """It would be a night of the month that nobody signed."""
     request = replace(ended.request, business_date=date(2026, 11, 30))
     with ended.environment() as environment:
@@ -88,7 +88,7 @@ def test_a_stopped_night_of_a_closed_date_is_not_brought_to_its_end(ended: Merch
         pass
 
 
-def test_answers_to_a_night_of_a_closed_month_are_refused(closed: Merchant) -> None:
+def test_answers_to_a_night_of_a_closed_month_are_refused(closed):
     """What was open at the close stays so there; a newer night's workbook takes the answer."""
     with closed.environment() as environment, environment.store.reading() as connection:
         run = runs.of_night(connection, closed.request)
@@ -102,7 +102,7 @@ def test_answers_to_a_night_of_a_closed_month_are_refused(closed: Merchant) -> N
             returned_answers.import_resolutions(closed.folder, person=person, form=form)
 
 
-def test_an_open_month_refuses_nothing(closed: Merchant) -> None:
+def test_an_open_month_refuses_nothing(closed):
     """Neither the month after, nor another account."""
     with closed.environment() as environment, environment.store.reading() as connection:
         for account, day in ((closes.OWN, date(2026, 12, 1)), (("1", "2"), date(2026, 11, 20))):
@@ -112,9 +112,7 @@ def test_an_open_month_refuses_nothing(closed: Merchant) -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["night first", "close first"])
-def test_a_night_that_begins_while_a_month_is_closed_ends_one_way(
-    ended: Merchant, *, is_first: bool
-) -> None:
+def test_a_night_that_begins_while_a_month_is_closed_ends_one_way(ended, *, is_first):
     """Between the folder and the transaction a night begins: then the month stays open."""
     closes.signed(ended, role="reviewer", name="dan")
     request = replace(ended.request, business_date=date(2026, 11, 30))
@@ -142,7 +140,7 @@ def test_a_night_that_begins_while_a_month_is_closed_ends_one_way(
     assert [isinstance(each, UsageError) for each in begun] == [not is_first]
 
 
-def test_of_a_close_and_a_night_at_the_same_moment_one_is_refused(ended: Merchant) -> None:
+def test_of_a_close_and_a_night_at_the_same_moment_one_is_refused(ended):
     """Whichever came first: never a closed month with a night at work in it."""
     closes.signed(ended, role="reviewer", name="dan")
     seen, barrier = closes.digest_of(ended), threading.Barrier(2)

@@ -67,7 +67,7 @@ def _reported(merchant: Any) -> Mapping[str, int | str]:
     return merchant.told[-1].figures  # type: ignore[no-any-return] - a StepSummary
 
 
-def test_one_wrong_signature_is_an_end_of_its_own(merchant: Any) -> None:
+def test_one_wrong_signature_is_an_end_of_its_own(merchant):
     """Money in doubt comes before the verdict: code 5, counts and sums, and why sending stopped."""
     _capture(merchant, count=BATCH_ROWS + 10)
     merchant.fault({"operation": "capture", "kind": "wrong_signature", "nth": 1})
@@ -85,7 +85,7 @@ def test_one_wrong_signature_is_an_end_of_its_own(merchant: Any) -> None:
     )
 
 
-def test_a_closed_gate_is_a_stop_also_where_nothing_is_in_doubt(merchant: Any) -> None:
+def test_a_closed_gate_is_a_stop_also_where_nothing_is_in_doubt(merchant):
     """A database older than what was noted beside the reports sends nothing and ends with 5."""
     _capture(merchant, count=2)
     reports = merchant.folder / "reports"
@@ -116,7 +116,7 @@ def _stopped_night(merchant: Any, **how: Any) -> Verdict:
     return merchant.night(**how)  # type: ignore[no-any-return] - a Verdict
 
 
-def test_a_night_that_did_not_send_is_incomplete_at_best(merchant: Any) -> None:
+def test_a_night_that_did_not_send_is_incomplete_at_best(merchant):
     """Nothing else is wrong with it, and still nobody signs it as reconciled."""
     verdict = _stopped_night(merchant)
     end = _end(merchant)
@@ -126,7 +126,7 @@ def test_a_night_that_did_not_send_is_incomplete_at_best(merchant: Any) -> None:
     assert "Missing" not in end.sentence
 
 
-def test_what_was_left_when_sending_stopped_is_fixed_with_the_run(merchant: Any) -> None:
+def test_what_was_left_when_sending_stopped_is_fixed_with_the_run(merchant):
     """A later night that sends the rest changes nothing of what the first one says it left."""
     _capture(merchant, count=BATCH_ROWS + 10)
     merchant.fault({"operation": "capture", "kind": "status", "status": 403, "nth": 1})
@@ -140,7 +140,7 @@ def test_what_was_left_when_sending_stopped_is_fixed_with_the_run(merchant: Any)
     assert _stop(merchant) == then
 
 
-def test_what_the_gateway_did_not_take_is_not_counted_as_sent(merchant: Any) -> None:
+def test_what_the_gateway_did_not_take_is_not_counted_as_sent(merchant):
     """Where a 429 with Retry-After is declared final its rows were not sent, and wait."""
     declared = "[user.refusals]\nrefusal_is_final = true\n"
     (merchant.folder / "config" / "status_map.toml").write_text(declared)
@@ -157,9 +157,7 @@ def test_what_the_gateway_did_not_take_is_not_counted_as_sent(merchant: Any) -> 
 
 
 @pytest.mark.parametrize("kind", ["foreign_row", ""])
-def test_a_row_of_nobody_in_a_money_reply_keeps_a_night_from_reconciled(
-    merchant: Any, *, kind: str
-) -> None:
+def test_a_row_of_nobody_in_a_money_reply_keeps_a_night_from_reconciled(merchant, *, kind):
     """It is one item that is not verified, named by its ids; the same night again still says so."""
     _capture(merchant, count=2)
     merchant.fault(*([{"operation": "capture", "kind": kind, "row": 1}] if kind else []))
@@ -177,7 +175,7 @@ def test_a_row_of_nobody_in_a_money_reply_keeps_a_night_from_reconciled(
     assert all("in the reply to a capture: order " in words for words in named)
 
 
-def test_risk_of_a_payment_stands_beside_its_break(merchant: Any) -> None:
+def test_risk_of_a_payment_stands_beside_its_break(merchant):
     """What the gateway answers about risk comes through client, store and workbook."""
     caller = Caller(merchant.sandbox.base_url)
     with caller.http:
@@ -200,7 +198,7 @@ def _metrics(merchant: Any) -> dict[str, Any]:
     return document
 
 
-def test_a_stage_that_fails_is_noted_by_its_kind_only(merchant: Any) -> None:
+def test_a_stage_that_fails_is_noted_by_its_kind_only(merchant):
     """The kind of the error stands there; its text, which can hold anything, does not."""
 
     def fails() -> StepSummary:
@@ -219,7 +217,7 @@ def test_a_stage_that_fails_is_noted_by_its_kind_only(merchant: Any) -> None:
     assert "the text of it" not in json.dumps(_metrics(merchant))
 
 
-def test_figures_that_cannot_be_written_stop_nothing(merchant: Any) -> None:
+def test_figures_that_cannot_be_written_stop_nothing(merchant):
     """A night goes on where its metrics folder is a file."""
     folder: Path = merchant.folder / "reports" / "metrics"
     folder.write_text("in the way")
@@ -234,7 +232,7 @@ def test_figures_that_cannot_be_written_stop_nothing(merchant: Any) -> None:
     assert folder.read_text() == "in the way"
 
 
-def test_what_a_step_says_is_masked_once_for_every_sink(merchant: Any) -> None:
+def test_what_a_step_says_is_masked_once_for_every_sink(merchant):
     """The command line, the log of nights, the figures and Prefect get the sentence from here."""
     quoted = StepSummary("ingest", "order 4929-7801-6452-3877 of caf\udce9.csv")
     with merchant.environment() as environment:
@@ -250,7 +248,7 @@ def moved(merchant: Any, *, shift: str, **more: str) -> dict[str, str]:
     return {**merchant.variables, CLOCK_VARIABLE: shift, **more}
 
 
-def test_the_time_of_the_sandboxs_nights_is_moved_by_a_variable(merchant: Any) -> None:
+def test_the_time_of_the_sandboxs_nights_is_moved_by_a_variable(merchant):
     """Clock and the clock that nobody can set go together; without the variable nothing moves.
 
     A caller who brings a clock keeps it.
@@ -279,9 +277,7 @@ def test_the_time_of_the_sandboxs_nights_is_moved_by_a_variable(merchant: Any) -
         ("60", {"RECON_GATEWAY_BASE_URL": "https://gateway.example/"}, "moves .* sandbox's nights"),
     ],
 )
-def test_what_is_no_number_of_seconds_of_the_sandbox_is_refused(
-    merchant: Any, shift: str, elsewhere: dict[str, str], says: str
-) -> None:
+def test_what_is_no_number_of_seconds_of_the_sandbox_is_refused(merchant, shift, elsewhere, says):
     """Never guessed, never left out in silence.
 
     Who could move the time elsewhere could let approvals and months run out.
@@ -303,7 +299,7 @@ NOTIFIED = [signal.SIGTERM, signal.SIGINT] if os.environ.get("CHAOS") else [sign
 """Both in campaign `chaos`; a night of its own process is slow."""
 
 
-def test_a_signal_that_was_held_back_comes_afterwards() -> None:
+def test_a_signal_that_was_held_back_comes_afterwards():
     """Within the block it is only noted; at its end it does what it would have done."""
     seen = []
 
@@ -317,7 +313,7 @@ def test_a_signal_that_was_held_back_comes_afterwards() -> None:
     assert seen == ["SIGTERM"]
 
 
-def test_listeners_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listeners_are_as_they_were(monkeypatch):
     """Nothing is changed for good, and a listener that was there keeps its signal."""
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     with ending_in_order(), held_back() as told:
@@ -332,7 +328,7 @@ def test_listeners_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("told", NOTIFIED)
-def test_a_night_that_is_told_to_end_marks_its_batch(merchant: Any, told: signal.Signals) -> None:
+def test_a_night_that_is_told_to_end_marks_its_batch(merchant, told):
     """A gateway that is silent for a minute: the batch is in doubt, the run stopped long before."""
     (merchant.folder / "config" / "gateway.toml").write_text(
         "calls_per_second = 1000\ndeadline_seconds = 60\n"

@@ -45,7 +45,7 @@ from tests.recon.steps.conftest import (
 pytestmark = pytest.mark.xdist_group("a night that captured")
 
 
-def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant: Merchant) -> None:
+def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant):
     """A step that is done again in the same run adds no second link, and its files stay."""
     with (
         merchant.environment() as environment,
@@ -67,7 +67,7 @@ def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant: Merch
         assert bound[0].folder == f"{folder_of(run)}/inputs"
 
 
-def test_a_step_names_only_those_before_it() -> None:
+def test_a_step_names_only_those_before_it():
     """A step that is done again does not come to hang on those that came after it."""
     bound = {"inputs": "1", "compared": "2", "results": "3", "proof": "4"}
 
@@ -75,7 +75,7 @@ def test_a_step_names_only_those_before_it() -> None:
     assert before("results", bound=bound) == {"inputs": "1", "compared": "2"}
 
 
-def test_two_nights_of_one_account_never_write_one_folder(merchant: Merchant) -> None:
+def test_two_nights_of_one_account_never_write_one_folder(merchant):
     """The second is refused while the first works; each run has a folder of its own."""
     with merchant.environment() as environment:
         with night.hold(merchant.request, environment=environment):
@@ -98,9 +98,7 @@ def test_two_nights_of_one_account_never_write_one_folder(merchant: Merchant) ->
     assert len(storage.folders(f"nights/{MERCHANT}/{ACCOUNT}/2026-11-20")) == 2
 
 
-def test_an_archive_that_is_named_holds_the_nights_and_a_missing_key_is_told(
-    merchant: Merchant, tmp_path: Path
-) -> None:
+def test_an_archive_that_is_named_holds_the_nights_and_a_missing_key_is_told(merchant, tmp_path):
     """archive.toml says where; nothing lies beside the database then."""
     file = merchant.folder / "config" / "archive.toml"
     file.write_text(f'[archive]\npath = "{tmp_path / "elsewhere"}"\n')
@@ -132,7 +130,7 @@ def ended(begun: Callable[..., Merchant]) -> Merchant:
     return begun(captured)
 
 
-def test_what_was_compared_stands_for_what_was_sealed_before_money(ended: Merchant) -> None:
+def test_what_was_compared_stands_for_what_was_sealed_before_money(ended):
     """The answers after the captures are read, the orders as they were sealed before."""
     night = _opened(ended)
 
@@ -143,7 +141,7 @@ def test_what_was_compared_stands_for_what_was_sealed_before_money(ended: Mercha
     assert night.rows("orders") == night.table("orders").num_rows == 2
 
 
-def test_the_answers_after_money_are_those_that_are_asked_of_in_sql(ended: Merchant) -> None:
+def test_the_answers_after_money_are_those_that_are_asked_of_in_sql(ended):
     """Of each order the newest answer, once, in the one file of what was compared."""
     night = _opened(ended)
 
@@ -157,7 +155,7 @@ def test_the_answers_after_money_are_those_that_are_asked_of_in_sql(ended: Merch
     assert sorted(map(tuple, (row.values() for row in asked.rows.to_pylist()))) == told
 
 
-def test_a_step_that_is_gone_is_named_with_the_way_back(ended: Merchant) -> None:
+def test_a_step_that_is_gone_is_named_with_the_way_back(ended):
     """A folder that was moved away is missed by its name, and the other steps are read."""
     (folder,) = ended.folder.glob("**/archive/nights/*/*/*/*/results")
     folder.rename(folder.with_name("elsewhere"))
@@ -168,9 +166,7 @@ def test_a_step_that_is_gone_is_named_with_the_way_back(ended: Merchant) -> None
         night.table("breaks")
 
 
-def test_what_was_sealed_before_money_is_not_taken_for_a_later_step_that_is_gone(
-    ended: Merchant,
-) -> None:
+def test_what_was_sealed_before_money_is_not_taken_for_a_later_step_that_is_gone(ended):
     """Instructions as they were before the captures are not what was compared."""
     (folder,) = ended.folder.glob("**/archive/nights/*/*/*/*/compared")
     folder.rename(folder.with_name("elsewhere"))
@@ -180,7 +176,7 @@ def test_what_was_sealed_before_money_is_not_taken_for_a_later_step_that_is_gone
         night.table("instructions")
 
 
-def test_a_table_that_the_night_did_not_seal_is_not_there(ended: Merchant) -> None:
+def test_a_table_that_the_night_did_not_seal_is_not_there(ended):
     """A newer version's table of an older night is told from one that is lost."""
     night = _opened(ended)
 
@@ -220,9 +216,7 @@ TWICE = (
     ],
     ids=["sides", "gone", "name", "currency", "twice"],
 )
-def test_a_total_that_was_changed_in_the_database_is_named(
-    change: str, named: str, begun: Callable[..., Merchant]
-) -> None:
+def test_a_total_that_was_changed_in_the_database_is_named(change, named, begun):
     """Each equation in the database is the one that its night sealed, or it is named."""
     merchant = begun(played)
     assert problems_of(merchant) == ((), ())
@@ -241,9 +235,7 @@ def test_a_total_that_was_changed_in_the_database_is_named(
         ("DELETE FROM rules_version", "were taken away"),
     ],
 )
-def test_rules_that_are_not_those_of_their_digest_are_named(
-    change: str, named: str, begun: Callable[..., Merchant]
-) -> None:
+def test_rules_that_are_not_those_of_their_digest_are_named(change, named, begun):
     """The history binds the digest of a run's rules, and the digest every word of them."""
     merchant = begun(played)
 
@@ -260,9 +252,7 @@ AT_RISK = f"{SUMMARY}json_set(document, '$.exposure.EUR', 1)"
 
 
 @pytest.mark.parametrize("change", [VERDICT, AT_RISK, "DELETE FROM result_summary"])
-def test_words_of_a_result_that_were_changed_are_named_and_make_no_workbook(
-    change: str, begun: Callable[..., Merchant]
-) -> None:
+def test_words_of_a_result_that_were_changed_are_named_and_make_no_workbook(change, begun):
     """The history binds verdict, rows, money at risk and scope, which stand in no sealed file."""
     merchant = begun(played)
     edit(merchant, change)
@@ -276,9 +266,7 @@ def test_words_of_a_result_that_were_changed_are_named_and_make_no_workbook(
             rebuild(run.run_id, environment=environment, workbooks=plain_workbooks())
 
 
-def test_totals_whose_file_was_changed_are_named_of_the_folder(
-    begun: Callable[..., Merchant],
-) -> None:
+def test_totals_whose_file_was_changed_are_named_of_the_folder(begun):
     """Nothing is held against a file that is not the one that was sealed."""
     merchant = begun(played)
     path = run_folder(merchant) / "proof" / "totals.parquet"
@@ -289,7 +277,7 @@ def test_totals_whose_file_was_changed_are_named_of_the_folder(
         assert "proof/totals.parquet" in problem
 
 
-def test_no_workbook_is_made_of_totals_that_were_changed(begun: Callable[..., Merchant]) -> None:
+def test_no_workbook_is_made_of_totals_that_were_changed(begun):
     """Else `recon workbook` would seal them under a link of their own."""
     merchant = begun(played)
     edit(merchant, FORGED)
@@ -305,9 +293,7 @@ def test_no_workbook_is_made_of_totals_that_were_changed(begun: Callable[..., Me
     assert {*kept} - {*sealed} != set()
 
 
-def test_a_workbook_written_again_seals_the_rules_that_judged(
-    begun: Callable[..., Merchant],
-) -> None:
+def test_a_workbook_written_again_seals_the_rules_that_judged(begun):
     """Whatever rules.toml says by then, they have the digest that the manifest names."""
     merchant = begun(played)
     folder = run_folder(merchant)
@@ -353,7 +339,7 @@ def _breaks(merchant: Merchant) -> Path:
     return path
 
 
-def test_a_changed_file_is_refused_and_never_shown(reported_end: Merchant) -> None:
+def test_a_changed_file_is_refused_and_never_shown(reported_end):
     """One bit of it, or the whole folder gone: the sentence says which and what to do."""
     path = _breaks(reported_end)
     content = path.read_bytes()

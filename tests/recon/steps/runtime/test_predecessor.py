@@ -67,7 +67,7 @@ def refused(store: Store, request: NightRequest, *, rules: Rules | None = None) 
     return str(caught.value)
 
 
-def test_a_first_night_is_declared(store: Store) -> None:
+def test_a_first_night_is_declared(store):
     """By a person or by the rules; a dry run needs no word, and an earlier day is refused."""
     assert "start it with --opening" in refused(store, NIGHT)
     assert "a first night takes --opening" in refused(store, replace(NIGHT, skip="closed"))
@@ -80,7 +80,7 @@ def test_a_first_night_is_declared(store: Store) -> None:
     assert "is reconciled from 2026-11-16 on" in early
 
 
-def test_a_missing_night_needs_a_reason(store: Store) -> None:
+def test_a_missing_night_needs_a_reason(store):
     """Business days between the last live night and this one, whoever ran them dry or in part."""
     ran(store, "2026-11-17", said="opening")
     ran(store, "2026-11-18", mode=Mode.DRY_RUN)
@@ -94,7 +94,7 @@ def test_a_missing_night_needs_a_reason(store: Store) -> None:
     assert "leave --opening away" in refused(store, replace(NIGHT, opening=True))
 
 
-def test_a_night_after_its_predecessor_needs_no_word(store: Store) -> None:
+def test_a_night_after_its_predecessor_needs_no_word(store):
     """The next business day follows; a weekend needs no night, and a reason does not fit."""
     ran(store, "2026-11-19", said="opening")
     assert said(store, NIGHT) == ""
@@ -103,7 +103,7 @@ def test_a_night_after_its_predecessor_needs_no_word(store: Store) -> None:
     assert said(store, replace(NIGHT, business_date=date(2026, 11, 23))) == ""
 
 
-def test_what_was_said_holds_when_the_night_starts_again(store: Store) -> None:
+def test_what_was_said_holds_when_the_night_starts_again(store):
     """A killed night goes on with the same command, a finished one may always run again.
 
     Nobody slips under the opening by mistake.
@@ -120,7 +120,7 @@ def test_what_was_said_holds_when_the_night_starts_again(store: Store) -> None:
     assert said(store, replace(back, opening=True)) == "opening"
 
 
-def test_what_was_said_is_in_the_history(store: Store) -> None:
+def test_what_was_said_is_in_the_history(store):
     """Page one and the chain keep the reason."""
     run_id = ran(store, "2026-11-20", said="skipped: moved house")
 
@@ -130,7 +130,7 @@ def test_what_was_said_is_in_the_history(store: Store) -> None:
     assert "skipped: moved house" in started.text
 
 
-def test_holidays_are_no_missing_days() -> None:
+def test_holidays_are_no_missing_days():
     """Only days on which the calendar has business are missing."""
     calendar = BusinessCalendar.of(holidays=[date(2026, 11, 19)])
 
@@ -139,7 +139,7 @@ def test_holidays_are_no_missing_days() -> None:
     assert found == [date(2026, 11, 20), date(2026, 11, 23)]
 
 
-def test_a_day_without_a_night_says_why(store: Store) -> None:
+def test_a_day_without_a_night_says_why(store):
     """Missing is only a business day since the opening that nobody gave a reason for."""
     ran(store, "2026-11-17", said="opening")
     ran(store, "2026-11-19", mode=Mode.DRY_RUN)
@@ -163,9 +163,7 @@ def test_a_day_without_a_night_says_why(store: Store) -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"), [(Mode.LIVE, "2026-11-18-live"), (Mode.DRY_RUN, "2026-11-19-dry-run")]
 )
-def test_a_live_night_carries_on_from_live_nights_only(
-    store: Store, mode: Mode, expected: str
-) -> None:
+def test_a_live_night_carries_on_from_live_nights_only(store, mode, expected):
     """What a dry run left open nobody was told, so only a dry run may carry on from it."""
     ran(store, "2026-11-18", said="opening")
     ran(store, "2026-11-19", mode=Mode.DRY_RUN)

@@ -4,7 +4,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -37,7 +37,7 @@ from recon.store.schema import run as run_table
 from recon.store.schema.columns import among
 
 
-def test_settings_of_money_took_effect(sqlite_url: str) -> None:
+def test_settings_of_money_took_effect(sqlite_url):
     store = open_store(sqlite_url)
     with store.writing() as writer, store.reading() as reader:
         found = {
@@ -50,9 +50,7 @@ def test_settings_of_money_took_effect(sqlite_url: str) -> None:
     assert found == {("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)}
 
 
-def test_a_setting_that_did_not_take_is_refused(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_that_did_not_take_is_refused(sqlite_url, monkeypatch):
     store = Store(parse_url(sqlite_url))
     monkeypatch.setattr(engine, "SQLITE_PRAGMAS", {"journal_mode": "never"})
 
@@ -69,9 +67,7 @@ def test_a_setting_that_did_not_take_is_refused(
         ("default_transaction_read_only%3Don", "read-only"),
     ],
 )
-def test_postgresql_that_forgets_commits_is_refused(
-    postgresql_url: str, setting: str, words: str
-) -> None:
+def test_postgresql_that_forgets_commits_is_refused(postgresql_url, setting, words):
     """And a standby, at the start and not in mid-night."""
     store = Store(parse_url(f"{postgresql_url}&options=-c%20{setting}"))
 
@@ -81,9 +77,7 @@ def test_postgresql_that_forgets_commits_is_refused(
 
 
 @pytest.mark.process
-def test_a_locked_database_is_one_sentence(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_is_one_sentence(sqlite_url, monkeypatch):
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     holding = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
@@ -103,7 +97,7 @@ def test_a_locked_database_is_one_sentence(
         holder.kill()
 
 
-def test_a_file_that_can_only_be_read_is_named(sqlite_url: str) -> None:
+def test_a_file_that_can_only_be_read_is_named(sqlite_url):
     """Which file, what was kept, and what to do."""
     store = open_store(sqlite_url)
     with (
@@ -129,7 +123,7 @@ def _write_what_may_not_be(connection: Connection) -> None:
         ("postgres://h/d", "or with postgresql://, not with postgres://"),
     ],
 )
-def test_other_databases_are_refused(url: str, words: str) -> None:
+def test_other_databases_are_refused(url, words):
     with pytest.raises(ConfigurationError, match=words):
         parse_url(url)
 
@@ -158,12 +152,8 @@ def without_its_folder(path: Path) -> None:
     ids=["damaged", "of somebody else", "not there", "without its folder"],
 )
 def test_what_is_no_database_of_ours_is_one_sentence_and_left_as_it_is(
-    tmp_path: Path,
-    make: Callable[[Path], object],
-    use: Callable[[str], object],
-    error: type[Exception],
-    words: str,
-) -> None:
+    tmp_path, make, use, error, words
+):
     path = tmp_path / "its-folder" / "r.sqlite"
     path.parent.mkdir()
     make(path)
@@ -188,7 +178,7 @@ def _rows(url: str) -> int:
     return int(count)
 
 
-def test_a_statement_is_compiled_once_for_all_databases(migrated: Path, tmp_path: Path) -> None:
+def test_a_statement_is_compiled_once_for_all_databases(migrated, tmp_path):
     empty, other = (
         f"sqlite:///{shutil.copy(migrated, tmp_path / name)}" for name in ("empty", "other")
     )
@@ -208,7 +198,7 @@ ENTRIES = Table("entry_of_a_test", MetaData(), Column("entry_id", String(64), pr
 
 
 @pytest.mark.parametrize("wanted", [["E-1", 'E-"2'], ["E-3"], []])
-def test_many_values_are_one_parameter(store: Store, wanted: list[str]) -> None:
+def test_many_values_are_one_parameter(store, wanted):
     with store.writing() as connection:
         ENTRIES.create(connection)
         connection.execute(insert(ENTRIES), [{"entry_id": each} for each in ("E-1", 'E-"2')])
@@ -219,7 +209,7 @@ def test_many_values_are_one_parameter(store: Store, wanted: list[str]) -> None:
         assert sorted(found.scalars()) == sorted({"E-1", 'E-"2'} & set(wanted))
 
 
-def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
+def test_migrations_make_exactly_the_tables_of_the_schema(store):
     with store.reading() as connection:
         difference = compare_metadata(MigrationContext.configure(connection), run.metadata)
 
@@ -229,13 +219,13 @@ def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
     assert written == newest_revision()
 
 
-def test_upgrade_twice_changes_nothing(tmp_path: Path) -> None:
+def test_upgrade_twice_changes_nothing(tmp_path):
     url = f"sqlite:///{tmp_path / 'r.sqlite'}"
 
     assert [upgrade(url), upgrade(url)] == [newest_revision()] * 2
 
 
-def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -> None:
+def test_a_database_without_tables_is_refused_with_the_command(tmp_path):
     (tmp_path / "r.sqlite").touch()
     store = open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
 
@@ -262,8 +252,8 @@ def _at_version(path: Path, revision: str) -> None:
     ],
 )
 def test_a_database_of_a_version_that_is_not_known_is_left_as_it_is(
-    sqlite_path: Path, revision: str, sentence: str
-) -> None:
+    sqlite_path, revision, sentence
+):
     _at_version(sqlite_path, revision)
 
     with pytest.raises(StoreError, match=sentence):
@@ -272,7 +262,7 @@ def test_a_database_of_a_version_that_is_not_known_is_left_as_it_is(
         assert now.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
 
 
-def test_a_night_calls_a_newer_database_newer(sqlite_path: Path) -> None:
+def test_a_night_calls_a_newer_database_newer(sqlite_path):
     """After a program was put back, nobody is told to upgrade what is ahead already."""
     _at_version(sqlite_path, "0099")
     with (
@@ -283,7 +273,7 @@ def test_a_night_calls_a_newer_database_newer(sqlite_path: Path) -> None:
     assert "db upgrade" not in str(refused.value)
 
 
-def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_new_database_is_its_owners_alone(tmp_path):
     """Orders and amounts rest in it: nobody else on the machine reads them, whatever the umask."""
     path = tmp_path / "recon.sqlite"
     upgrade(f"sqlite:///{path}")
@@ -315,7 +305,7 @@ def _holding(store: Store) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @pytest.mark.process
-def test_a_second_process_does_not_get_the_account(store: Store) -> None:
+def test_a_second_process_does_not_get_the_account(store):
     with _holding(store):
         with pytest.raises(NightHeldError), account_lock(store, ("m", "a")):
             pytest.fail("two held the account")
@@ -324,7 +314,7 @@ def test_a_second_process_does_not_get_the_account(store: Store) -> None:
 
 
 @pytest.mark.process
-def test_a_killed_holder_frees_the_account_at_once(store: Store) -> None:
+def test_a_killed_holder_frees_the_account_at_once(store):
     with _holding(store) as holder:
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
@@ -334,7 +324,7 @@ def test_a_killed_holder_frees_the_account_at_once(store: Store) -> None:
     assert held
 
 
-def test_the_lock_is_free_after_an_error(store: Store, tmp_path: Path) -> None:
+def test_the_lock_is_free_after_an_error(store, tmp_path):
     with pytest.raises(ZeroDivisionError), account_lock(store, ("m", "a")):
         raise ZeroDivisionError
     with account_lock(store, ("m", "a")):
@@ -342,7 +332,7 @@ def test_the_lock_is_free_after_an_error(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("account_id", ["a", "b", "c", "d"])
-def test_a_lock_that_the_server_dropped_no_longer_stands(store: Store, account_id: str) -> None:
+def test_a_lock_that_the_server_dropped_no_longer_stands(store, account_id):
     place = ("m", account_id)
     with account_lock(store, place):
         with store.reading() as connection:
@@ -377,7 +367,7 @@ def owner_of(process: "subprocess.Popen[bytes]") -> Process:
     return replace(Process.this(), pid=process.pid, started_ticks=int(ticks))
 
 
-def test_an_owner_lives_until_it_is_gone(child: "subprocess.Popen[bytes]") -> None:
+def test_an_owner_lives_until_it_is_gone(child):
     """Also while it is stopped; not any more once it was killed, waited for or not."""
     owner = owner_of(child)
     alive = owner.is_alive_here()
@@ -391,9 +381,7 @@ def test_an_owner_lives_until_it_is_gone(child: "subprocess.Popen[bytes]") -> No
     assert (alive, stopped, killed, owner.is_alive_here()) == (True, True, False, False)
 
 
-def test_a_process_id_that_is_used_again_is_another_owner(
-    child: "subprocess.Popen[bytes]",
-) -> None:
+def test_a_process_id_that_is_used_again_is_another_owner(child):
     owner = owner_of(child)
     others = (
         replace(owner, started_ticks=owner.started_ticks - 1),
@@ -405,12 +393,12 @@ def test_a_process_id_that_is_used_again_is_another_owner(
     assert [one.is_alive_here() for one in others] == [False] * 4
 
 
-def test_the_process_that_asks_is_not_another_owner() -> None:
+def test_the_process_that_asks_is_not_another_owner():
     """A night may follow another one in the same process."""
     assert not Process.this().is_alive_here()
 
 
-def test_an_owner_is_read_as_it_was_written() -> None:
+def test_an_owner_is_read_as_it_was_written():
     owner = Process.this()
 
     assert Process.parsed(str(owner)) == owner
@@ -418,9 +406,7 @@ def test_an_owner_is_read_as_it_was_written() -> None:
     assert Process.parsed("process 12 on host, started") is None
 
 
-def test_a_process_of_which_nothing_can_be_read_is_not_called_gone(
-    child: "subprocess.Popen[bytes]", tmp_path: Path
-) -> None:
+def test_a_process_of_which_nothing_can_be_read_is_not_called_gone(child, tmp_path):
     """Too many open files keep /proc from being read as well: who cannot be seen may live."""
     (tmp_path / "sys/kernel/random").mkdir(parents=True)
     (tmp_path / "sys/kernel/random/boot_id").write_text(owner_of(child).boot_id)

@@ -54,7 +54,7 @@ def _changed(store: Store, change: str) -> None:
         "DELETE FROM history WHERE sequence = 3",
     ],
 )
-def test_the_first_broken_link_is_named(store: Store, change: str) -> None:
+def test_the_first_broken_link_is_named(store, change):
     _grown(store)
     _changed(store, change)
     with store.reading() as connection:
@@ -66,14 +66,14 @@ def test_the_first_broken_link_is_named(store: Store, change: str) -> None:
 @pytest.mark.parametrize(
     "change", ["UPDATE history SET event = 'x'", "DELETE FROM history WHERE sequence = 5"]
 )
-def test_the_database_itself_refuses_changes(store: Store, change: str) -> None:
+def test_the_database_itself_refuses_changes(store, change):
     _grown(store)
 
     with pytest.raises(StoreError), store.writing() as connection:
         connection.execute(text(change))
 
 
-def test_writers_that_come_at_once_make_one_chain(store: Store) -> None:
+def test_writers_that_come_at_once_make_one_chain(store):
     refused: list[str] = []
 
     def write(who: int) -> None:
@@ -96,7 +96,7 @@ def test_writers_that_come_at_once_make_one_chain(store: Store) -> None:
 
 
 @pytest.mark.parametrize("claimed", [Head(10**12, ""), Head(-1, "")])
-def test_a_link_that_is_not_there_is_vouched_for_by_nothing(store: Store, claimed: Head) -> None:
+def test_a_link_that_is_not_there_is_vouched_for_by_nothing(store, claimed):
     """A head that claims an empty hash is no head: all of it is walked, or taken as restored."""
     _grown(store)
     with store.reading() as connection:
@@ -115,9 +115,7 @@ def test_a_link_that_is_not_there_is_vouched_for_by_nothing(store: Store, claime
         ("DELETE FROM history WHERE sequence = 4", "history 4"),
     ],
 )
-def test_a_walk_from_a_verified_link_finds_what_was_changed_since(
-    store: Store, change: str, named: str
-) -> None:
+def test_a_walk_from_a_verified_link_finds_what_was_changed_since(store, change, named):
     """Also the very first link after it, and reads no other."""
     _grown(store)
     with store.reading() as connection:
@@ -134,7 +132,7 @@ def test_a_walk_from_a_verified_link_finds_what_was_changed_since(
 HEAD = Head(7, "ab" * 32)
 
 
-def test_a_verified_head_is_read_as_it_was_kept(tmp_path: Path) -> None:
+def test_a_verified_head_is_read_as_it_was_kept(tmp_path):
     save_verified(tmp_path, Head(3, "cd" * 32))
     save_verified(tmp_path, HEAD)
 
@@ -143,20 +141,20 @@ def test_a_verified_head_is_read_as_it_was_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"sequence": 7}', '{"sequence":"x","hash":"y"}'])
-def test_a_file_that_cannot_be_read_means_a_whole_walk(tmp_path: Path, text: str) -> None:
+def test_a_file_that_cannot_be_read_means_a_whole_walk(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
 
     assert verified(tmp_path) == NOTHING
 
 
-def test_a_folder_that_is_not_there_costs_only_work(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_costs_only_work(tmp_path):
     """Where nothing can be kept, the next night walks the whole chain."""
     save_verified(tmp_path / "gone", HEAD)
 
     assert verified(tmp_path / "gone") == NOTHING
 
 
-def test_a_link_that_somebody_planted_leads_it_nowhere(tmp_path: Path) -> None:
+def test_a_link_that_somebody_planted_leads_it_nowhere(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     for name in (FILE_NAME, f"{FILE_NAME}.{os.getpid()}"):
@@ -186,7 +184,7 @@ def _same(head: Head) -> Head:
     return head
 
 
-def test_the_newest_whole_note_is_read(tmp_path: Path) -> None:
+def test_the_newest_whole_note_is_read(tmp_path):
     """Half a line that a crash left is no note, nor the beginning of the next one."""
     side = HeadFile(tmp_path)
     newest = [newest_note(side)]
@@ -203,7 +201,7 @@ def test_the_newest_whole_note_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["nothing", "[]", '{"sequence": "x", "hash": ""}', "7"])
-def test_a_changed_note_is_no_reason_to_go_on(tmp_path: Path, line: str) -> None:
+def test_a_changed_note_is_no_reason_to_go_on(tmp_path, line):
     side = HeadFile(tmp_path)
     side.path.write_text(line + "\n")
 
@@ -211,14 +209,14 @@ def test_a_changed_note_is_no_reason_to_go_on(tmp_path: Path, line: str) -> None
         newest_note(side)
 
 
-def test_a_folder_that_cannot_be_written_stops_the_sender(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_stops_the_sender(tmp_path):
     side = HeadFile(tmp_path / "gone")
 
     with pytest.raises(OutputError, match="nothing more is sent"):
         side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
 
 
-def test_a_note_that_the_disk_took_in_part_is_no_note(tmp_path: Path) -> None:
+def test_a_note_that_the_disk_took_in_part_is_no_note(tmp_path):
     """A full disk that takes half a line stops the sender, and the note before still counts."""
     side = HeadFile(tmp_path)
     side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
@@ -232,9 +230,7 @@ def test_a_note_that_the_disk_took_in_part_is_no_note(tmp_path: Path) -> None:
     assert noted.head == Head(3, "hash-3")
 
 
-def test_the_name_of_a_new_file_is_on_the_disk_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_of_a_new_file_is_on_the_disk_too(tmp_path, monkeypatch):
     """A file whose name is lost with the power would make the next night a first one."""
     flushed: list[Path] = []
     fsync = os.fsync
@@ -252,9 +248,7 @@ def test_the_name_of_a_new_file_is_on_the_disk_too(
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_what_somebody_put_in_its_place_is_neither_read_nor_written(
-    tmp_path: Path, kind: str
-) -> None:
+def test_what_somebody_put_in_its_place_is_neither_read_nor_written(tmp_path, kind):
     """Whoever may write the reports folder leads no note into another file, and stops no night."""
     victim, side = tmp_path / "victim", HeadFile(tmp_path)
     victim.write_bytes(b"bytes without an end of line")
@@ -296,9 +290,7 @@ def add(store: Store, *events: Event) -> history.Head:
         ("something", "that nobody thought of yet"),
     ],
 )
-def test_what_restricts_is_noted_pending_and_then_for_good(
-    store: Store, noted: HeadFile, entity: str, event: str
-) -> None:
+def test_what_restricts_is_noted_pending_and_then_for_good(store, noted, entity, event):
     """Whatever is not known to be harmless: the link stands outside once it is committed."""
     head = add(store, Event(entity, "x", event, {}))
 
@@ -311,15 +303,13 @@ def test_what_restricts_is_noted_pending_and_then_for_good(
     ("entity", "event"),
     [("instruction", "in_flight"), ("batch", "claimed"), ("batch", "closed"), ("run", "started")],
 )
-def test_what_the_sender_notes_itself_is_not_noted_twice(
-    store: Store, noted: HeadFile, entity: str, event: str
-) -> None:
+def test_what_the_sender_notes_itself_is_not_noted_twice(store, noted, entity, event):
     add(store, Event(entity, "x", event, {}))
 
     assert not noted.path.exists()
 
 
-def test_a_transaction_that_did_not_happen_binds_nobody(store: Store, noted: HeadFile) -> None:
+def test_a_transaction_that_did_not_happen_binds_nobody(store, noted):
     """A pending note whose link is not in the history: the commit never happened."""
     noted.note(lambda: history.Head(1, "ab" * 32), of="instruction withdrawn", at=AT, pending=True)
 
@@ -327,7 +317,7 @@ def test_a_transaction_that_did_not_happen_binds_nobody(store: Store, noted: Hea
     assert noted.current().unresolved
 
 
-def test_an_error_within_the_transaction_notes_nothing(store: Store, noted: HeadFile) -> None:
+def test_an_error_within_the_transaction_notes_nothing(store, noted):
     """Nor does what a connection of the pool did before count for its next transaction."""
     with suppress(RuntimeError), store.writing() as connection:
         history.append(connection, [WITHDRAWN], at=AT)
@@ -340,7 +330,7 @@ def test_an_error_within_the_transaction_notes_nothing(store: Store, noted: Head
     assert not noted.path.exists()
 
 
-def test_a_restriction_holds_although_it_cannot_be_noted(store: Store, tmp_path: Path) -> None:
+def test_a_restriction_holds_although_it_cannot_be_noted(store, tmp_path):
     """To stop is never refused for want of a file; the person hears what is missing."""
     (tmp_path / "history-head.jsonl").mkdir()
     store.outside = OutsideHeads({ACCOUNT: HeadFile(tmp_path)})
@@ -350,7 +340,7 @@ def test_a_restriction_holds_although_it_cannot_be_noted(store: Store, tmp_path:
         assert history.head(connection).sequence == 1
 
 
-def test_every_account_hears_of_it(store: Store, tmp_path: Path) -> None:
+def test_every_account_hears_of_it(store, tmp_path):
     files = {("m", name): HeadFile(tmp_path / name) for name in ("a", "b", "new")}
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -361,7 +351,7 @@ def test_every_account_hears_of_it(store: Store, tmp_path: Path) -> None:
     assert [note and note.head for note in newest] == [head, head, None]
 
 
-def test_a_database_that_sent_money_needs_its_notes(store: Store, noted: HeadFile) -> None:
+def test_a_database_that_sent_money_needs_its_notes(store, noted):
     """A claim without a single note is no first night; another account's claim is none of ours."""
     place = dict(zip(("merchant_id", "account_id"), ACCOUNT, strict=True))
     row = {**place, "batch_id": "b1", "run_id": "r1", "kind": "refund", "rows": 1}
@@ -377,7 +367,7 @@ def test_a_database_that_sent_money_needs_its_notes(store: Store, noted: HeadFil
     assert newest_note(noted) is None
 
 
-def test_each_note_since_the_acceptance_must_be_there(store: Store, noted: HeadFile) -> None:
+def test_each_note_since_the_acceptance_must_be_there(store, noted):
     """Not the newest alone: what another database wrote in between is found, too."""
     add(store, WITHDRAWN)
     noted.note(lambda: history.Head(1, "cd" * 32), of="run other", at=AT)

@@ -123,7 +123,7 @@ def another(column: Any, before: Any) -> Any:
     return (before or 0) + 1_000 if column.type.python_type is int else "x"
 
 
-def test_no_table_and_no_column_is_left_out() -> None:
+def test_no_table_and_no_column_is_left_out():
     """What the gate compares, what `recon verify` does, and the few columns that neither does."""
     words = ["sending_switch", "contradiction"]
     assert [bound.table.name for bound in BEFORE_MONEY] == [*words, "run"]
@@ -141,7 +141,7 @@ def test_no_table_and_no_column_is_left_out() -> None:
     }
 
 
-def test_what_was_written_by_the_product_agrees(spoken: Store) -> None:
+def test_what_was_written_by_the_product_agrees(spoken):
     assert problems(spoken) == []
     with spoken.reading() as connection:
         assert list(tampered(connection, INSTRUCTION)) == []
@@ -149,7 +149,7 @@ def test_what_was_written_by_the_product_agrees(spoken: Store) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_bound_column_is_named_with_table_and_key(spoken: Store, table: str) -> None:
+def test_every_bound_column_is_named_with_table_and_key(spoken, table):
     bound = TABLES[table]
     start = f"{table.replace('_', ' ')} "
     with spoken.writing() as connection:
@@ -176,7 +176,7 @@ def write(connection: Any, bound: Bound, row: dict[str, Any], *, becomes: dict[s
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_row_that_is_gone_or_was_made_up_is_named(spoken: Store, table: str) -> None:
+def test_a_row_that_is_gone_or_was_made_up_is_named(spoken, table):
     bound = TABLES[table]
     with spoken.writing() as connection:
         row = first_row(connection, bound)
@@ -203,7 +203,7 @@ def test_a_row_that_is_gone_or_was_made_up_is_named(spoken: Store, table: str) -
     assert gone.endswith("it was removed past the journal")
 
 
-def test_a_row_twice_under_one_key_is_found(spoken: Store) -> None:
+def test_a_row_twice_under_one_key_is_found(spoken):
     (bound,) = (each for name, each in TABLES.items() if name == "break_answer")
     with spoken.writing() as connection:
         copy = first_row(connection, bound) | {"answer_id": 99, "merchant_id": "another"}
@@ -211,7 +211,7 @@ def test_a_row_twice_under_one_key_is_found(spoken: Store) -> None:
     assert any("has no event of it" in one for one in problems(spoken))
 
 
-def test_the_state_of_every_instruction_is_looked_at_alone(spoken: Store) -> None:
+def test_the_state_of_every_instruction_is_looked_at_alone(spoken):
     """The gate looks at the state of all instructions, however old, and for those that are gone."""
     with spoken.writing() as connection:
         connection.execute(text("UPDATE instruction SET state = 'confirmed'"))
@@ -223,7 +223,7 @@ def test_the_state_of_every_instruction_is_looked_at_alone(spoken: Store) -> Non
     assert gone.startswith("instruction i002: the history knows it")
 
 
-def test_a_row_and_its_event_are_one(store: Store) -> None:
+def test_a_row_and_its_event_are_one(store):
     """The event has the written cells; a change of a row that is not there writes nothing."""
     with store.writing() as connection:
         turn = {"turn": 1, "stopped": True, "turned_by": "Ann", "reason": "", "at": AT}
@@ -238,7 +238,7 @@ def test_a_row_and_its_event_are_one(store: Store) -> None:
     )
 
 
-def test_a_link_that_was_spoilt_binds_nothing(spoken: Store) -> None:
+def test_a_link_that_was_spoilt_binds_nothing(spoken):
     """The chain says so by itself; the rows beside it are missed, and nothing breaks down."""
     with spoken.writing() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
@@ -249,7 +249,7 @@ def test_a_link_that_was_spoilt_binds_nothing(spoken: Store) -> None:
     assert found.startswith("sending switch 1: the history has no event of it")
 
 
-def test_a_date_that_is_none_is_told_and_never_read(spoken: Store) -> None:
+def test_a_date_that_is_none_is_told_and_never_read(spoken):
     """A text in the place of a date is named by the gate, and stops whoever reads the run."""
     with spoken.writing() as connection:
         connection.execute(text("UPDATE run SET business_date = '2026-11-3x' WHERE run_id = 'r1'"))
@@ -262,7 +262,7 @@ def test_a_date_that_is_none_is_told_and_never_read(spoken: Store) -> None:
         runs.get(connection, "r1")
 
 
-def test_one_entity_is_looked_at_alone(spoken: Store) -> None:
+def test_one_entity_is_looked_at_alone(spoken):
     with spoken.writing() as connection:
         connection.execute(update(run).values(verdict="RECONCILED"))
         assert len(list(changed(connection, RUN, of="r1"))) == 1
@@ -274,7 +274,7 @@ def told(item: Instruction, *, bound: dict[str, Any]) -> str:
     return difference(INSTRUCTION, terms_of(item), then=bound)
 
 
-def test_a_claim_fills_in_the_payment_and_nothing_else() -> None:
+def test_a_claim_fills_in_the_payment_and_nothing_else():
     one = replace(CAPTURE, transaction_id="", payment_amount=700)
     later = replace(one, transaction_id="T9")
 
@@ -283,7 +283,7 @@ def test_a_claim_fills_in_the_payment_and_nothing_else() -> None:
     assert "its transaction id is T9" in told(later, bound=terms_of(one))
 
 
-def test_details_that_were_erased_with_the_end_are_no_change() -> None:
+def test_details_that_were_erased_with_the_end_are_no_change():
     """A final payout has none any more; an open one that lost them was changed."""
     bound = terms_of(PAYOUT)
     lost = terms_of(replace(PAYOUT, sealed=""))
@@ -294,7 +294,7 @@ def test_details_that_were_erased_with_the_end_are_no_change() -> None:
         assert bool(words) == bool(difference(INSTRUCTION, lost | own, then=bound | own))
 
 
-def test_the_id_of_a_payout_request_is_bound_and_of_nothing_else() -> None:
+def test_the_id_of_a_payout_request_is_bound_and_of_nothing_else():
     """It is made for every instruction and sent with payouts."""
     for item, words in ((PAYOUT, "its gateway request id is X1"), (CAPTURE, "")):
         changed_id = replace(item, gateway_request_id="X1")
@@ -304,7 +304,7 @@ def test_the_id_of_a_payout_request_is_bound_and_of_nothing_else() -> None:
         assert (words in found, bool(found)) == (True, bool(words)), found
 
 
-def test_amounts_are_told_as_money_and_long_texts_not_at_all() -> None:
+def test_amounts_are_told_as_money_and_long_texts_not_at_all():
     """A controller sees at once what was approved; what a text said is not spread."""
     assert "its amount is 500.00 EUR, bound was 5.00 EUR" in told(
         replace(PAYOUT, amount=50_000), bound=terms_of(PAYOUT)

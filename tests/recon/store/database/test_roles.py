@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,7 +82,7 @@ def adding(table: Table) -> sql.Composed:
     return sql.SQL(text).format(table=sql.Identifier(table.name))
 
 
-def test_only_the_desk_writes_what_people_say(server: psycopg.Connection) -> None:
+def test_only_the_desk_writes_what_people_say(server):
     """Tried at the server, table by table, against a list that shares nothing with the grants."""
     decided = [*NIGHTS_ALONE.split(), *PEOPLE_ALONE.split(), *BOTH.split()]
     assert sorted(decided) == sorted(table.name for table in TABLES)
@@ -101,13 +101,7 @@ def test_only_the_desk_writes_what_people_say(server: psycopg.Connection) -> Non
         ("recon_read", {}, frozenset[str]()),
     ],
 )
-def test_a_role_changes_and_removes_only_what_it_must(
-    server: psycopg.Connection,
-    role: str,
-    changing: Mapping[str, str],
-    removing: frozenset[str],
-    table: Table,
-) -> None:
+def test_a_role_changes_and_removes_only_what_it_must(server, role, changing, removing, table):
     """Nothing that was said, sent or read goes; no column but these changes."""
     columns = {column.name for column in table.columns}
     refused = {name for name in columns if is_refused(server, role, update_of(table.name, name))}
@@ -132,12 +126,12 @@ def test_a_role_changes_and_removes_only_what_it_must(
         "COPY history TO PROGRAM 'cat'",
     ],
 )
-def test_nobody_changes_a_table_or_a_rule(server: psycopg.Connection, role: str, text: str) -> None:
+def test_nobody_changes_a_table_or_a_rule(server, role, text):
     assert is_refused(server, role, sql.SQL(text))
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_reader_reads_and_nothing_else(server: psycopg.Connection, table: Table) -> None:
+def test_a_reader_reads_and_nothing_else(server, table):
     private = PRIVATE.get(table.name, "").split()
     name = sql.Identifier(table.name)
     shown = [column.name for column in table.columns if column.name not in private]
@@ -150,7 +144,7 @@ def test_a_reader_reads_and_nothing_else(server: psycopg.Connection, table: Tabl
         assert is_refused(server, "recon_read", hidden)
 
 
-def test_the_owner_of_the_tables_migrates(server: psycopg.Connection) -> None:
+def test_the_owner_of_the_tables_migrates(server):
     statement = sql.SQL("ALTER TABLE run ADD COLUMN later int")
 
     assert not is_refused(server, "recon_migrate", statement)
@@ -179,9 +173,7 @@ def owners(url: str) -> set[str]:
         return {str(owner) for (owner,) in rows}
 
 
-def test_an_owner_who_is_no_superuser_gives_the_rights_and_upgrades_again(
-    postgresql_url: str,
-) -> None:
+def test_an_owner_who_is_no_superuser_gives_the_rights_and_upgrades_again(postgresql_url):
     """It hands its tables over as a member; psql ends with 3 where a login may not."""
     with psycopg.connect(postgresql_url, autocommit=True) as connection:
         connection.execute("CREATE ROLE plain_owner LOGIN CREATEROLE")
@@ -205,9 +197,7 @@ def test_an_owner_who_is_no_superuser_gives_the_rights_and_upgrades_again(
         upgrade(url)
 
 
-def test_a_login_without_rights_is_told_what_to_run(
-    server: psycopg.Connection, postgresql_url: str
-) -> None:
+def test_a_login_without_rights_is_told_what_to_run(server, postgresql_url):
     server.execute("CREATE ROLE nobody_yet LOGIN")
     server.execute("GRANT USAGE ON SCHEMA public TO nobody_yet")
     url = make_url(postgresql_url).set(username="nobody_yet").render_as_string(hide_password=False)
@@ -222,7 +212,7 @@ def read(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["a; DROP ROLE postgres", "", "Recon", "x" * 42])
-def test_a_role_has_a_plain_name(name: str) -> None:
+def test_a_role_has_a_plain_name(name):
     with pytest.raises(ConfigurationError, match="cannot be a role"):
         Roles(app=name)
 
@@ -254,7 +244,7 @@ def cells_named(tree: ast.Module, name: str) -> Iterator[str]:
     yield from texts & {*instruction.c.keys()}
 
 
-def test_a_night_may_change_what_the_store_changes() -> None:
+def test_a_night_may_change_what_the_store_changes():
     """No word that a night or a person's answer writes later is refused by the database."""
     tables = {table.name for table in TABLES}
     modules = [path for path in STORE.rglob("*.py") if "migrations" not in path.parts]

@@ -55,9 +55,7 @@ def _keep(store: Store, run: Run, *items: Instruction) -> None:
         connection.execute(update(instruction).values(sent_at=AT, outcome_at=AT))
 
 
-def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
-    store: Store, run: Run
-) -> None:
+def test_final_instructions_whose_payment_was_asked_for_are_looked_at(store, run):
     _keep(
         store,
         run,
@@ -72,7 +70,7 @@ def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
     assert [(one.instruction_id, shown) for one, shown in found] == [("i1", "2000")]
 
 
-def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run) -> None:
+def test_a_case_is_opened_once_and_stands_in_the_history(store, run):
     _keep(store, run, _item(run))
     with store.writing() as connection:
         case_rows.open_case(connection, _item(run), reason="it shows authorised", at=AT)
@@ -106,7 +104,7 @@ def _save(store: Store, run: Run) -> None:
         instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
 
 
-def test_the_journal_is_read_as_intentions(store: Store, run: Run) -> None:
+def test_the_journal_is_read_as_intentions(store, run):
     """Each row is known by what it means; where it names no payment, by the one that is shown."""
     _save(store, run)
     with store.reading() as connection:
@@ -131,7 +129,7 @@ def test_the_journal_is_read_as_intentions(store: Store, run: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["orders", "instructions"])
-def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, kind: str) -> None:
+def test_rows_without_an_instruction_are_to_be_planned(store, run, kind):
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     row: dict[str, Any] = {**place, "line": 2, "order_no": "A-5", "action": "refund"}
     row |= {"currency": "EUR", "amount": 10_000, "action_amount": None}
@@ -212,7 +210,7 @@ BESIDE: dict[str, tuple[tuple[Instruction, Instruction], bool, str]] = {
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_what_another_carried_out_meanwhile_is_left_out(store: Store, run: Run, name: str) -> None:
+def test_what_another_carried_out_meanwhile_is_left_out(store, run, name):
     items, ids_unique, why = BESIDE[name]
     told = _left_out(store, run, *items, ids_unique=ids_unique)
 
@@ -221,7 +219,7 @@ def test_what_another_carried_out_meanwhile_is_left_out(store: Store, run: Run, 
 
 
 @pytest.mark.parametrize("state", ["withdrawn", "rejected", "confirmed", "in_doubt"])
-def test_what_is_no_longer_approved_is_left_out(store: Store, run: Run, state: str) -> None:
+def test_what_is_no_longer_approved_is_left_out(store, run, state):
     stands = replace(WANTED, state=InstructionState(state), message="changed their mind")
     paid = ShownPayment(WANTED.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
     with store.writing() as connection:
@@ -231,7 +229,7 @@ def test_what_is_no_longer_approved_is_left_out(store: Store, run: Run, state: s
     assert found == {"i1": f"it is {state} since this run looked: changed their mind"}
 
 
-def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
+def test_a_row_that_is_gone_is_left_out(store):
     gone = Eligible(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
     with store.reading() as connection:
         found = left_out(connection, [gone], ids_unique=False)
@@ -239,7 +237,7 @@ def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
     assert found == {"i1": "the journal does not have it any more"}
 
 
-def test_what_an_account_asks_of_the_journal_is_its_own(store: Store, run: Run) -> None:
+def test_what_an_account_asks_of_the_journal_is_its_own(store, run):
     """An instruction of a neighbour is no repeat, no doubt and no limit of this account."""
     others = replace(run, account_id="100042002")
     theirs = replace(DONE, account_id="100042002")
@@ -274,14 +272,14 @@ def broken(store: Store) -> list[str]:
         return list(Endorsed(SANDBOX_KEYS).broken(connection))
 
 
-def test_two_words_are_two_people(store: Store) -> None:
+def test_two_words_are_two_people(store):
     said(store, "jo")
     assert problem(store) == "the desk endorsed it for Jo alone"
     said(store, "kim")
     assert (problem(store), broken(store)) == ("", [])
 
 
-def test_a_changed_column_is_told(store: Store) -> None:
+def test_a_changed_column_is_told(store):
     """The columns are there to find it by: the document counts, where they say the same."""
     said(store, "jo", "kim", subject="r2")
     with store.writing() as connection:
@@ -290,7 +288,7 @@ def test_a_changed_column_is_told(store: Store) -> None:
     assert "endorsement 1: its columns are not those of its document" in broken(store)
 
 
-def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
+def test_what_was_removed_or_put_beside_is_told(store):
     """A gap in the numbers, and a row without the desk's signature."""
     said(store, "jo", "kim", "ann")
     with store.writing() as connection:
@@ -305,7 +303,7 @@ def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
     assert any("endorsement 2 is missing" in one for one in told)
 
 
-def test_words_are_opened_once(store: Store) -> None:
+def test_words_are_opened_once(store):
     words = Endorsed(SANDBOX_KEYS)
     said(store, "jo")
     with store.reading() as connection:
@@ -318,7 +316,7 @@ def test_words_are_opened_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize("gone", [1, 2, 3])
-def test_each_missing_word_is_told(store: Store, gone: int) -> None:
+def test_each_missing_word_is_told(store, gone):
     said(store, "jo", "kim", "lee")
     with store.writing() as connection:
         connection.execute(delete(endorsement).where(endorsement.c.sequence == gone))
@@ -330,7 +328,7 @@ def test_each_missing_word_is_told(store: Store, gone: int) -> None:
             Endorsed(SANDBOX_KEYS).refuse_rows(connection, [])
 
 
-def test_signed_numbers_have_no_gap(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signed_numbers_have_no_gap(store, monkeypatch):
     """Also where the links of what is gone were taken away."""
     said(store, "jo", "kim", "lee")
     monkeypatch.setattr(endorsement_rows, "links_of", lambda *_, **__: [])
@@ -343,14 +341,14 @@ def test_signed_numbers_have_no_gap(store: Store, monkeypatch: pytest.MonkeyPatc
         ]
 
 
-def test_without_a_key_nothing_is_opened(store: Store) -> None:
+def test_without_a_key_nothing_is_opened(store):
     said(store, "jo")
     with store.reading() as connection:
         words = Endorsed(NO_KEYS)
         assert words.statements(connection) == []
 
 
-def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
+def test_words_of_another_key_alone_take_none_away(store):
     """Nothing rests on what was said before the first word that holds."""
     said(store, "jo", "kim")
     key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ from tests.recon.store.scripted import (
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
+def test_no_batch_reads_the_whole_history(store, run):
     """What a batch asks the database costs the same, however many nights the history has."""
     eligible, asked = eligible_captures(store, run, orders=2), dict[str, Any]()
 
@@ -63,9 +63,7 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
     assert [text for text, how in steps.items() if any(map(whole.match, how))] == []
 
 
-def test_a_claim_takes_only_what_is_approved(
-    store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_takes_only_what_is_approved(store, run, monkeypatch):
     """Whatever the last look lets through: the statement that claims asks for the state itself."""
     eligible = eligible_captures(store, run, orders=3)
     send(store, run, eligible[1:2], gateway=ScriptedGateway())
@@ -112,7 +110,7 @@ def ready(store: Store, run: Run) -> Ready:
     return Ready(_journal(store, run, run_id=run.run_id), rows, prepared)
 
 
-def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run, ready: Ready) -> None:
+def test_a_run_that_lost_its_place_claims_nothing(store, run, ready):
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="another run took the account over"):
@@ -120,9 +118,7 @@ def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run, ready:
     assert states_of(store) == ["approved", "approved"]
 
 
-def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(
-    store: Store, run: Run, ready: Ready
-) -> None:
+def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(store, run, ready):
     ready.claim()
     _taken_over(store, run)
 
@@ -136,7 +132,7 @@ def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(
     assert tuple(saved) == ("closed", b"DONE")
 
 
-def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run, ready: Ready) -> None:
+def test_a_kept_reply_comes_back_with_its_head(store, run, ready):
     """What is judged after a crash is what came: status, head, body and instant."""
     reply = RawReply(429, {"retry-after": "30"}, b"slow down", AT)
     ready.claim()
@@ -147,9 +143,7 @@ def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run, ready: Re
     assert saved == OpenBatch("b1", ready.request.body_sha256, reply)
 
 
-def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(
-    store: Store, run: Run, ready: Ready
-) -> None:
+def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(store, run, ready):
     """What a run finds open after it was taken over may be on the wire for its successor."""
     _taken_over(store, run)
     ready.claim(_journal(store, run, run_id="r2"), batch_id="b2")
@@ -161,7 +155,7 @@ def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(
     assert states_of(store) == ["in_flight", "in_flight"]
 
 
-def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run) -> None:
+def test_a_run_that_was_taken_over_stays_as_it_was_closed(store, run):
     """Its process wakes and comes to its end: neither finished nor a newer reason."""
     _taken_over(store, run)
     for status in ("finished", "stopped"):
@@ -178,9 +172,6 @@ def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run
     assert told == ["started", "taken over"]
 
 
-Ask = Callable[[StoredJournal], None]
-
-
 def _claim(journal: StoredJournal, rows: Sequence[Eligible]) -> Mapping[str, str]:
     return journal.claim("b1", rows, request=request_of(rows, body=b"body", sha="sha"), at=AT)
 
@@ -191,7 +182,7 @@ def _change(store: Store, wanted: str, **values: object) -> None:
         connection.execute(changed.values(**values))
 
 
-def test_a_claim_writes_what_each_row_shows(store: Store, run: Run) -> None:
+def test_a_claim_writes_what_each_row_shows(store, run):
     eligible = eligible_captures(store, run, orders=3)
     _change(store, "i002", attempts=4)
     _claim(_journal(store, run, run_id=run.run_id), eligible)
@@ -210,9 +201,7 @@ def test_a_claim_writes_what_each_row_shows(store: Store, run: Run) -> None:
 
 
 @pytest.mark.parametrize("state", ["withdrawn", "in_flight", "planned"])
-def test_a_row_that_somebody_else_changed_is_named_and_nothing_is_claimed(
-    store: Store, run: Run, state: str
-) -> None:
+def test_a_row_that_somebody_else_changed_is_named_and_nothing_is_claimed(store, run, state):
     """The bytes of the request have that row in them, so none of its rows may be claimed."""
     eligible = eligible_captures(store, run, orders=3)
     _change(store, "i002", state=state, message="by Ann: not meant")
@@ -235,9 +224,7 @@ def test_a_row_that_somebody_else_changed_is_named_and_nothing_is_claimed(
     ids=["release", "doubt", "record"],
 )
 @pytest.mark.parametrize("change", [{"state": "needs_human"}, {"batch_id": "b2"}])
-def test_outcomes_go_only_to_rows_in_flight_in_their_batch(
-    store: Store, run: Run, ask: Ask, change: dict[str, str]
-) -> None:
+def test_outcomes_go_only_to_rows_in_flight_in_their_batch(store, run, ask, change):
     """A row that left its batch keeps what was decided of it, and its neighbours wait with it."""
     eligible = eligible_captures(store, run, orders=3)
     journal = _journal(store, run, run_id=run.run_id)
@@ -249,7 +236,7 @@ def test_outcomes_go_only_to_rows_in_flight_in_their_batch(
     assert states_of(store) == ["in_flight", "in_flight", change.get("state", "in_flight")]
 
 
-def test_each_row_of_a_batch_gets_its_own_outcome(store: Store, run: Run) -> None:
+def test_each_row_of_a_batch_gets_its_own_outcome(store, run):
     results = (
         RowOutcome(0, "T-A-1", "A-1", ReplyOutcome.DONE, "0", "done", refund_reference_id="T-01"),
         RowOutcome(1, "T-A-2", "A-2", ReplyOutcome.UNKNOWN, "9", "who knows"),
@@ -333,9 +320,7 @@ def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
         (ReplyOutcome.NOT_SENT, ("approved", "sealed details"), set()),
     ],
 )
-def test_details_are_erased_when_the_payout_is_final(
-    store: Store, run: Run, outcome: ReplyOutcome, expected: tuple[str, str], known: set[str]
-) -> None:
+def test_details_are_erased_when_the_payout_is_final(store, run, outcome, expected, known):
     """One that may still need them keeps them; doubt is no proof that a payee was ever paid."""
     _answered(store, run, outcome)
     with store.reading() as connection:
@@ -348,7 +333,7 @@ def test_details_are_erased_when_the_payout_is_final(
     assert (paid, reply) == (known, b"to ...")
 
 
-def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
+def test_a_withdrawn_payout_keeps_no_details(store, run):
     eligible = _planned(store, run)
     with store.writing() as connection:
         move(connection, eligible.instruction, to=InstructionState.WITHDRAWN, values={})
@@ -367,7 +352,7 @@ def change(store: Store, what: str) -> None:
 
 
 @pytest.mark.parametrize("other", [{"amount": 7}, {"order_no": "A-2"}], ids=str)
-def test_what_would_leave_is_compared_too(store: Store, run: Run, other: dict[str, Any]) -> None:
+def test_what_would_leave_is_compared_too(store, run, other):
     """The bytes are made from memory: that the table is right is not enough."""
     (row,) = eligible_captures(store, run, orders=1)
     forged = replace(row, instruction=replace(row.instruction, **other))
@@ -377,9 +362,7 @@ def test_what_would_leave_is_compared_too(store: Store, run: Run, other: dict[st
             refuse_changed_rows(connection, [forged])
 
 
-def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
-    store: Store, run: Run
-) -> None:
+def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(store, run):
     """A claim fills in what was open, and changes nothing that was said."""
     (row,) = eligible_captures(store, run, orders=1)
     wanted = row.instruction.instruction_id
@@ -393,7 +376,7 @@ def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
         refuse_changed_rows(connection, [row])
 
 
-def test_events_of_many_instructions_are_read_in_parts(store: Store, run: Run) -> None:
+def test_events_of_many_instructions_are_read_in_parts(store, run):
     rows = eligible_captures(store, run, orders=3)
     ids = [row.instruction.instruction_id for row in rows]
     with store.reading() as connection:

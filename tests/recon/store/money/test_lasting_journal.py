@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -69,18 +68,8 @@ def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, ord
     ],
 )
 def test_a_connection_that_ends_in_a_commit(
-    store: Store,
-    run: Run,
-    proxy: DroppingProxy,
-    tmp_path: Path,
-    *,
-    commit: int,
-    mode: str,
-    away: bool,
-    sent: int,
-    state: str,
-    saved: list[str],
-) -> None:
+    store, run, proxy, tmp_path, *, commit, mode, away, sent, state, saved
+):
     """Sent only under a claim that is there; an answer is in the database or in a file."""
     orders = eligible_captures(store, run, orders=2)
     gateway, spill = ScriptedGateway(), Spill([tmp_path])
@@ -99,9 +88,7 @@ def test_a_connection_that_ends_in_a_commit(
     assert ended == ("stopped" if away or saved else "sent")
 
 
-def test_the_sentence_names_the_file(
-    store: Store, run: Run, proxy: DroppingProxy, tmp_path: Path
-) -> None:
+def test_the_sentence_names_the_file(store, run, proxy, tmp_path):
     orders = eligible_captures(store, run, orders=1)
     through = open_store(f"postgresql://postgres@127.0.0.1:{proxy.port}/fresh")
     proxy.arm(commit=KEEP, mode="before", stay_away=True)

@@ -2,7 +2,6 @@ import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -42,7 +41,7 @@ ANSWER = Spilled(
 )
 
 
-def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
+def test_what_was_kept_comes_back_the_same(tmp_path):
     saved = Spill([tmp_path / "spill"])
     path = saved.save(ANSWER)
 
@@ -50,7 +49,7 @@ def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
+def test_the_room_is_taken_before_and_used_then(tmp_path):
     """The largest answer has its room on the disk before anything is sent; it is used up by it."""
     saved = Spill([tmp_path])
     saved.reserve()
@@ -63,9 +62,7 @@ def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
     assert len(next(saved.stored_files())[1].reply) == 2_000_000
 
 
-def test_no_room_is_said_before_anything_is_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_room_is_said_before_anything_is_sent(tmp_path, monkeypatch):
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -75,14 +72,14 @@ def test_no_room_is_said_before_anything_is_sent(
         Spill([tmp_path]).reserve()
 
 
-def test_the_second_place_is_used_when_the_first_cannot_be(tmp_path: Path) -> None:
+def test_the_second_place_is_used_when_the_first_cannot_be(tmp_path):
     (tmp_path / "reports").write_text("not a folder")
     saved = Spill([tmp_path / "reports" / "spill", tmp_path / "db.spill"])
 
     assert saved.save(ANSWER).parent == tmp_path / "db.spill"
 
 
-def test_an_answer_that_no_place_takes_is_told(tmp_path: Path) -> None:
+def test_an_answer_that_no_place_takes_is_told(tmp_path):
     (tmp_path / "reports").write_text("not a folder")
 
     with pytest.raises(OutputError, match="rows will count as in doubt"):
@@ -90,7 +87,7 @@ def test_an_answer_that_no_place_takes_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["status", "reply", "sha256", "cut", "none", "list"])
-def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
+def test_a_changed_file_is_refused_whole(tmp_path, change):
     saved = Spill([tmp_path])
     path = saved.save(ANSWER)
     told = json.loads(path.read_bytes())
@@ -103,7 +100,7 @@ def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
         list(saved.stored_files())
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed(tmp_path):
     saved = Spill([tmp_path])
     path = saved.save(ANSWER)
     path.rename(tmp_path / "elsewhere")
@@ -113,7 +110,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         spill.read(path)
 
 
-def test_what_is_removed_is_gone(tmp_path: Path) -> None:
+def test_what_is_removed_is_gone(tmp_path):
     saved = Spill([tmp_path])
     remove(saved.save(ANSWER))
     saved.reserve()
@@ -122,7 +119,7 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
+def test_two_accounts_in_one_folder_have_a_room_each(tmp_path):
     """One that ends, or keeps an answer, does not take away what the other wrote or reserved."""
     one, other = (Spill([tmp_path], account=name) for name in ("100042/1", "100042/2"))
     one.reserve()
@@ -162,7 +159,7 @@ def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
     )
 
 
-def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal) -> None:
+def test_a_reply_goes_where_it_belongs_once(store, journal):
     for _ in range(2):
         with store.writing() as connection:
             put_reply(connection, _spilled(journal), at=AT)
@@ -185,9 +182,7 @@ def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal
     ],
 )
 @pytest.mark.parametrize("kind", [REPLY, NOT_SENT])
-def test_what_does_not_fit_is_an_error_for_people(
-    store: Store, journal: StoredJournal, kind: str, changed: dict[str, str], why: str
-) -> None:
+def test_what_does_not_fit_is_an_error_for_people(store, journal, kind, changed, why):
     """Another database, a backup or another batch: said in words, and nothing is changed."""
     spilled = replace(_spilled(journal, kind=kind), **changed)
     if kind == NOT_SENT and "batch_id" in changed:
@@ -204,16 +199,14 @@ def test_what_does_not_fit_is_an_error_for_people(
         judge(connection)
 
 
-def test_a_reply_to_a_batch_that_was_closed_without_it_is_not_guessed(
-    store: Store, journal: StoredJournal
-) -> None:
+def test_a_reply_to_a_batch_that_was_closed_without_it_is_not_guessed(store, journal):
     journal.doubt("b1", reason="silence", at=AT)
 
     with pytest.raises(SpillError, match="closed without it"), store.writing() as connection:
         put_reply(connection, _spilled(journal), at=AT)
 
 
-def test_nothing_is_released_that_was_answered(store: Store, journal: StoredJournal) -> None:
+def test_nothing_is_released_that_was_answered(store, journal):
     spilled = _spilled(journal, kind=NOT_SENT)
     with store.reading() as connection:
         before = is_to_release(connection, spilled)

@@ -34,7 +34,7 @@ INPUTS = Inputs(
 )
 
 
-def test_what_a_run_read_is_what_its_newest_inputs_were_bound_with(store: Store, run: Run) -> None:
+def test_what_a_run_read_is_what_its_newest_inputs_were_bound_with(store, run):
     def bound(inputs: Inputs) -> StoredInputs | None:
         sealed = {"step": "inputs", input_rows.READ: input_rows.document(inputs)}
         for data in (sealed, {"step": "compared"}):
@@ -51,7 +51,7 @@ def test_what_a_run_read_is_what_its_newest_inputs_were_bound_with(store: Store,
     assert missing is None
 
 
-def test_an_account_of_any_length_takes_write_offs_over_once(store: Store, run: Run) -> None:
+def test_an_account_of_any_length_takes_write_offs_over_once(store, run):
     """Names of fifty characters each, and the word that stands between them.
 
     What counts is what the run found that ended first; one that died after it compared has none.
@@ -96,9 +96,7 @@ def _save(store: Store, *parts: AnswerPart, charged_back: tuple[tuple[str, str],
             answer_parts.save(connection, part, charged_back=charged_back)
 
 
-def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
-    store: Store, run: Run
-) -> None:
+def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(store, run):
     """Lists of keys are no answers, and what was asked before a link is left out."""
     later = replace(PART, run_id="r2", path="later", asked_after=9)
     other = replace(PART, account_id="100042002", path="other")
@@ -129,8 +127,8 @@ def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
     ],
 )
 def test_an_order_was_charged_back_once_an_earlier_answer_said_so(
-    codes: list[str], until: int, own: str, found: list[str], store: Store, run: Run
-) -> None:
+    codes, until, own, found, store, run
+):
     """By one of the codes, in another run, in a file that the run still reads; each order once."""
     _save(store, PART, charged_back=(("A", "4000"), ("A", "4000")))
     _save(store, replace(PART, run_id="r0", path="b"), charged_back=(("A", "4000"), ("B", "4000")))
@@ -141,7 +139,7 @@ def test_an_order_was_charged_back_once_an_earlier_answer_said_so(
     assert keys["order_no"].tolist() == found
 
 
-def test_files_whose_codes_the_rules_took_otherwise_are_named(store: Store, run: Run) -> None:
+def test_files_whose_codes_the_rules_took_otherwise_are_named(store, run):
     """A code that became a chargeback since is looked up where it was shown, and nowhere else."""
     shown = replace(PART, run_id="r0", codes='{"payment_status": {"4000": [1, "A"]}}')
     known = replace(shown, path="known", chargeback_codes="4000")
@@ -176,9 +174,7 @@ def _file(store: Store, run: Run, storages: StorageOf) -> None:
     ("change", "accepted", "new"),
     [("SELECT 1", 3, 3), ("DELETE FROM order_facts", 3, 0)],
 )
-def test_what_is_stored_of_a_file_is_counted_by_itself(
-    store: Store, run: Run, storages: StorageOf, change: str, accepted: int, new: int
-) -> None:
+def test_what_is_stored_of_a_file_is_counted_by_itself(store, run, storages, change, accepted, new):
     _file(store, run, storages)
     with store.writing() as connection:
         connection.execute(text(change))
@@ -193,7 +189,7 @@ REFUND = InstructionKind.REFUND
 DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLIED
 
 
-def test_what_may_have_moved_of_payments_is_told_doubt_included(store: Store, run: Run) -> None:
+def test_what_may_have_moved_of_payments_is_told_doubt_included(store, run):
     """Neither what was planned nor what surely did not happen, nor what is of no payment."""
     kinds = (InstructionKind.CAPTURE, REFUND)
     actions = (

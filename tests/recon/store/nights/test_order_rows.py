@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -82,7 +81,7 @@ def shop(store: Store, run: Run, storages: StorageOf) -> Shop:
     return Shop(store, run, storages)
 
 
-def test_accounts_may_have_names_as_long_as_they_come(store: Store, storages: StorageOf) -> None:
+def test_accounts_may_have_names_as_long_as_they_come(store, storages):
     """Whose inbox a file lay in names merchant and account together."""
     merchant, account = "M" * 50, "A" * 50
     request = NightRequest(merchant, account, AS_OF.date(), Mode.LIVE)
@@ -96,7 +95,7 @@ def test_accounts_may_have_names_as_long_as_they_come(store: Store, storages: St
     assert senders == [f"{merchant}/{account}/orders.csv"]
 
 
-def test_lost_rows_that_several_files_brought_are_told_once(shop: Shop, tmp_path: Path) -> None:
+def test_lost_rows_that_several_files_brought_are_told_once(shop, tmp_path):
     """A content that is known under another name lies in the archive once."""
     shop.load(ORDER)
     ((known, _),) = shop.files()
@@ -109,7 +108,7 @@ def test_lost_rows_that_several_files_brought_are_told_once(shop: Shop, tmp_path
     assert len([*facts_problems(both, storages=shop.storages)]) == 1
 
 
-def test_known_content_under_a_new_name_is_an_arrival_of_no_row(shop: Shop) -> None:
+def test_known_content_under_a_new_name_is_an_arrival_of_no_row(shop):
     """It is a file of the night, and its rows stand once the other file is corrected."""
     sha256 = shop.load(ORDER)
     ((first, _),) = shop.files()
@@ -127,7 +126,7 @@ def test_known_content_under_a_new_name_is_an_arrival_of_no_row(shop: Shop) -> N
     assert sorted(shop.current()) == [("A-1", 9_000, "orders.csv"), ("A-1", 10_000, "b.csv")]
 
 
-def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(shop: Shop) -> None:
+def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(shop):
     """Another inbox is another sender: both rows stand, and a person decides."""
     shop.load(ORDER)
     other = Shop(shop.store, replace(shop.run, account_id="100042002"), shop.storages)
@@ -152,7 +151,7 @@ def _steps(orders: StoredOrders) -> OrderSteps:
     return orders.steps(older, since=SINCE, declared=DECLARED)
 
 
-def test_each_row_leaves_by_one_step(shop: Shop) -> None:
+def test_each_row_leaves_by_one_step(shop):
     shop.load(_order("A"), _order("B"), name="a.csv")
     shop.load(
         _order("A"),
@@ -185,8 +184,6 @@ def test_each_row_leaves_by_one_step(shop: Shop) -> None:
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 TONIGHT = date(2026, 11, 20)
 SFTP = "sftp://shop"
-Formatter = tuple[int, str, bool]
-"""Day of November, name, whether it could be read."""
 
 
 def covered(day: int) -> datetime:
@@ -224,9 +221,7 @@ def covered(day: int) -> datetime:
         pytest.param([(19, "a-1", True), (20, SFTP, False)], covered(19), id="a folder elsewhere"),
     ],
 )
-def test_payments_may_lack_their_order_since_the_last_complete_file(
-    told: Sequence[Formatter], since: datetime | None, store: Store, run: Run
-) -> None:
+def test_payments_may_lack_their_order_since_the_last_complete_file(told, since, store, run):
     """Of the sender whose file is refused tonight, or of all where none has come."""
     with store.writing() as connection:
         for number, (day, name, is_read) in enumerate(told):
@@ -247,7 +242,7 @@ def test_payments_may_lack_their_order_since_the_last_complete_file(
     assert found == since
 
 
-def test_a_hash_is_of_its_key_wherever_the_row_stands() -> None:
+def test_a_hash_is_of_its_key_wherever_the_row_stands():
     names = ("merchant_id", "account_id", "order_no")
     rows = [("m", "a", "A-1"), ("m", "b", ""), ("mm", "b", "é, longer than others"), ("a", "m", "")]
     table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
@@ -328,13 +323,8 @@ def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("few_rows", [0, stored_orders.FEW_ROWS])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_question_is_answered_as_the_rule_says(
-    store: Store,
-    run: Run,
-    storages: StorageOf,
-    monkeypatch: pytest.MonkeyPatch,
-    seed: int,
-    few_rows: int,
-) -> None:
+    store, run, storages, monkeypatch, seed, few_rows
+):
     """By window, number, age and lateness, now and as of each file, of files in any order.
 
     Of few rows all are looked up at once, of many no more than is asked for.

@@ -79,7 +79,7 @@ def settled(store: Store, run: Run, storages: StorageOf) -> Settled:
     return Settled(store, run, storages)
 
 
-def test_a_line_counts_as_often_as_one_file_tells_it(settled: Settled) -> None:
+def test_a_line_counts_as_often_as_one_file_tells_it(settled):
     """Two of the same in one file are two movements, whichever file came first."""
     settled.save("settlement/1", {"order_no": "A"})
     settled.save("settlement/2", *({"order_no": "A"},) * 2)
@@ -96,9 +96,7 @@ def test_a_line_counts_as_often_as_one_file_tells_it(settled: Settled) -> None:
         *({"currency": "SEK"}, {"gross": 7}, {"fee": 7}, {"net": 7}),
     ],
 )
-def test_a_line_that_differs_in_any_column_is_a_movement_of_its_own(
-    settled: Settled, other: dict[str, object]
-) -> None:
+def test_a_line_that_differs_in_any_column_is_a_movement_of_its_own(settled, other):
     """Only its number in the file and its tariff make it no other one."""
     settled.save("settlement/1", {})
     settled.save("settlement/2", other)
@@ -106,7 +104,7 @@ def test_a_line_that_differs_in_any_column_is_a_movement_of_its_own(
         assert asked.counted().repeats.num_rows == 0
 
 
-def test_what_is_charged_back_and_paid_out_is_counted_once(settled: Settled) -> None:
+def test_what_is_charged_back_and_paid_out_is_counted_once(settled):
     """Whichever files tell it, and as often as one of them does."""
     back = {"entry_type": "chargeback", "transaction_id": "T", "gross": -100, "net": -101}
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
@@ -122,9 +120,7 @@ def test_what_is_charged_back_and_paid_out_is_counted_once(settled: Settled) -> 
     assert paid_out[["net", "source"]].to_numpy().tolist() == [[50, "settlement/1"]]
 
 
-def test_pay_outs_of_a_file_that_lies_in_two_inboxes_count_for_each_account(
-    settled: Settled,
-) -> None:
+def test_pay_outs_of_a_file_that_lies_in_two_inboxes_count_for_each_account(settled):
     other = settled.of(account_id="100042002")
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
     both = tuple(
@@ -140,7 +136,7 @@ def test_pay_outs_of_a_file_that_lies_in_two_inboxes_count_for_each_account(
     ]
 
 
-def test_batches_are_those_of_every_version_and_of_whichever_inbox(settled: Settled) -> None:
+def test_batches_are_those_of_every_version_and_of_whichever_inbox(settled):
     """An entry of the bank may name any; lines of other accounts name none of this one's."""
     other = settled.of(account_id="100042002")
     settled.save("settlement/1", {"batch_id": "old"})
@@ -155,7 +151,7 @@ def test_batches_are_those_of_every_version_and_of_whichever_inbox(settled: Sett
     assert batches == {"old", "new", "beside"}
 
 
-def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(settled: Settled) -> None:
+def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(settled):
     """In its currency; one that names its batch is of that one."""
     rejects = [
         Reject(SourceKind.SETTLEMENT, "settlement/1", 4, "gross", "no number", "x", **cells)
@@ -169,7 +165,7 @@ def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(settled
     assert unread == {("EUR", ""), ("EUR", "B1"), ("EUR", "B2"), ("SEK", "B9")}
 
 
-def test_what_lines_tell_of_is_known_by_name_and_day(settled: Settled) -> None:
+def test_what_lines_tell_of_is_known_by_name_and_day(settled):
     """The order of a line, or its transaction where it names none; of older ones the first day."""
     lines = ({"order_no": "A", "settled_on": "2026-01-01"}, {"order_no": "D"}, {"order_no": ""})
     settled.save("settlement/1", *({**line, "transaction_id": "T"} for line in lines))
@@ -179,7 +175,7 @@ def test_what_lines_tell_of_is_known_by_name_and_day(settled: Settled) -> None:
         assert (orders.to_pylist(), transactions) == (["D"], {"T"})
 
 
-def test_what_is_missing_is_missing_until_it_comes_right(settled: Settled) -> None:
+def test_what_is_missing_is_missing_until_it_comes_right(settled):
     """On whichever night: the newest version of its name decides."""
     later = settled.of(business_date=date(2026, 11, 21))
     settled.save("settlement/1", bad="is not there")
@@ -194,7 +190,7 @@ def test_what_is_missing_is_missing_until_it_comes_right(settled: Settled) -> No
         assert earlier.missing(whole_file=WHOLE) == missing
 
 
-def test_evidence_is_found_by_transaction_and_by_our_own_reference(settled: Settled) -> None:
+def test_evidence_is_found_by_transaction_and_by_our_own_reference(settled):
     """Each alone is enough; a line that has neither is not told."""
     lines = (
         {"transaction_id": "T", "reference_no": "by transaction"},
@@ -214,7 +210,7 @@ def test_evidence_is_found_by_transaction_and_by_our_own_reference(settled: Sett
     assert none == []
 
 
-def test_days_are_summed_up_by_what_the_newest_files_tell(settled: Settled) -> None:
+def test_days_are_summed_up_by_what_the_newest_files_tell(settled):
     lines = (
         {"order_no": "A"},
         {"order_no": "B"},
@@ -230,7 +226,7 @@ def test_days_are_summed_up_by_what_the_newest_files_tell(settled: Settled) -> N
     ]
 
 
-def test_late_is_what_tells_of_days_that_were_told_before(settled: Settled) -> None:
+def test_late_is_what_tells_of_days_that_were_told_before(settled):
     """Of the files of the business date; as of an earlier file it is not there yet."""
     before = settled.of(business_date=date(2026, 11, 19))
     before.save("settlement/1", {"order_no": "A", "settled_on": "2026-11-18"})
@@ -257,7 +253,7 @@ LINES: tuple[dict[str, object], ...] = (
 )
 
 
-def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settled) -> None:
+def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled):
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
         lines = settlements.lines(since="2026-11-01", asked=AskedFor.of(["A"], ["T"]))
@@ -368,7 +364,7 @@ def as_read(lines: NightLines) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_night_has_what_a_plain_model_says(settled: Settled, seed: int) -> None:
+def test_a_night_has_what_a_plain_model_says(settled, seed):
     chance = random.Random(seed)
     files: list[tuple[str, Sequence[Line]]] = []
     for at in range(7):

@@ -1,12 +1,10 @@
 from datetime import UTC, date, datetime
-from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
 
 from recon.model.errors import ConfigurationError, StoreError
 from recon.model.resolutions import BreakAnswer, Import
-from recon.store.database.engine import Store
 from recon.store.people import closed_months, resolution_rows
 from recon.store.people.decision_rows import code_turn, use_code
 from recon.store.people.resolution_rows import NewAnswer
@@ -15,7 +13,7 @@ NOW = datetime(2026, 12, 2, 8, tzinfo=UTC)
 OWN = ("100042", "100042001")
 
 
-def test_a_month_of_an_account_with_a_long_name_has_a_key_of_its_own() -> None:
+def test_a_month_of_an_account_with_a_long_name_has_a_key_of_its_own():
     names = {closed_months.period_of(("m" * 60, account), "2026-11") for account in "ab"}
 
     assert {len(name) for name in names} == {64}
@@ -23,7 +21,7 @@ def test_a_month_of_an_account_with_a_long_name_has_a_key_of_its_own() -> None:
     assert closed_months.period_of(OWN, "2026-11") == "100042/100042001/2026-11"
 
 
-def test_a_folder_that_takes_nothing_is_told(store: Store, tmp_path: Path) -> None:
+def test_a_folder_that_takes_nothing_is_told(store, tmp_path):
     with (
         pytest.raises(ConfigurationError, match="book of codes"),
         code_turn(tmp_path / "none" / "codes", store=store),
@@ -32,7 +30,7 @@ def test_a_folder_that_takes_nothing_is_told(store: Store, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_a_code_counts_once_also_where_many_make_the_book(store: Store, tmp_path: Path) -> None:
+def test_a_code_counts_once_also_where_many_make_the_book(store, tmp_path):
     """Each waits for the one before, and finds a whole book."""
     taken, all_there = list[bool](), Barrier(8)
 
@@ -61,7 +59,7 @@ def answer(version: int = 1, *, waits: bool = False, owner: str = "Jo") -> NewAn
     return NewAnswer(PLACE, "b1", version, given, waits, 7, "This break", "EUR", 1_000)
 
 
-def test_one_version_is_given_once(store: Store) -> None:
+def test_one_version_is_given_once(store):
     """Two people who answer the same state at the same instant: one of them is told."""
     with store.writing() as connection:
         resolution_rows.save(connection, [answer()], brought=BROUGHT, at=ANSWERED_AT)
@@ -71,7 +69,7 @@ def test_one_version_is_given_once(store: Store) -> None:
         resolution_rows.save(connection, [answer()], brought=other, at=ANSWERED_AT)
 
 
-def test_a_write_off_waits_until_it_is_agreed_once(store: Store) -> None:
+def test_a_write_off_waits_until_it_is_agreed_once(store):
     """A second person ends the wait; a third has nothing left to agree to."""
     with store.writing() as connection:
         resolution_rows.save(connection, [answer(waits=True)], brought=BROUGHT, at=ANSWERED_AT)

@@ -17,13 +17,13 @@ from recon.store.schema.columns import (
 COMMAND = "two people say `recon approve --hold restore --as NAME --code CODE`, then nights go on"
 
 
-def test_a_reason_that_fits_is_kept_as_it_is() -> None:
+def test_a_reason_that_fits_is_kept_as_it_is():
     longest = ("x\n" * REASON_CHARACTERS)[:REASON_CHARACTERS]
     assert reason_that_fits(longest) == longest
 
 
 @pytest.mark.parametrize("before", range(REASON_CHARACTERS - len(COMMAND) - 2, REASON_CHARACTERS))
-def test_no_command_is_cut_in_two(before: int) -> None:
+def test_no_command_is_cut_in_two(before):
     """Wherever the end falls, a command stands whole or not at all, and what is left out shows."""
     sentence = f"{('ab ' * REASON_CHARACTERS)[:before].strip()} {COMMAND}"
     saved = reason_that_fits(sentence)
@@ -39,7 +39,7 @@ class Night:
     account_id: str
 
 
-def test_a_condition_names_merchant_and_account() -> None:
+def test_a_condition_names_merchant_and_account():
     """No statement sees another account, whoever says which it is; of no account it sees none."""
     conditions = (in_account(instruction, Night("m1", "a1")), in_account(instruction, ("m1", "a1")))
     for condition in (*conditions, [in_accounts(instruction, [("m1", "a1")])]):
