@@ -66,7 +66,7 @@ with l as (
 select PRICE from l order by place
 """
 FIRST_PRICED = {"month before": "2026-11-01"}
-UNPRICED = {"month before": ["all needs what 2026-09 came to, of which no line is told"]}
+UNPRICED = {"month before": ["all needs what 2026-09 came to, of which no line is reported"]}
 PRICE = {
     "count": "case when reached <= 5 then 30 else 20 end",
     "amount": "case when reached <= 400000 then gross * 200 // 10000 "
