@@ -1,16 +1,14 @@
 """Entry point of the matching engine: classifies the sets of the sources into result frames."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
 
 import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, classify_bookings
 from recon.matching.bank.result import BankResult, classify_bank
-from recon.matching.breaks.movements import Disposition, Ids, dispositions_of, sequenced
+from recon.matching.breaks.movements import Disposition, dispositions_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
     BREAKS_SORTED_BY,
@@ -21,7 +19,6 @@ from recon.matching.breaks.result_rows import (
     effects_of,
     frames_of,
     identities,
-    name_entries,
     not_compared_rows,
     rows_without_breaks,
 )
@@ -38,12 +35,15 @@ from recon.matching.causes.shared_causes import (
     with_facts,
     with_suggestions,
 )
-from recon.matching.classifying.outcomes import Outcomes, classify_sets
-from recon.matching.classifying.severity import microseconds
+from recon.matching.classifying.outcomes import (
+    Outcomes,
+    Strict,
+    classify_sets,
+    with_linked_sets,
+)
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sorting import in_order
-from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
-from recon.matching.frames.total_rows import AccountKey
+from recon.matching.frames.sources import LEDGER_COLUMNS, Basis, Sources, frame_of
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.gateway_side import with_refunds_settled
@@ -97,29 +97,33 @@ class Classified:
 def classify(
     sources: Sources,
     *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-    buckets: Sequence[Broken] = (),
-    strict: Collection[AccountKey] | None = None,
+    basis: Basis,
+    buckets: Iterable[Broken] = (),
+    strict: Strict | None = None,
 ) -> Classified:
     """Classify the sets of some rows (see `prepared`) and build the frames of the result.
 
-    The last of several buckets is classified with the results of the others (`buckets`) and assigns
-    the causes that breaks share; no other bucket assigns causes. `strict`: see `classify_sets`.
+    The last of several buckets is classified with the results of the others (`buckets`, read once
+    its own sets are classified) and assigns the causes that breaks share; no other bucket assigns
+    causes. `strict`: see `classify_sets`.
     """
-    joined = join_sides(sources, rules=rules, previous=previous)
-    name_entries(joined)
-    outcomes = classify_sets(joined, rules=rules, as_of=microseconds(as_of), strict=strict)
-    rows = classified_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
-    ids, reopens = _identities(joined, states=outcomes, previous=previous)
-    rows.columns["identity"] = ids[rows["set"]]
-    breaks = breaks_of(
-        rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
+    calendar, previous = basis.calendar, basis.previous
+    joined = join_sides(sources, rules=basis.rules, previous=previous)
+    joined = with_linked_sets(joined, now=basis.now)
+    outcomes = classify_sets(joined, basis=basis, strict=strict)
+    buckets = [*buckets]
+    instructed = sources.instructions is not None
+    rows = classified_rows(joined, outcomes=outcomes, instructed=instructed, basis=basis)
+    broken_sets = outcomes.states() == SetState.BREAK.value
+    ids, reopens = sequenced(
+        identities(joined.sets), sets=joined.sets, broken=broken_sets, previous=previous
     )
-    breaks = with_reasons(breaks, joined=joined, sources=sources, outcomes=outcomes)
+    rows.columns["identity"] = ids[rows["set"]]
+    breaks = breaks_of(rows, joined=joined, outcomes=outcomes, basis=basis)
+    breaks = with_reasons(
+        breaks, joined=joined, sources=sources, outcomes=outcomes, rules=basis.rules
+    )
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
-    calendar = rules.business_calendar
     count = sum(len(each.breaks) for each in buckets) + len(breaks)
     is_asked = sources.is_part or count >= ALIKE_MIN
     if is_asked:
@@ -139,10 +143,9 @@ def classify(
     if is_asked and broken.evidence is not None and not sources.is_part:
         every = with_causes(every, evidence=broken.evidence, calendar=calendar)
         every = with_suggestions(every)
-    terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
-    cash = classify_cash(sources, used={*every["break_id"]}, **terms)
-    bank = classify_bank(sources, **terms)
-    bookings = classify_bookings(sources, bank=bank, **terms)
+    cash = classify_cash(sources, used={*every["break_id"]}, basis=basis)
+    bank = classify_bank(sources, basis=basis)
+    bookings = classify_bookings(sources, bank=bank, basis=basis)
     ledger = sources.ledger
     ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
     alone = not_compared_rows(
@@ -156,7 +159,7 @@ def classify(
         effects=broken.effects,
         sets=rows_without_breaks(rows, outcomes=outcomes, alone=alone),
         legs=[leg.found for leg in legs],
-        **terms,
+        basis=basis,
     )
     reopens = {**broken.reopens, **{own: last for leg in legs for own, last in leg.reopens.items()}}
     return Classified(joined, outcomes, rows, reopens, frames, broken, bank, cash, bookings)
@@ -194,20 +197,3 @@ def prepared(sources: Sources, *, rules: Rules) -> Sources:
         return sources
     ledger = sources.ledger.assign(**{CLASSIFIED: classified_entries(sources)})
     return with_groups_marked(replace(sources, ledger=ledger), rules=rules)
-
-
-def spent_on_rounding(
-    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
-) -> Mapping[AccountKey, int]:
-    """Return the rounding of some rows (see `prepared`) while no budget is spent."""
-    joined = join_sides(sources, rules=rules, previous=previous)
-    return classify_sets(joined, rules=rules, as_of=microseconds(as_of), strict=()).spent
-
-
-def _identities(
-    joined: Joined, *, states: Outcomes, previous: Previous | None
-) -> tuple[Ids, Mapping[str, str]]:
-    """Return the id of each set, and the closed break that each reopened id continues."""
-    broken = states.states() == SetState.BREAK.value
-    first = identities(joined.sets)
-    return sequenced(first, sets=joined.sets, broken=broken, previous=previous)

@@ -8,9 +8,7 @@ run has no bucket before that. The number of buckets changes no result.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.exchange_rates import AppliedRate
-from recon.config.rules import Rules
 from recon.matching.breaks.write_offs import Sums, sums_of_amounts
 from recon.matching.engine import Broken, classify, prepared
 from recon.matching.frames.coding import equals
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.frames.total_rows import AccountKey
 from recon.matching.sides.ledger_side import compared, unrated_entries
 from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
+from recon.model.errors import StoreError
 from recon.model.terms import InstructionKind
 from recon.proof.books_bridge import Steps, steps_of
 from recon.proof.items import every_item, sides_of
@@ -61,6 +59,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "universe": ("order_no",),
 }
 """File -> the columns by which sql/buckets.sql cuts."""
+NOT_CUT = (
+    "DuckDB could not cut the rows into buckets: {}; nothing was compared, and what was read, "
+    "answered and sent is kept: free memory and space for temporary files, then start again"
+)
 _SQL = Path(__file__).parent / "sql" / "buckets.sql"
 
 
@@ -85,10 +87,9 @@ class Cut:
     first_days: Mapping[tuple[str, ...], str]
     """Merchant and account -> the first day that the settlement covers."""
 
-    def split(self, rows: Sources) -> tuple[Sources, Sources]:
+    def split(self, rows: Sources) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
         """Return what a bucket compares of the rows of its range, and what is compared last."""
-        own: dict[str, Any] = {}
-        last: dict[str, Any] = {}
+        own, last = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
         for name in ROWS:
             frame: pd.DataFrame | None = getattr(rows, name)
             if frame is None:
@@ -102,7 +103,7 @@ class Cut:
                 is_last = is_last | equals(frame["kind"], InstructionKind.PAYOUT)
             own[name] = frame[~is_last].reset_index(drop=True)
             last[name] = frame[is_last].reset_index(drop=True)
-        return replace(rows, **own), replace(rows, **last)
+        return own, last
 
 
 def cut_of(
@@ -111,34 +112,42 @@ def cut_of(
     small: Sources,
     previous: Previous | None,
     rows_per_bucket: int,
-) -> Cut | None:
-    """Cut a run; None where DuckDB cannot, and the run is to be compared whole.
+) -> Cut:
+    """Cut a run.
 
     Args:
         read: yields NAMES of a file, at least one table of them.
         small: the sources; of ROWS only whether they were given.
         previous: what an earlier run left open.
         rows_per_bucket: of all sources together.
+
+    Raises:
+        StoreError: DuckDB cannot; a run of this size is never compared whole.
     """
     apart = [row.order_no for row in small.rejects]
     apart += [row.order_no for row in small.quarantined]
     if previous is not None:
         for frame in (previous.chargebacks, previous.vanished):
             apart += frame["order_no"].tolist()
-    with suppress(SqlError), reading() as sql:
-        for name in NAMES:
-            sql.register_parts(name, read(name))
-        sql.register("apart", pa.table({"order_no": pa.array(apart, pa.string())}))
-        script = _SQL.read_text(encoding="utf-8")
-        sql.execute(script.replace("$rows_per_bucket", str(rows_per_bucket)))
-        begins = [first for (first,) in sql.rows("FROM begins")]
-        ranges = pairwise(["", *begins[1:], ""])
-        return Cut(
-            tuple(Range(number, *ends) for number, ends in enumerate(ranges, start=1)),
-            sql.table("FROM bound")["order_no"].combine_chunks().cast(pa.large_string()),
-            {(merchant, account): day for merchant, account, day in sql.rows("FROM first_days")},
-        )
-    return None
+    try:
+        with reading() as sql:
+            for name in NAMES:
+                sql.register_parts(name, read(name))
+            sql.register("apart", pa.table({"order_no": pa.array(apart, pa.string())}))
+            script = _SQL.read_text(encoding="utf-8")
+            sql.execute(script.replace("$rows_per_bucket", str(rows_per_bucket)))
+            begins = [first for (first,) in sql.rows("FROM begins")]
+            ranges = pairwise(["", *begins[1:], ""])
+            return Cut(
+                tuple(Range(number, *ends) for number, ends in enumerate(ranges, start=1)),
+                sql.table("FROM bound")["order_no"].combine_chunks().cast(pa.large_string()),
+                {
+                    (merchant, account): day
+                    for merchant, account, day in sql.rows("FROM first_days")
+                },
+            )
+    except SqlError as error:
+        raise StoreError(NOT_CUT.format(error.reason)) from error
 
 
 def names_of(sources: Sources, name: str) -> Iterator[pa.Table]:
@@ -169,6 +178,8 @@ class BucketFigures:
     """Kinds of gateway answers (see `KeyAnswer`)."""
     steps: Steps
     """See books_bridge.steps_of."""
+    left: Mapping[str, pd.DataFrame]
+    """Rows of its range that are compared last, by source."""
     unpriced: Mapping[str, int]
     """See Sources.unpriced."""
     unrated: Mapping[AppliedRate, int]
@@ -197,9 +208,7 @@ def compare_bucket(
     cut: Cut,
     *,
     small: Sources,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
+    basis: Basis,
     strict: Collection[AccountKey] = (),
 ) -> tuple[BucketFigures, BucketRows]:
     """Compare the rows of one range.
@@ -208,19 +217,19 @@ def compare_bucket(
         rows: ROWS of all rows of the range.
         cut: how the run is cut.
         small: the sources; of ROWS only whether they were given.
-        rules: the rules of the comparison.
-        as_of: the instant of the comparison.
-        previous: what an earlier run left open.
+        basis: the rules, the instant, and what an earlier run left open.
         strict: the budgets of rounding that are spent.
     """
-    own, _ = cut.split(rows)
-    given: dict[str, Any] = {name: getattr(own, name) for name in ROWS}
+    own, left = cut.split(rows)
+    rules, previous = basis.rules, basis.previous
+    given: dict[str, Any] = {name: own.get(name) for name in ROWS}
     given |= {name: getattr(small, name) for name in ("volumes", "settled", "orders_lack_since")}
     sources = prepared(Sources(**given, first_days=cut.first_days), rules=rules)
     if previous is not None:
         # Their orders are bound.
         previous = replace(previous, chargebacks=previous.chargebacks.iloc[:0])
-    classified = classify(sources, rules=rules, as_of=as_of, previous=previous, strict=strict)
+        basis = replace(basis, previous=previous)
+    classified = classify(sources, basis=basis, strict=lambda _: strict)
     joined, outcomes, ledger = classified.joined, classified.outcomes, sources.ledger
     figures = BucketFigures(
         broken=classified.broken,
@@ -229,9 +238,10 @@ def compare_bucket(
         unmapped=unmapped_codes(sources, rules=rules),
         spent=outcomes.spent,
         sums=sums_of_amounts(sources),
-        rows={name: len(frame) for name in ROWS if (frame := getattr(own, name)) is not None},
-        answers=frozenset(own.gateway["answer"].unique()),
+        rows={name: len(frame) for name, frame in own.items()},
+        answers=frozenset(own["gateway"]["answer"].unique()),
         steps=steps_of(sources, rules=rules),
+        left=left,
         unpriced=sources.unpriced,
         unrated=unrated_entries(ledger, rules=rules),
     )
@@ -239,19 +249,15 @@ def compare_bucket(
     return figures, BucketRows(frames, every_item(classified, sources=sources).get())
 
 
-def compared_last(
-    small: Sources, *, left: Iterable[Sources], figures: Sequence[BucketFigures]
-) -> Sources:
+def compared_last(small: Sources, *, figures: Sequence[BucketFigures]) -> Sources:
     """Return what is compared last: the rows that no bucket compared, and sums of their lines.
 
     Args:
         small: all sources; of ROWS only whether they were given.
-        left: see `Cut.split`.
         figures: of the buckets.
     """
-    parts = [*left]
     rows: dict[str, Any] = {
-        name: pd.concat([getattr(each, name) for each in parts], ignore_index=True)
+        name: pd.concat([each.left[name] for each in figures], ignore_index=True)
         for name in ROWS
         if getattr(small, name) is not None
     }

@@ -3,7 +3,7 @@
 Many orders are compared in buckets, to hold only some sets in memory (see proof.buckets).
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -14,9 +14,8 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.classifying.outcomes import budgets_of, over_budget
-from recon.matching.engine import prepared, spent_on_rounding
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.classifying.outcomes import over_budget
+from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.frames.total_rows import AccountKey
 from recon.model.uptime import YOUNG, give_back
 from recon.proof.buckets import (
@@ -53,10 +52,11 @@ def reconcile(
         as_of: the instant that closes the business date; no other time is used.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
     """
-    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
+    basis = Basis(rules, as_of, previous)
     if has_buckets(len(sources.orders), settled=sources.settlement is not None, rules=rules):
-        return in_memory(sources, rows_per_bucket=ORDERS_PER_BUCKET * ROWS_PER_ORDER, **terms)
-    return compared(sources, **terms)
+        rows = ORDERS_PER_BUCKET * ROWS_PER_ORDER
+        return in_memory(sources, rows_per_bucket=rows, basis=basis)
+    return compared(sources, basis=basis)
 
 
 def has_buckets(orders: int, *, settled: bool, rules: Rules) -> bool:
@@ -69,32 +69,22 @@ def has_buckets(orders: int, *, settled: bool, rules: Rules) -> bool:
     return is_large and not (settled and rules.ledger.fees_per == "payment")
 
 
-def in_memory(
-    sources: Sources,
-    *,
-    rows_per_bucket: int,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-) -> Reconciliation:
+def in_memory(sources: Sources, *, rows_per_bucket: int, basis: Basis) -> Reconciliation:
     """Reconcile sources in memory in buckets of about so many rows."""
-    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
-    names = partial(names_of, sources)
-    cut = cut_of(names, small=sources, previous=previous, rows_per_bucket=rows_per_bucket)
-    if cut is None:
-        return compared(sources, **terms)
-
-    inside = partial(_within, sources)
+    names, before = partial(names_of, sources), basis.previous
+    cut = cut_of(names, small=sources, previous=before, rows_per_bucket=rows_per_bucket)
 
     def each(ranges: Sequence[Range], strict: Collection[AccountKey]) -> list[ComparedBucket]:
         done = []
-        for rows_within in map(inside, ranges):
-            figures, rows = compare_bucket(rows_within, cut, small=sources, strict=strict, **terms)
+        for rows_within in (_within(sources, within) for within in ranges):
+            figures, rows = compare_bucket(
+                rows_within, cut, small=sources, basis=basis, strict=strict
+            )
             done.append(ComparedBucket(figures, partial(BucketRows, *rows)))
             give_back(generation=YOUNG)
         return done
 
-    return in_buckets(cut, small=sources, rows=inside, each=each, **terms).result
+    return in_buckets(cut, small=sources, each=each, basis=basis).result
 
 
 class InBuckets(NamedTuple):
@@ -110,37 +100,33 @@ def in_buckets(
     cut: Cut,
     *,
     small: Sources,
-    rows: Callable[[Range], Sources],
     each: Callable[[Sequence[Range], Collection[AccountKey]], list[ComparedBucket]],
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
+    basis: Basis,
 ) -> InBuckets:
-    """Compare all buckets, again those that a spent budget of rounding changes, then the rest.
+    """Compare all buckets, then what they left, before which a spent budget may change some.
 
     Args:
         cut: how the run is cut.
         small: the sources; of their rows only whether they were given.
-        rows: returns all rows of a range.
         each: compares the buckets of ranges under spent budgets.
-        rules: the rules of the comparison.
-        as_of: the instant of the comparison.
-        previous: what an earlier run left open.
+        basis: the rules, the instant, and what an earlier run left open.
     """
-    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     done = each(cut.ranges, ())
-    spent = [bucket.figures.spent for bucket in done]
-    left = (cut.split(rows(within))[1] for within in cut.ranges)
-    last = compared_last(small, left=left, figures=[bucket.figures for bucket in done])
-    strict: frozenset[AccountKey] = frozenset()
-    if budgets_of(rules):
-        own = spent_on_rounding(prepared(last, rules=rules), **terms)
-        strict = over_budget(counted([own, *spent]), rules=rules)
-    if again := [at for at, places in enumerate(spent) if strict & places.keys()]:
-        for at, bucket in zip(again, each([cut.ranges[at] for at in again], strict), strict=True):
-            done[at] = bucket
+    last = compared_last(small, figures=[bucket.figures for bucket in done])
     give_back()
-    result = compared(last, buckets=done, strict=strict, **terms)
+
+    def spent_by_all(own: Mapping[AccountKey, int]) -> Collection[AccountKey]:
+        """Return the budgets that all rows spend; buckets that they change are compared again."""
+        spent = [bucket.figures.spent for bucket in done]
+        strict = over_budget(counted([own, *spent]), rules=basis.rules)
+        again = [at for at, places in enumerate(spent) if strict & places.keys()]
+        if again:
+            anew = each([cut.ranges[at] for at in again], strict)
+            for at, bucket in zip(again, anew, strict=True):
+                done[at] = bucket
+        return strict
+
+    result = compared(last, basis=basis, buckets=done, strict=spent_by_all)
     return InBuckets(result, [bucket.figures for bucket in done], last)
 
 

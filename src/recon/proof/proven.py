@@ -1,8 +1,7 @@
 """Compares rows at once and proves the result with control totals over its files."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,18 +19,17 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import (
     OPEN_SORTED_BY,
     Frames,
-    business_date,
     dispositions_of_found,
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.result import gateway_holds, listed_frame
 from recon.matching.causes.proposed_journals import propose
+from recon.matching.classifying.outcomes import Strict
 from recon.matching.codes import TABLE
 from recon.matching.engine import Classified, classify, prepared
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sorting import columns_in_order
-from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import AccountKey
+from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.model.step_progress import Way
 from recon.model.terms import SetState
@@ -62,31 +60,26 @@ PASSES = 2
 def compared(
     sources: Sources,
     *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
+    basis: Basis,
     buckets: Sequence[ComparedBucket] = (),
-    strict: Collection[AccountKey] | None = None,
+    strict: Strict | None = None,
 ) -> Reconciliation:
     """Compare rows at once and return the result; its control totals are computed from files later.
 
     Args:
         sources: typed frames, one row per accepted source row.
-        rules: tolerance, grace, calendar, status map.
-        as_of: the instant that closes the business date; no other time is used.
-        previous: what an earlier run left open, for ids, first seen and the roll-forward.
-        buckets: the results of all buckets that were compared before.
+        basis: the rules, the instant, and what an earlier run left open.
+        buckets: the results of all buckets that were compared before; `strict` may replace some.
         strict: see outcomes.classify_sets.
     """
     refuse_beyond_sums(sources, parts=counted(each.figures.sums for each in buckets))
     way = Way("passes over the rows done", of=PASSES)
-    sources = prepared(sources, rules=rules)
-    terms: Any = {"rules": rules, "as_of": as_of, "previous": previous}
-    broken = [each.figures.broken for each in buckets]
-    classified = classify(sources, buckets=broken, strict=strict, **terms)
+    sources = prepared(sources, rules=basis.rules)
+    broken = (each.figures.broken for each in buckets)
+    classified = classify(sources, basis=basis, buckets=broken, strict=strict)
     give_back()
     way.more()
-    result = _result_of(classified, sources=sources, buckets=buckets, **terms)
+    result = _result_of(classified, sources=sources, buckets=buckets, basis=basis)
     give_back()
     way.more()
     return result
@@ -96,12 +89,11 @@ def _result_of(
     classified: Classified,
     *,
     sources: Sources,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
+    basis: Basis,
     buckets: Sequence[ComparedBucket],
 ) -> Reconciliation:
     """Return the result with its verdict, without control totals."""
+    rules = basis.rules
     bank, cash, broken = classified.bank, classified.cash, classified.broken
     figures = [each.figures for each in buckets]
     rows = [each.read() for each in buckets]
@@ -113,7 +105,7 @@ def _result_of(
     unrated = unrated_entries(sources.ledger, rules=rules)
     items = every_item(classified, sources=sources)
     return Reconciliation(
-        as_of=as_of,
+        as_of=basis.as_of,
         verdict=verdict_of(counts, sources=sources, rules=rules, lacks=lacks),
         breaks=frames.breaks,
         effects=frames.effects,
@@ -148,7 +140,7 @@ def _result_of(
         movements=movements(
             frames.breaks,
             dispositions=_every_disposition(classified),
-            previous=previous,
+            previous=basis.previous,
             reopens=classified.reopens,
             books=sources.ledger is not None,
         ),
@@ -157,7 +149,7 @@ def _result_of(
             effects=frames.effects,
             parts=[*broken.bookings, *classified.bookable],
             rules=rules,
-            date=business_date(as_of, rules=rules).isoformat(),
+            date=basis.today.isoformat(),
             sources=sources,
         ),
         bank={

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.proof import engine
 from recon.proof.buckets import ROWS
 
@@ -25,6 +25,6 @@ def reconciled_in_buckets(
     rows = sum(len(frame) for name in ROWS if (frame := getattr(night, name)) is not None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "in_buckets", keep)
-        told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
-        engine.in_memory(night, rows_per_bucket=-(-rows // buckets), **told)
+        basis = Basis(rules, as_of, previous)
+        engine.in_memory(night, rows_per_bucket=-(-rows // buckets), basis=basis)
     return kept[0]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.proof.books_bridge import books_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.proven import compared, proven_by_files
@@ -39,7 +39,7 @@ class Night(NamedTuple):
 def compared_night(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
 ) -> Night:
-    result = compared(sources, rules=rules, as_of=as_of, previous=previous)
+    result = compared(sources, basis=Basis(rules, as_of, previous))
     return Night(sources, rules, result)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import VANISHED_COLUMNS, Previous, Sources
+from recon.matching.frames.sources import VANISHED_COLUMNS, Basis, Previous, Sources
 from recon.model.terms import Reject
 from recon.proof.proven import compared
 from tests.injected import RULES, planted
@@ -104,6 +104,6 @@ def random_night(seed: int) -> tuple[Sources, Previous | None]:
     gone = told.ledger.sample(5, random_state=seed)[[*VANISHED_COLUMNS]]
     before = replace(told, gateway=told.gateway.iloc[generator.randrange(9) :], universe=None)
     as_of = AS_OF - timedelta(days=1)
-    night_before = compared(before, rules=RULES_OF_NIGHTS, as_of=as_of, previous=None)
+    night_before = compared(before, basis=Basis(RULES_OF_NIGHTS, as_of))
     charged = told.gateway[["merchant_id", "account_id", "order_no"]].iloc[:2]
     return told, Previous(as_of, night_before.breaks, charged, vanished=gone)

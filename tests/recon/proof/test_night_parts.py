@@ -11,7 +11,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources, frame_of
+from recon.matching.frames.sources import KEY_COLUMNS, Basis, Previous, Sources, frame_of
 from recon.proof.books_bridge import books_of, steps_of
 from recon.proof.proven import compared
 from tests.injected import planted
@@ -120,7 +120,7 @@ def assert_same_in_parts(
 ) -> int:
     """Hold the night in parts against the whole one; how many orders of it were aside."""
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
-    whole = compared(night, **told)
+    whole = compared(night, basis=Basis(rules, as_of, previous))
     ours = reconciled_in_buckets(night, buckets=buckets, **told)
     assert_same(ours.result, whole)
     assert items_of(ours.result) == items_of(whole)

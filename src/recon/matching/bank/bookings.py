@@ -9,7 +9,6 @@ one it is BANK_NOT_BOOKED.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +28,12 @@ from recon.matching.cash.book_groups import (
     numbered,
     paired,
 )
-from recon.matching.cash.result import Clock, days_not_ahead, found_of_groups
+from recon.matching.cash.result import days_not_ahead, found_of_groups
 from recon.matching.causes.proposed_journals import OF_BANK
-from recon.matching.classifying.severity import due, is_ahead, microseconds
+from recon.matching.classifying.grace import due, is_ahead
 from recon.matching.frames.arrays import Arrays, Column, columns_of, texts
 from recon.matching.frames.grouping import NO_INSTANT
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Basis, Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, AccountKey
 from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
 from recon.model.business_date import Grace
@@ -74,17 +73,15 @@ def classify_bookings(
     sources: Sources,
     *,
     bank: BankResult | None,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
+    basis: Basis,
 ) -> Bookings | None:
     """Classify the groups; None where the ledger does not book bank receipts."""
-    ledger = sources.ledger
+    ledger, rules = sources.ledger, basis.rules
     if not rules.ledger.bank or bank is None or ledger is None:
         return None
     arrived = {(each.account_key, each.key): each for each in _arrived(bank)}
     books = _groups(ledger, arrived=arrived, bank=bank, rules=rules)
-    groups, clock = books.groups, Clock(as_of, rules, covered=True)
+    groups = books.groups
     gap = groups["settled"] - groups["booked"]
     apart = np.array([key.startswith(BEFORE) for key in groups["key"]], dtype=np.bool_)
     nothing = np.zeros(len(groups), dtype=np.bool_)
@@ -97,8 +94,8 @@ def classify_bookings(
             **dict.fromkeys(("before", "over_released", "unverified"), nothing),
         },
         marks={Flag.NOT_COMPARED: apart},
-        ends=_ends(books, bank=bank, clock=clock),
-        clock=clock,
+        ends=_ends(books, bank=bank, basis=basis),
+        basis=basis,
         names=[*map(_name, known)],
         shown={
             "leg": OF_BANK,
@@ -123,7 +120,7 @@ def classify_bookings(
         for at, rows in books.closed.items()
         for row in rows.tolist()
     }
-    found, reopens = identified(found, previous=previous)
+    found, reopens = identified(found, previous=basis.previous)
     return Bookings(books, frozenset(entries), reopens, found)
 
 
@@ -306,13 +303,13 @@ def _banks(entries: Arrays, *, rules: Rules) -> Column:
     )
 
 
-def _ends(books: BookGroups, *, bank: BankResult, clock: Clock) -> tuple[Column, Column]:
+def _ends(books: BookGroups, *, bank: BankResult, basis: Basis) -> tuple[Column, Column]:
     """Return when the grace of each bank receipt and each ledger entry ends."""
-    rules, entries, at = clock.rules, books.booked, books.booked["at"]
-    calendar, now = rules.business_calendar, microseconds(clock.as_of)
+    rules, entries, at = basis.rules, books.booked, books.booked["at"]
+    calendar, now = basis.calendar, basis.now
     grace = Grace.parse(rules.grace.gateway_to_ledger)
     # No grace runs from a date far ahead.
-    days, wrong = days_not_ahead(books.settled["day"], clock=clock), is_ahead(at, as_of=now)
+    days, wrong = days_not_ahead(books.settled["day"], basis=basis), is_ahead(at, now=now)
     came, later, ends = (
         due(starts, grace=grace, calendar=calendar)
         for starts in (

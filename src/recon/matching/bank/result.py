@@ -5,7 +5,7 @@ A break of a payout has the id that the ledger comparison gives it, so that one 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -27,18 +27,16 @@ from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
 from recon.matching.breaks.result_rows import (
     NO_AMOUNT,
     Comparison,
-    business_date,
     found_rows,
     identified,
 )
 from recon.matching.classifying.sentences import Clause, amount_of, money
-from recon.matching.classifying.severity import microseconds
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, columns_of
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.coding import keyed
-from recon.matching.frames.grouping import NO_INSTANT, amounts_of, total
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
+from recon.matching.frames.grouping import NO_INSTANT, amounts_of, microseconds, total
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Basis, Sources, frame_of
 from recon.matching.sides.settlement_side import BATCH, paid_out, pay_outs
 from recon.model.business_date import day_text
 from recon.model.terms import BreakCode, SetState
@@ -122,14 +120,12 @@ class BankResult:
     """FOUND of those that are shown."""
 
 
-def classify_bank(
-    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
-) -> BankResult | None:
+def classify_bank(sources: Sources, *, basis: Basis) -> BankResult | None:
     """Compare the payouts with the statements; None where no statements were given."""
     source: BankSource | None = sources.bank
     if source is None:
         return None
-    day, night = business_date(as_of, rules=rules), source.night
+    rules, day, night = basis.rules, basis.today, source.night
     classified = classify_statements(source, rules=rules, day=day)
     lines = sources.settlement
     if lines is None:
@@ -143,7 +139,7 @@ def classify_bank(
     paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
     findings = [*paired.findings, *paired.unknown]
     rows = _rows(findings, night=night, rules=rules, books=sources.ledger is not None)
-    found, reopens = identified(rows, previous=previous)
+    found, reopens = identified(rows, previous=basis.previous)
     names = ("state", "code", "flags", "effect")
     ids = {
         own: replace(one, **dict(zip(names, cells, strict=True)))

@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recon.config.rules import Rules
 from recon.matching.breaks.movements import Disposition, next_id
 from recon.matching.breaks.result import (
     AMOUNT_COLUMNS,
@@ -19,20 +18,18 @@ from recon.matching.breaks.result import (
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
 )
+from recon.matching.classifying.grace import business_days
 from recon.matching.classifying.outcomes import Outcomes, set_flags
 from recon.matching.classifying.sentences import Clause, Sentences
 from recon.matching.classifying.severity import (
-    business_days,
     effects_in_question,
-    exposure_of,
-    exposures,
     money_at_risk,
     owed_to,
     severity_of,
     worse,
 )
 from recon.matching.classifying.table import classified_by, flag_text, rows_of
-from recon.matching.codes import TABLE
+from recon.matching.codes import CODES, TABLE
 from recon.matching.frames.arrays import (
     Arrays,
     Column,
@@ -45,7 +42,7 @@ from recon.matching.frames.arrays import (
 from recon.matching.frames.digest import first_ids, id_of
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sorting import in_order, order_of
-from recon.matching.frames.sources import INSTANT, Previous, Sources
+from recon.matching.frames.sources import INSTANT, Basis, Previous
 from recon.matching.frames.versions import NEW, Versions
 from recon.matching.sets.joined_sets import (
     BY_ENTRY,
@@ -54,7 +51,12 @@ from recon.matching.sets.joined_sets import (
     Joined,
     event_instants,
 )
-from recon.matching.sets.residuals import effect_on_ledger, effect_on_orders
+from recon.matching.sets.residuals import (
+    charged_by_lines,
+    effect_on_ledger,
+    effect_on_orders,
+    ints,
+)
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
@@ -67,18 +69,12 @@ SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 
 
 def classified_rows(
-    joined: Joined, *, outcomes: Outcomes, sources: Sources, rules: Rules, as_of: datetime
+    joined: Joined, *, outcomes: Outcomes, instructed: bool, basis: Basis
 ) -> Arrays:
     """Return the rows of every set, with state and flags (see shown_rows)."""
     rows = shown_rows(joined, outcomes=outcomes)
     numbers = rows["set"]
-    flags = set_flags(
-        joined.sets,
-        outcomes=outcomes,
-        instructed=sources.instructions is not None,
-        as_of=as_of,
-        rules=rules,
-    )
+    flags = set_flags(joined.sets, outcomes=outcomes, instructed=instructed, basis=basis)
     return rows.assign(state=outcomes.states()[numbers], flags=flags[numbers])
 
 
@@ -236,25 +232,6 @@ def first_identities(sets: Arrays) -> Column:
 _KEY = ("merchant_id", "account_id", "key")
 
 
-def name_entries(joined: Joined) -> None:
-    """Add column `entry_ids` to the sets: the ledger entries that their rows show."""
-    joined.sets.columns["entry_ids"] = entry_ids(
-        joined.ledger.items, size=joined.keys.size, only=joined.sets["ledger_entry_id"]
-    )
-
-
-def entry_ids(items: Arrays, *, size: int, only: Column) -> Column:
-    """Join the entry ids of each set with `;`, sorted (`only`: the id where there is just one)."""
-    joined = only.copy()
-    crowded = np.bincount(items["set"], minlength=size)[items["set"]] > 1
-    several: dict[int, list[str]] = {}
-    for number, entry in items.take(crowded).rows("set", "entry_id"):
-        several.setdefault(number, []).append(entry)
-    for number, entries in several.items():
-        joined[number] = ";".join(sorted(entries))
-    return joined[:size]
-
-
 def not_compared_rows(
     ledger: pd.DataFrame, *, versions: Versions, at_bank: Collection[tuple[str, ...]] = ()
 ) -> Arrays:
@@ -334,9 +311,7 @@ def frames_of(
     effects: pd.DataFrame,
     sets: Arrays,
     legs: Sequence[Arrays],
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
+    basis: Basis,
 ) -> Frames:
     """Build the frames of the sets and of the other comparisons; breaks with one id are merged.
 
@@ -345,9 +320,7 @@ def frames_of(
         effects: of these.
         sets: see rows_without_breaks.
         legs: columns of FOUND of each other comparison.
-        rules: severity and calendar.
-        as_of: the instant of the comparison.
-        previous: since when a break is known.
+        basis: severity, calendar, and since when a break is known.
     """
     rows = [sets]
     for found in legs:
@@ -363,8 +336,7 @@ def frames_of(
         rows.append(shown.take((shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")))
         broken = shown.take(shown["state"] == SetState.BREAK.value)
         moved = broken.take((broken["effect"] != 0) & (broken["effect"] != NO_AMOUNT))
-        graded = _graded(broken, rules=rules, as_of=as_of, previous=previous)
-        breaks = _with_breaks(breaks, graded)
+        breaks = _with_breaks(breaks, _graded(broken, basis=basis))
         effects = _added(effects, moved, names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY)
     every = stacked(rows, names=_NO_BREAKS) if legs else sets
     routine = {
@@ -423,15 +395,7 @@ EPOCH = date(1970, 1, 1).toordinal()
 EFFECTS = ("effect_orders", "effect_ledger")
 
 
-def breaks_of(
-    rows: Arrays,
-    *,
-    joined: Joined,
-    outcomes: Outcomes,
-    as_of: datetime,
-    rules: Rules,
-    previous: Previous | None,
-) -> pd.DataFrame:
+def breaks_of(rows: Arrays, *, joined: Joined, outcomes: Outcomes, basis: Basis) -> pd.DataFrame:
     """Return one row per set that is a break, sorted as the contract says."""
     chosen = rows["own"] & (rows["state"] == SetState.BREAK.value)
     chosen &= outcomes.primary[rows["set"]] < 0
@@ -439,7 +403,7 @@ def breaks_of(
     numbers = broken["set"]
     classified = outcomes.classified
     findings = [classified.by_pattern[n].codes for n in classified.patterns[numbers]]
-    exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
+    exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, findings=findings)
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
     known = [
@@ -450,10 +414,8 @@ def breaks_of(
         money_at_risk(whole, effects=effects_in_question(orders, [ledger], flags=flags))
         for whole, (orders, ledger, flags) in zip(exposure.tolist(), legs, strict=True)
     ]
-    days = business_days(event_instants(joined.sets)[numbers], calendar=rules.business_calendar)
-    broken = _aged(
-        broken, days=days, findings=findings, risks=risks, terms=(rules, as_of, previous)
-    )
+    days = business_days(event_instants(joined.sets)[numbers], calendar=basis.calendar)
+    broken = _aged(broken, days=days, findings=findings, risks=risks, basis=basis)
     frame = broken.assign(
         break_id=broken["identity"],
         code=np.array([codes[0].value for codes in findings], dtype=object),
@@ -469,36 +431,60 @@ def breaks_of(
     return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=BREAKS_SORTED_BY)
 
 
-def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:
-    """Return each break's exposure: the largest effect or amount over all of its findings."""
+def _exposure(
+    joined: Joined, *, outcomes: Outcomes, numbers: Ints, findings: Sequence[tuple[BreakCode, ...]]
+) -> Ints:
+    """Return each break's exposure: the largest effect or amount over all of its codes."""
     sets, primary = joined.sets, outcomes.primary
     effects = np.abs(sets["gateway_net"] - sets["order_net"])
+    known = np.abs(effect_on_orders(outcomes.sets, ours=outcomes.ours))
     if joined.covered:
         booked_apart = sets["gateway_net"] + sets["payout_net"] - sets["ledger_net"]
         effects = np.maximum(effects, np.abs(booked_apart))
+        of_ledger = effect_on_ledger(outcomes.sets, ours=outcomes.ours)
+        known = np.maximum(known, np.abs(of_ledger))
     away = np.flatnonzero(primary >= 0)
     np.maximum.at(effects, primary[away], effects[away])
-    effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
-    columns = exposures(
-        outcomes.sets,
-        effects=effects,
-        uncaptured=outcomes.ours.uncaptured,
-        beyond_ours=joined.sets["uncaptured"],
-    )
-    measures = {codes: {exposure_of(code) for code in codes} for codes in {*amounts}}
+    columns = _exposures(outcomes, effects=np.maximum(effects, known))
+    measures = {codes: {CODES[code].risk for code in codes} for codes in {*findings}}
     picked = [
         max(int(columns[name][number]) for name in measures[codes])
-        for codes, number in zip(amounts, numbers.tolist(), strict=True)
+        for codes, number in zip(findings, numbers.tolist(), strict=True)
     ]
     return np.array(picked, dtype=np.int64)
 
 
-def _known(outcomes: Outcomes, *, covered: bool) -> Ints:
-    """Return the largest effect, including refunds and captures known only by our replies."""
-    effect = np.abs(effect_on_orders(outcomes.sets, ours=outcomes.ours))
-    if not covered:
-        return effect
-    return np.maximum(effect, np.abs(effect_on_ledger(outcomes.sets, ours=outcomes.ours)))
+def _exposures(outcomes: Outcomes, *, effects: Ints) -> dict[str, Ints]:
+    """Return the amounts that a set may put at risk, by measure; minor units, unsigned.
+
+    No figure is a difference across currencies: where sides have two, the whole amount is at risk.
+    """
+    sets, uncaptured, beyond_ours = outcomes.sets, outcomes.ours.uncaptured, outcomes.uncaptured
+    amount = np.maximum.reduce([np.abs(sets[name]) for name in _AMOUNTS])
+    ordered, shown = np.abs(sets["order_amount"]), np.abs(sets["gateway_amount_shown"])
+    whole = np.where(ordered != 0, ordered, shown)
+    captured = np.abs(sets["gateway_captured"] - uncaptured)
+    amount = np.where(uncaptured > 0, np.minimum(amount, captured), amount)
+    taken = np.minimum(amount, np.abs(sets["gateway_captured"] - beyond_ours))
+    apart = np.abs(sets["settled_captured"] - sets["gateway_captured"])
+    back = np.abs(sets["settled_refunded"] - sets["gateway_refunded"])
+    apart = apart + np.where(sets["settled_refund_any"], back, 0)
+    foreign = sets["settled_capture_any"] & (sets["settled_currency"] != sets["currency"])
+    charged = np.where(ints(sets["ledger_chargeback"]) == 0, charged_by_lines(sets), 0)
+    return {
+        "effect": np.maximum(effects, charged),
+        "amount": amount,
+        "whole": whole,
+        "captured": captured,
+        "taken": np.where(beyond_ours > 0, taken, amount),
+        "settled": np.abs(sets["settled_gross"]),
+        "settlement gap": np.where(foreign, whole, apart),
+        "fee": np.abs(sets["fee_gap"]),
+        "exchange": np.abs(sets["exchange_gap"]),
+    }
+
+
+_AMOUNTS = ("order_amount", "gateway_amount_shown", "instruction_amount", "payout_amount")
 
 
 def _aged(
@@ -507,7 +493,7 @@ def _aged(
     days: Ints,
     findings: Sequence[Sequence[BreakCode]],
     risks: Sequence[int],
-    terms: tuple[Rules, datetime, Previous | None],
+    basis: Basis,
 ) -> Arrays:
     """Add age, severity and first_seen to breaks.
 
@@ -516,10 +502,9 @@ def _aged(
         days: the first day of each break, in days since 1970.
         findings: all codes of each.
         risks: the money at risk of each.
-        terms: rules, as_of, and what the previous run left open.
+        basis: severity, calendar, and since when a break is known.
     """
-    rules, as_of, previous = terms
-    calendar, today = rules.business_calendar, business_date(as_of, rules=rules)
+    calendar, today = basis.calendar, basis.today
     known, which = np.unique(days, return_inverse=True)
     ages = [
         0
@@ -530,20 +515,15 @@ def _aged(
     age = np.array(ages, dtype=np.int64)[which]
     facts = zip(findings, risks, rows["currency"].tolist(), age.tolist(), strict=True)
     severities = [
-        severity_of(codes, at_risk=money, currency=currency, age_days=old, rules=rules).value
+        severity_of(codes, at_risk=money, currency=currency, age_days=old, rules=basis.rules).value
         for codes, money, currency, old in facts
     ]
-    seen, now = first_seen(previous), today.isoformat()
+    seen, now = first_seen(basis.previous), today.isoformat()
     return rows.assign(
         age_days=age,
         severity=np.array(severities, dtype=object),
         first_seen=np.array([seen.get(own, now) for own in rows["identity"]], dtype=object),
     )
-
-
-def business_date(as_of: datetime, *, rules: Rules) -> date:
-    """Return the business date that closes at as-of (or contains it)."""
-    return rules.business_calendar.business_date_of(as_of - timedelta(microseconds=1))
 
 
 def first_seen(previous: Previous | None) -> dict[str, str]:
@@ -653,7 +633,7 @@ def dispositions_of_found(rows: Arrays) -> dict[str, Disposition]:
     return {own: Disposition(state, flags, is_linked=False) for own, state, flags in cells}
 
 
-def _graded(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Arrays:
+def _graded(rows: Arrays, *, basis: Basis) -> Arrays:
     days = [date.fromisoformat(since).toordinal() - EPOCH for since in rows["since"].tolist()]
     effects = np.where(rows["effect"] == NO_AMOUNT, 0, rows["effect"]).tolist()
     whole = zip(rows["exposure"].tolist(), effects, strict=True)
@@ -662,7 +642,7 @@ def _graded(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous |
         days=np.array(days, dtype=np.int64),
         findings=[(BreakCode(code),) for code in rows["code"].tolist()],
         risks=[money_at_risk(exposure, effects=(effect,)) for exposure, effect in whole],
-        terms=(rules, as_of, previous),
+        basis=basis,
     )
 
 

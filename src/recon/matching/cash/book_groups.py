@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.classifying.severity import microseconds
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
 from recon.matching.frames.coding import combined, equals
 from recon.matching.frames.grouping import (
@@ -27,6 +26,7 @@ from recon.matching.frames.grouping import (
     Rows,
     amounts_of,
     instants_of,
+    microseconds,
     total,
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, Sources, frame_of

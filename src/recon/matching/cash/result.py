@@ -3,7 +3,6 @@
 from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -36,43 +35,27 @@ from recon.matching.cash.book_groups import (
     midnights,
     uneven_since,
 )
+from recon.matching.classifying.grace import due, is_ahead
 from recon.matching.classifying.sentences import Clause, amount_of
-from recon.matching.classifying.severity import due, is_ahead, microseconds
-from recon.matching.classifying.table import UNVERIFIED_REASONS
+from recon.matching.classifying.table import Unverified
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Basis, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, AccountKey, added, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
-from recon.model.business_date import AHEAD_MAX, Grace, day_text
+from recon.model.business_date import Grace, day_text
 from recon.model.gateway_holds import BEFORE_FIRST, FeesCharged, GatewayHolds, HeldPart, Holding
-from recon.model.terms import EntryType, Flag, UnverifiedReason
+from recon.model.terms import EntryType, Flag
 
 LONG_PAST = "1970-01-01"
 ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
 """Kind of a group -> the source that its lines count as, and the account of its journals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """The instant and rules of the comparison, and whether a ledger was given."""
-
-    as_of: datetime
-    rules: Rules
-    covered: bool
-
-    @property
-    def last_day(self) -> str:
-        """The last plausible day; no grace runs from a date after it."""
-        calendar = self.rules.business_calendar
-        return calendar.local_date(self.as_of + AHEAD_MAX).isoformat()
-
-
 _SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
 """`rule` of matches: the group agrees, or was written off."""
-UNREAD = 1 + UNVERIFIED_REASONS.index(UnverifiedReason.BATCH_QUARANTINED)
 _OF_BOTH: Mapping[str, Clause] = {
     "name": lambda facts: str(facts.name),
     "since": lambda facts: day_text(facts.since),
@@ -114,7 +97,12 @@ explain the difference."""
 
 
 def findings_of_groups(
-    books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
+    books: BookGroups,
+    *,
+    listed: Iterable[Listed],
+    unsure: set[BatchOf],
+    covered: bool,
+    basis: Basis,
 ) -> Arrays:
     """Return one row of result_rows.FOUND per group.
 
@@ -122,25 +110,27 @@ def findings_of_groups(
         books: the groups.
         listed: what the gateway holds; a reserve below 0 was released too far.
         unsure: the batches with a line that could not be read.
-        clock: the instant and the rules.
+        covered: whether a ledger was given.
+        basis: the instant and the rules.
     """
     groups, size = books.groups, len(books.groups)
     settled, booked = groups["settled"], groups["booked"]
     gap, before = settled - booked, groups["name"] == BEFORE_BOOKS
-    compared = ~before & clock.covered
+    compared = ~before & covered
     over = np.where(compared, _over_released(groups, listed=listed), 0)
-    effect = gap if clock.covered else np.full(size, NO_AMOUNT)
+    effect = gap if covered else np.full(size, NO_AMOUNT)
     return found_of_groups(
         books,
         facts={
             "differs": (gap != 0) & compared,
-            "before": before & clock.covered,
+            "before": before & covered,
             "over_released": over > 0,
-            "unverified": UNREAD * _unsure(books, unsure=unsure, rules=clock.rules),
+            "unverified": Unverified.BATCH_QUARANTINED
+            * _unsure(books, unsure=unsure, rules=basis.rules),
         },
-        marks={Flag.NOT_COMPARED: np.full(size, not clock.covered)},
-        ends=_ends(books, clock=clock),
-        clock=clock,
+        marks={Flag.NOT_COMPARED: np.full(size, not covered)},
+        ends=_ends(books, basis=basis),
+        basis=basis,
         names=groups["name"].tolist(),
         shown={
             **_SHOWN,
@@ -163,7 +153,7 @@ def found_of_groups(
     facts: Mapping[str, Column],
     marks: Mapping[Flag, Bools],
     ends: tuple[Ints, Ints],
-    clock: Clock,
+    basis: Basis,
     names: Sequence[str],
     shown: Mapping[str, Any],
 ) -> Arrays:
@@ -174,11 +164,11 @@ def found_of_groups(
         facts: `differs`, `before`, `over_released` and `unverified`.
         marks: masks of the flags that no row of codes.toml sets.
         ends: when the grace of each row of `settled` and of `booked` ends, microseconds.
-        clock: the instant and the rules.
+        basis: the instant and the rules.
         names: names of the groups for their sentences.
         shown: other columns of their rows.
     """
-    groups, size, now = books.groups, len(books.groups), microseconds(clock.as_of)
+    groups, size, now = books.groups, len(books.groups), basis.now
     closed = np.zeros(size, dtype=np.bool_)
     closed[[*books.closed]] = True
     low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
@@ -192,9 +182,7 @@ def found_of_groups(
         due_at = np.maximum(due_at, latest(mine, groups=items["group"], size=size))
     settled, booked = groups["settled"], groups["booked"]
     gap, over = settled - booked, facts["over_released"]
-    since = uneven_since(
-        books, rows=facts["differs"] | over, zone=clock.rules.business_calendar.zone
-    )
+    since = uneven_since(books, rows=facts["differs"] | over, zone=basis.calendar.zone)
     known = {
         "kind": groups["kind"],
         "settled": groups["settled_items"] > 0,
@@ -215,7 +203,7 @@ def found_of_groups(
         },
         # Positive: charged, kept or paid out; below 0 where it was given back.
         more={"name": names, "settled": -settled, "booked": -booked},
-        marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, clock=clock)},
+        marks={**marks, Flag.DATE_AHEAD: _has_dates_ahead(books, basis=basis)},
     )
 
 
@@ -226,7 +214,7 @@ _HELD = Comparison(
 )
 
 
-def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
+def findings_of_held(listed: Iterable[Listed], *, covered: bool, basis: Basis) -> Arrays:
     """Return one row of result_rows.FOUND per listed amount, without reserves and opening amounts.
 
     Of a batch paid out in another currency than its lines, only the payout is reported.
@@ -237,23 +225,22 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
     what = np.array([held.what for held in rows], dtype=object)
     days = np.array([held.settled_on for held in rows], dtype=object)
     amounts = np.array([held.amount for held in rows], dtype=np.int64)
-    calendar_ = clock.rules.business_calendar
     due_at = due(
-        midnights(days_not_ahead(days, clock=clock), zone=calendar_.zone),
-        grace=Grace.parse(clock.rules.grace.held_back),
-        calendar=calendar_,
+        midnights(days_not_ahead(days, basis=basis), zone=basis.calendar.zone),
+        grace=Grace.parse(basis.rules.grace.held_back),
+        calendar=basis.calendar,
     )
     keys = [
         f"{'beyond' if held.what == BEYOND else 'held'}:{held.currency}:{held.batch_id}"
         for held in rows
     ]
     batches = [held.batch_id for held in rows]
-    effect = 0 if clock.covered else NO_AMOUNT
+    effect = 0 if covered else NO_AMOUNT
     return _HELD.found(
         {
             "what": what,
-            "late_held_back": due_at <= microseconds(clock.as_of),
-            "unverified": UNREAD * (what == UNSURE),
+            "late_held_back": due_at <= basis.now,
+            "unverified": Unverified.BATCH_QUARANTINED * (what == UNSURE),
         },
         shown={
             **_SHOWN,
@@ -269,7 +256,7 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
             "about": batches,
         },
         more={"name": batches},
-        marks={Flag.DATE_AHEAD: days > clock.last_day},
+        marks={Flag.DATE_AHEAD: days > basis.last_day},
     )
 
 
@@ -315,17 +302,17 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     return np.array(marks, dtype=np.bool_)
 
 
-def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
+def _ends(books: BookGroups, *, basis: Basis) -> tuple[Ints, Ints]:
     """Return when the grace of each line and each entry ends; none runs from a date far ahead."""
-    rules, booked = clock.rules, books.booked
-    calendar, grace = rules.business_calendar, Grace.parse(rules.grace.gateway_to_ledger)
-    days = days_not_ahead(books.settled["day"], clock=clock)
-    at = np.where(is_ahead(booked["at"], as_of=microseconds(clock.as_of)), NO_INSTANT, booked["at"])
+    rules, calendar, booked = basis.rules, basis.calendar, books.booked
+    grace = Grace.parse(rules.grace.gateway_to_ledger)
+    days = days_not_ahead(books.settled["day"], basis=basis)
+    at = np.where(is_ahead(booked["at"], now=basis.now), NO_INSTANT, booked["at"])
     if rules.ledger.fees_per == "month":
         # The grace of a month's fees runs from the month's last day.
         days = np.where(books.settled["kind"] == FEES, _month_ends(days), days)
         is_fee = booked["kind"] == FEES
-        months = days_not_ahead(np.where(is_fee, booked["name"], LONG_PAST), clock=clock)
+        months = days_not_ahead(np.where(is_fee, booked["name"], LONG_PAST), basis=basis)
         at = np.where(is_fee, midnights(_month_ends(months), zone=calendar.zone), at)
     settled_at = midnights(days, zone=calendar.zone)
     settled, entries = (due(since, grace=grace, calendar=calendar) for since in (settled_at, at))
@@ -341,16 +328,16 @@ def _month_ends(days: Column) -> Column:
     return np.array([last[day[:7]] for day in days.tolist()], dtype=object)
 
 
-def days_not_ahead(days: Column, *, clock: Clock) -> Column:
+def days_not_ahead(days: Column, *, basis: Basis) -> Column:
     """Return the days or months with those too far ahead replaced by LONG_PAST."""
-    return np.where(days > clock.last_day, LONG_PAST, days).astype(object)
+    return np.where(days > basis.last_day, LONG_PAST, days).astype(object)
 
 
-def _has_dates_ahead(books: BookGroups, *, clock: Clock) -> Bools:
+def _has_dates_ahead(books: BookGroups, *, basis: Basis) -> Bools:
     """Mark the groups that have a date too far ahead."""
     settled, booked, size = books.settled, books.booked, len(books.groups)
-    wrong = is_ahead(booked["at"], as_of=microseconds(clock.as_of))
-    both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
+    wrong = is_ahead(booked["at"], now=basis.now)
+    both = [(settled["day"] > basis.last_day, settled), (wrong, booked)]
     marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
     return marks[0] | marks[1]
 
@@ -377,28 +364,22 @@ def with_groups_marked(sources: Sources, *, rules: Rules) -> Sources:
 
 
 def classify_cash(
-    sources: Sources,
-    *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-    used: Collection[str] = (),
+    sources: Sources, *, basis: Basis, used: Collection[str] = ()
 ) -> CashResult | None:
     """Classify the groups and the held amounts; None where no settlement was given.
 
     `used`: ids of the breaks of sets, one of which may have the key of a group.
     """
-    books = grouped(sources, rules=rules)
+    books = grouped(sources, rules=basis.rules)
     if books is None:
         return None
-    clock = Clock(as_of, rules, sources.ledger is not None)
-    rows = listed(sources, rules=rules)
+    covered, rows = sources.ledger is not None, listed(sources, rules=basis.rules)
     unsure = unsure_batches(sources)
     parts = [
-        findings_of_groups(books, listed=rows, unsure=unsure, clock=clock),
-        findings_of_held(rows, clock=clock),
+        findings_of_groups(books, listed=rows, unsure=unsure, covered=covered, basis=basis),
+        findings_of_held(rows, covered=covered, basis=basis),
     ]
-    found, reopens = identified(stacked(parts, names=FOUND), previous=previous, used=used)
+    found, reopens = identified(stacked(parts, names=FOUND), previous=basis.previous, used=used)
     return CashResult(books, rows, found, reopens)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.config.rules import Rules
 from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.classifying.sentences import (
     NOTHING,
@@ -35,7 +36,7 @@ from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.instruction_side import STANDINGS
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.model.terms import BreakCode, InstructionState
+from recon.model.terms import BreakCode, GatewayState, InstructionState
 
 RowFacts = SimpleNamespace
 """One break: FACTS and NETS in minor units of its currency, and `rows`, where a code needs them."""
@@ -258,7 +259,7 @@ NETS = ("gateway_amount", "order_amount", "ledger_amount")
 _OF_BREAKS = ("currency", "account_id", "state_orders", "state_gateway")
 _SUMS = (
     *("currencies", "order_captured", "order_refunded", "gateway_captured", "gateway_refunded"),
-    *("payments_with_money", "uncaptured", "ledger_capture", "ledger_refund", "ledger_chargeback"),
+    *("payments_with_money", "ledger_capture", "ledger_refund", "ledger_chargeback"),
     *("ledger_adjustment", "ledger_write_off", "refund_failed_later_sum"),
     *("capture_confirmed", "capture_rejected", "capture_doubtful", "capture_waiting"),
     *("refund_confirmed", "refund_rejected", "refund_doubtful", "refund_waiting"),
@@ -266,28 +267,36 @@ _SUMS = (
     *("fee_gap", "exchange_gap"),
 )
 _MARKS = (
-    *("refund_hidden", "refund_unknown", "refund_excess", "over_authorised"),
+    *("refund_unknown", "refund_excess", "over_authorised"),
     *("booked_twice_capture", "booked_twice_refund", "booked_twice_chargeback"),
     *("capture_doubtful_any", "capture_waiting_any", "refund_doubtful_any", "refund_waiting_any"),
     *("cancel_rejected_any", "cancel_doubtful_any", "cancel_waiting_any"),
     *("review_doubtful_any", "review_rejected_any", "cancel_subscription_doubtful_any"),
 )
+_REFUND_STATES = (GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED)
 _OF_ROWS = ("rivals_by", "sides", "other_account", "other_sides")
 FACTS: Mapping[str, type] = {
     **dict.fromkeys((*_OF_BREAKS, "settled_currency", "paid_under", *_OF_ROWS), str),
-    **dict.fromkeys((*_MARKS, "covered", "told_twice", "has_payments"), bool),
+    **dict.fromkeys((*_MARKS, "covered", "refund_hidden", "told_twice", "has_payments"), bool),
     **dict.fromkeys(_SUMS, int),
     **dict.fromkeys(("gateway_net", "order_net", "ordered", "stated"), int),
-    **dict.fromkeys(("gateway_taken", "refund_both", "settled_rest"), int),
+    **dict.fromkeys(("uncaptured", "gateway_taken", "refund_both", "settled_rest"), int),
 }
 """Names and types of the facts that a condition may use (see `facts_of`)."""
 
 
 def facts_of(
-    frame: pd.DataFrame, *, joined: Joined, rows: Mapping[int, SetRows]
+    frame: pd.DataFrame,
+    *,
+    joined: Joined,
+    rows: Mapping[int, SetRows],
+    uncaptured: Ints,
+    rules: Rules,
 ) -> Iterator[RowFacts]:
     """Yield the facts of every break, in the order of `frame` (columns set and those of breaks)."""
     sets, numbers = joined.sets.take(frame["set"].to_numpy()), frame["set"].tolist()
+    left = uncaptured[frame["set"].to_numpy()]
+    shown = (rules.shows(state) for state in _REFUND_STATES)
     own = [rows.get(number, NO_ROWS) for number in numbers]
     ids = [[payment.transaction_id for payment in each.payments] for each in own]
     of_sets = {name: sets[name] for name in (*_SUMS, *_MARKS, "settled_currency")}
@@ -298,7 +307,8 @@ def facts_of(
         "gateway_net": amounts_of(frame["gateway_amount"]),
         "order_net": amounts_of(frame["order_amount"]),
         # The captured amount as far as it is known: the whole, or our part of it.
-        "gateway_taken": sets["gateway_captured"] - sets["uncaptured"],
+        "uncaptured": left,
+        "gateway_taken": sets["gateway_captured"] - left,
         "refund_both": sets["refund_confirmed"] + sets["refund_doubtful"],
         "settled_rest": sets["settled_gross"] - sets["settled_captured"] + back,
     }
@@ -307,6 +317,7 @@ def facts_of(
         **{name: [None if n is pd.NA else n for n in frame[name].tolist()] for name in NETS},
         **{name: column.tolist() for name, column in {**of_sets, **computed}.items()},
         "covered": [joined.covered] * len(frame),
+        "refund_hidden": [not all(shown)] * len(frame),
         "paid_under": _paid_under(joined, numbers=numbers),
         "rows": own,
         **{name: [getattr(each, name) for each in own] for name in _OF_ROWS},
@@ -549,7 +560,7 @@ NAMES_ROWS = frozenset(code for code, every in SENTENCES.of_codes.items() if _ne
 
 
 def with_reasons(
-    breaks: pd.DataFrame, *, joined: Joined, sources: Sources, outcomes: Outcomes
+    breaks: pd.DataFrame, *, joined: Joined, sources: Sources, outcomes: Outcomes, rules: Rules
 ) -> pd.DataFrame:
     """Return the breaks with their reason.
 
@@ -557,7 +568,8 @@ def with_reasons(
         breaks: result.BREAK_COLUMNS, each with its set.
         joined: the classified sets.
         sources: the rows that they were made of.
-        outcomes: which break represents two accounts.
+        outcomes: which break represents two accounts, and what a capture of ours left.
+        rules: which states the query can show.
     """
     codes = [BreakCode(code) for code in breaks["code"]]
     rows = rows_of_sets(
@@ -567,6 +579,7 @@ def with_reasons(
         sources=sources,
         primary=outcomes.primary,
     )
-    facts = facts_of(breaks, joined=joined, rows=rows)
+    left = outcomes.uncaptured
+    facts = facts_of(breaks, joined=joined, rows=rows, uncaptured=left, rules=rules)
     sentences = [SENTENCES.reason(code, known) for code, known in zip(codes, facts, strict=True)]
     return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))

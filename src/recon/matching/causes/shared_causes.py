@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from recon.matching.classifying.outcomes import Outcomes
-from recon.matching.classifying.severity import (
+from recon.matching.classifying.grace import (
     HOUR_MICROSECONDS,
     MINUTE_MICROSECONDS,
     business_days,
 )
+from recon.matching.classifying.outcomes import Outcomes
 from recon.matching.codes import TABLE, Cause
 from recon.matching.frames.arrays import Column, filled, text_column, texts
 from recon.matching.frames.coding import combined
@@ -307,7 +307,7 @@ class OneSide(NamedTuple):
     label: str
 
 
-LEGS = (
+ONE_SIDED = (
     (
         OneSide(
             (BreakCode.MISSING_AT_GATEWAY, BreakCode.BOOKED_NOT_AT_GATEWAY), "order_amount", "order"
@@ -327,7 +327,7 @@ Guesses = Iterator[tuple[int, str]]
 def with_suggestions(breaks: Breaks) -> Breaks:
     """Return the breaks with guesses appended to some reasons; none for breaks with a cause."""
     reasons = breaks["reason"].tolist()
-    for leg in LEGS:
+    for leg in ONE_SIDED:
         sides = [_unexplained(breaks, side=side) for side in leg]
         guesses: dict[int, str] = {}
         for row, labels in (*_near_pairs(*sides, leg=leg), *_summing(*sides, leg=leg)):
@@ -350,7 +350,7 @@ def _unexplained(breaks: Breaks, *, side: OneSide) -> pd.DataFrame:
 def _written(breaks: Breaks) -> Column:
     """Return how both sides write their order numbers, where only that keeps records apart."""
     written = filled("", size=len(breaks))
-    for leg in LEGS:
+    for leg in ONE_SIDED:
         sides = []
         for own in (_unexplained(breaks, side=side) for side in leg):
             parts = own["name"].str.extract(r"^(\D*0*)([1-9]\d*)(.*)$")

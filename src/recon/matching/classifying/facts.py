@@ -3,10 +3,11 @@
 import numpy as np
 
 from recon.config.rules import Rules
+from recon.matching.classifying.table import Unverified
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Bools, Ints
 from recon.matching.sets.residuals import MONEY_STATES, STATES_REFUND, Ours, bits, ints
-from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
+from recon.matching.sides.gateway_side import NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.payouts import KnownPayout, paid_out
 from recon.matching.sides.settlement_side import in_time
@@ -236,19 +237,19 @@ def _refund_evidence(sets: Arrays) -> Bools:
 
 
 def unverified_reasons(sets: Arrays) -> Ints:
-    """Return the number of the first reason (table.UNVERIFIED_REASONS, from 1) or 0.
+    """Return the first reason of each set (see table.Unverified).
 
     A refund of unknown amount that may be our own doubtful one is left to people to decide.
     """
     ours = sets["refund_confirmed_any"] | sets["refund_doubtful_any"]
     unknown = sets["refund_unknown"] & ~ours
-    causes = [
-        sets["quarantined"],
-        sets["entry_conflict"],
-        sets["no_answer"],
-        sets["answer_unmapped_only"],
-        unknown & (sets["gateway_state"] == GATEWAY_STATES.index("partially_refunded")),
-    ]
-    numbers = np.arange(1, len(causes) + 1)
-    chosen = np.select([np.asarray(cause) for cause in causes], list(numbers), 0)
+    causes = {
+        Unverified.ROW_QUARANTINED: sets["quarantined"],
+        Unverified.ENTRY_ID_CONFLICT: sets["entry_conflict"],
+        Unverified.QUERY_FAILED: sets["no_answer"],
+        Unverified.QUERY_RESULT_UNMAPPED: sets["answer_unmapped_only"],
+        Unverified.REFUND_AMOUNT_UNKNOWN: unknown
+        & (sets["gateway_state"] == NUMBER["partially_refunded"]),
+    }
+    chosen = np.select([*causes.values()], [*causes], default=Unverified.NO)
     return np.asarray(chosen, dtype=np.int64)

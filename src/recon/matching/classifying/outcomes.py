@@ -1,8 +1,7 @@
 """Classifies every set: each distinct pattern of facts once, within the rounding budget."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -17,15 +16,14 @@ from recon.matching.classifying.facts import (
     plain_facts,
     unverified_reasons,
 )
-from recon.matching.classifying.severity import (
+from recon.matching.classifying.grace import (
     CLOCKS,
+    DATES,
     DAY_MICROSECONDS,
     NEVER,
     NO_LIMIT,
     business_days,
     due_columns,
-    microseconds,
-    with_unproven,
     without_ahead,
 )
 from recon.matching.classifying.table import (
@@ -33,6 +31,7 @@ from recon.matching.classifying.table import (
     Classification,
     Classifications,
     TableRow,
+    Unverified,
     classifications_of,
     distinct_patterns,
     is_late,
@@ -43,15 +42,23 @@ from recon.matching.classifying.table import (
 from recon.matching.codes import TABLE, CodeTable, Condition, condition_of
 from recon.matching.frames.arrays import Arrays, Column
 from recon.matching.frames.coding import combined
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, total
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Bools,
+    Ints,
+    Rows,
+    microseconds,
+    total,
+)
+from recon.matching.frames.sources import Basis
 from recon.matching.frames.total_rows import AccountKey
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import LegFacts, Ours, bits, leg_facts
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.model.business_date import midnight
+from recon.model.business_date import BusinessCalendar, midnight
 from recon.model.errors import Defect
-from recon.model.terms import BreakCode, Flag, GatewayState, SetState
+from recon.model.terms import BreakCode, Flag, SetState
 
 PATTERN: Mapping[str, type] = {
     "order_state": int,
@@ -313,37 +320,38 @@ def brought_together(sets: Arrays, *, primary: Rows) -> Arrays:
     for name, column in sets.columns.items():
         if name in _TEXTS or (column.dtype.kind in _NUMBERS and name not in _OF_ITS_ACCOUNT):
             values = column.copy()
-            values[primaries] = _joined(name, values[primaries], values[away])
+            values[primaries] = _merged(name, values[primaries], values[away])
             together[name] = values
     return sets.assign(**together)
 
 
 _NUMBERS = "bi"
-_OF_ITS_ACCOUNT = frozenset({"account", "kind", "currencies"})
+_OF_ITS_ACCOUNT = frozenset({"account", "kind", "currencies", "primary"})
 _TEXTS = ("gateway_currency", "settled_currency")
 """Texts that classification reads in addition to the set's own currency, which both sets share."""
 _WHERE_BOTH_ARE = frozenset({"both_known", "captured_known"})
-_ONE_OF_BOTH = frozenset(
+_GREATER = frozenset(
     {"order_state", "gateway_state", "payout", "ledger_any", "instruction_amount"}
+    | {*DATES, "settled_from", "settled_until"}
 )
-_LATEST = ("_at", "_date", "settled_from", "settled_until")
 
 
-def _joined(name: str, column: Column, other: Column) -> Column:
-    """Combine two columns: given text, later instant, either mask, sum of amounts."""
+def _merged(name: str, column: Column, other: Column) -> Column:
+    """Combine two columns: the given text, the later date, either mask, the sum of amounts."""
     if column.dtype == object:
         return np.where(column == "", other, column)
     if name in _WHERE_BOTH_ARE:
         return column & other
     if column.dtype == np.bool_:
         return column | other
-    if name in _ONE_OF_BOTH or name.endswith(_LATEST):
+    if name in _GREATER:
         return np.maximum(column, other)
     return column + other
 
 
-REFUND_STATES = (GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED)
 ACCOUNT = ["merchant_id", "account_id", "currency"]
+Strict = Callable[[Mapping[AccountKey, int]], Collection[AccountKey]]
+"""From the rounding of some sets (see Outcomes.spent) to the budgets that are spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +367,8 @@ class Outcomes:
     """The sets as classified: a primary set includes the rows of the set that it represents."""
     ours: Ours
     """Effects of our instructions beyond what the query shows."""
+    uncaptured: Ints
+    """What our capture, confirmed or in doubt, left of the payment, minor units."""
     rounded: Ints
     """Amount that counts as rounding against orders and ledger together, unsigned minor units."""
     spent: Mapping[AccountKey, int]
@@ -377,77 +387,75 @@ class SetFacts(NamedTuple):
 
     sets: Arrays
     """As they are classified; see Outcomes."""
-    primary: Rows
     ours: Ours
     due: dict[str, Ints]
     """Clock -> when it runs out."""
     facts: dict[str, Ints]
 
 
-def facts_of_sets(joined: Joined, *, rules: Rules, as_of: int) -> SetFacts:
-    """Return facts, clocks and our instructions per set, merged across accounts.
+def with_linked_sets(joined: Joined, *, now: int) -> Joined:
+    """Return the sets without dates too far ahead, and with those that belong to another account.
 
-    Also adds the columns to the sets of `joined` that sentences and rows of breaks need.
+    Adds columns date_ahead; wrong_account, account_ambiguous and primary (see MovedSets).
     """
-    own = joined.sets
-    own.columns |= without_ahead(own, as_of=as_of)
-    moved = wrong_accounts(own, classified=unverified_reasons(own) == 0)
-    own.columns |= {"wrong_account": moved.wrong, "account_ambiguous": moved.ambiguous}
-    sets = brought_together(own, primary=moved.primary)
-    due = with_unproven(due_columns(sets, rules=rules), sets=sets, as_of=as_of)
-    moves, ours = our_moves(sets, refund_late=due["refund_confirmed"] <= as_of, rules=rules)
-    own.columns |= {
-        "uncaptured": np.maximum(ours.uncaptured, beyond_doubt(sets)),
-        "refund_hidden": np.full(len(sets), not all(map(rules.shows, REFUND_STATES))),
-    }
+    sets = without_ahead(joined.sets, now=now)
+    moved = wrong_accounts(sets, classified=unverified_reasons(sets) == Unverified.NO)
+    columns = {"wrong_account": moved.wrong, "account_ambiguous": moved.ambiguous}
+    return replace(joined, sets=sets.assign(**columns, primary=moved.primary))
+
+
+def facts_of_sets(joined: Joined, *, basis: Basis) -> SetFacts:
+    """Return facts, clocks and our instructions per set, merged across accounts."""
+    rules, now = basis.rules, basis.now
+    sets = brought_together(joined.sets, primary=joined.sets["primary"])
+    due = due_columns(sets, basis=basis)
+    moves, ours = our_moves(sets, refund_late=due["refund_confirmed"] <= now, rules=rules)
     facts = {
         **plain_facts(sets, ours=ours, covered=joined.covered),
         **moves,
         "unverified": unverified_reasons(sets),
         "orders_lack": bits(sets["orders_lack"] & (sets["order_state"] == 0)),
         # Due exactly at as-of is late.
-        **{f"late_{clock}": bits(ends <= as_of) for clock, ends in due.items()},
+        **{f"late_{clock}": bits(ends <= now) for clock, ends in due.items()},
     }
-    return SetFacts(sets, moved.primary, ours, due, facts)
+    return SetFacts(sets, ours, due, facts)
 
 
-def classify_sets(
-    joined: Joined, *, rules: Rules, as_of: int, strict: Collection[AccountKey] | None = None
-) -> Outcomes:
+def classify_sets(joined: Joined, *, basis: Basis, strict: Strict | None = None) -> Outcomes:
     """Classify every set, without rounding where the run's rounding budget is spent.
 
-    `strict`: merchant, account and currency of the budgets that are spent; None: decided by these
-    sets alone.
+    `joined`: see `with_linked_sets`; `strict`: None: these sets alone decide.
     """
-    known = facts_of_sets(joined, rules=rules, as_of=as_of)
-    sets = known.sets
+    known, rules = facts_of_sets(joined, basis=basis), basis.rules
+    sets, ours = known.sets, known.ours
 
-    def compared(without: Bools) -> LegFacts:
-        return leg_facts(sets, ours=known.ours, rules=rules, strict=without, covered=joined.covered)
+    def legs(without: Bools) -> LegFacts:
+        return leg_facts(sets, ours=ours, rules=rules, strict=without, covered=joined.covered)
+
+    def classified(both: LegFacts) -> Outcomes:
+        facts = {**known.facts, **both.facts}
+        numbers, patterns = distinct_patterns({name: facts[name] for name in PATTERN})
+        outcomes = Classifications(numbers, classify(patterns))
+        due_at = _due_at(outcomes, due=known.due)
+        left = np.maximum(ours.uncaptured, beyond_doubt(sets))
+        primary = joined.sets["primary"]
+        return Outcomes(outcomes, primary, due_at, sets, ours, left, both.rounded, spent={})
 
     nothing = np.zeros(len(sets), dtype=np.bool_)
-    free = compared(nothing)
+    free = legs(nothing)
+    outcomes = classified(free)
     if not budgets_of(rules):
-        return _classified(free, known=known, spent={})
-    hard = compared(~nothing)
+        return outcomes
+    hard = legs(~nothing)
     differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
     groups, keys = combined([sets[name] for name in ACCOUNT])
-    outcomes = _classified(free, known=known, spent={})
     rounded = total(_rounded(outcomes), groups=groups, size=len(keys)).tolist()
     spent = {keys[group]: rounded[group] for group in np.unique(groups[differs]).tolist()}
-    over = over_budget(spent, rules=rules) if strict is None else strict
+    over = over_budget(spent, rules=rules) if strict is None else strict(spent)
     without = np.array([key in over for key in keys], dtype=np.bool_)[groups]
     if without.any():
-        return _classified(compared(without), known=known, spent=spent)
+        outcomes = classified(legs(without))
     return replace(outcomes, spent=spent)
-
-
-def _classified(both: LegFacts, *, known: SetFacts, spent: Mapping[AccountKey, int]) -> Outcomes:
-    facts = {**known.facts, **both.facts}
-    numbers, patterns = distinct_patterns({name: facts[name] for name in PATTERN})
-    classified = Classifications(numbers, classify(patterns))
-    due_at = _due_at(classified, due=known.due)
-    return Outcomes(classified, known.primary, due_at, known.sets, known.ours, both.rounded, spent)
 
 
 def _rounded(outcomes: Outcomes) -> Ints:
@@ -490,20 +498,18 @@ def _due_at(classified: Classifications, *, due: dict[str, Ints]) -> Ints:
 _PAIR = [NUMBER[label] for label in ("paid", "partially_refunded", "refunded")]
 
 
-def set_flags(
-    sets: Arrays, *, outcomes: Outcomes, instructed: bool, as_of: datetime, rules: Rules
-) -> Column:
+def set_flags(sets: Arrays, *, outcomes: Outcomes, instructed: bool, basis: Basis) -> Column:
     """Return the flags of every set as text: secondary codes by precedence, then labels sorted."""
     matched = outcomes.states() == SetState.MATCHED.value
     marks = {
         Flag.REFERENCE_CONFLICT: _reference_conflict(sets),
         Flag.ZERO_AMOUNT: _zero_amount(sets),
-        Flag.EXPIRING: _expiring(sets, as_of=as_of, rules=rules),
+        Flag.EXPIRING: _expiring(sets, basis=basis),
         Flag.DATE_AHEAD: sets["date_ahead"],
         Flag.ENTRY_VANISHED: sets["entry_vanished"],
-        Flag.PORTAL_ACTION: _portal_action(sets, instructed=instructed, rules=rules),
+        Flag.PORTAL_ACTION: _portal_action(sets, instructed=instructed, rules=basis.rules),
         Flag.REFUND_FROM_SETTLEMENT: sets["refund_settled"],
-        Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, rules=rules),
+        Flag.CUT_OFF_DIFFERENCE: matched & _cut_off_difference(sets, calendar=basis.calendar),
     }
     return outcomes.classified.flags(marks)
 
@@ -519,10 +525,11 @@ def _zero_amount(sets: Arrays) -> Bools:
     return np.asarray(ordered | shown, dtype=np.bool_)
 
 
-def _expiring(sets: Arrays, *, as_of: datetime, rules: Rules) -> Bools:
+def _expiring(sets: Arrays, *, basis: Basis) -> Bools:
     """Mark authorised payments whose validity ends within the warning days."""
-    days = rules.authorisation.valid_days - rules.authorisation.warn_days
-    warned = sets["transaction_date"] + days * DAY_MICROSECONDS <= microseconds(as_of)
+    authorisation = basis.rules.authorisation
+    days = authorisation.valid_days - authorisation.warn_days
+    warned = sets["transaction_date"] + days * DAY_MICROSECONDS <= basis.now
     dated = sets["transaction_date"] != NO_INSTANT
     held = sets["gateway_state"] == NUMBER["authorised"]
     return np.asarray(held & dated & warned, dtype=np.bool_)
@@ -545,9 +552,8 @@ def _portal_action(sets: Arrays, *, instructed: bool, rules: Rules) -> Bools:
     return np.asarray(moved & since, dtype=np.bool_)
 
 
-def _cut_off_difference(sets: Arrays, *, rules: Rules) -> Bools:
+def _cut_off_difference(sets: Arrays, *, calendar: BusinessCalendar) -> Bools:
     """Mark sets whose order and payment fall on different business dates."""
-    calendar = rules.business_calendar
     sold = business_days(sets["ordered_at"], calendar=calendar)
     paid = business_days(sets["transaction_date"], calendar=calendar)
     money = np.isin(sets["gateway_state"], _PAIR)

@@ -1,12 +1,13 @@
 """Evaluates the conditions of codes.toml once per distinct pattern of facts, for any comparison.
 
 A comparison gives a column for each fact that its conditions may name. Some names have a meaning of
-their own: `unverified` (number in UNVERIFIED_REASONS, from 1; 0 for none), `late_<grace>` (that
-clock has run out) and `closed_<leg>` (a write-off closes the findings of that leg).
+their own: `unverified` (see Unverified), `late_<grace>` (that clock has
+run out) and `closed_<leg>` (a write-off closes the findings of that leg).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from itertools import starmap
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -21,21 +22,26 @@ from recon.model.errors import Defect
 from recon.model.terms import BreakCode, Flag, SetState, UnverifiedReason
 
 PACKED_MAX = 2**62
-UNVERIFIED_REASONS = (
-    UnverifiedReason.ROW_QUARANTINED,
-    UnverifiedReason.ENTRY_ID_CONFLICT,
-    UnverifiedReason.QUERY_FAILED,
-    UnverifiedReason.QUERY_RESULT_UNMAPPED,
-    UnverifiedReason.REFUND_AMOUNT_UNKNOWN,
-    UnverifiedReason.BATCH_QUARANTINED,
-)
-"""The first that applies is shown; numbered from 1, 0 for none."""
 ABSENT = ""
 """State of a set without a row on any side."""
 LEGS = ("orders", "instructions", "ledger", "settlement", "bank")
 """Comparisons in order; the first of them with something pending names the expected side."""
 FIRM = frozenset(code for code, row in TABLE.codes.items() if row.firm)
 """Codes that a write-off does not close: they are doubts, not differences."""
+
+
+class Unverified(IntEnum):
+    """The fact `unverified`: NO, or a reason by the name of its UnverifiedReason."""
+
+    NO = 0
+    ROW_QUARANTINED = auto()
+    ENTRY_ID_CONFLICT = auto()
+    QUERY_FAILED = auto()
+    QUERY_RESULT_UNMAPPED = auto()
+    REFUND_AMOUNT_UNKNOWN = auto()
+    BATCH_QUARANTINED = auto()
+
+
 Known = Any
 """Facts by name, each an array (grain: pattern)."""
 
@@ -173,7 +179,8 @@ def _classification(
 ) -> Classification:
     unverified, orders_lack, anything, agreed = facts
     if unverified:
-        return Classification(SetState.UNVERIFIED, reason=UNVERIFIED_REASONS[unverified - 1].value)
+        reason = UnverifiedReason[Unverified(unverified).name].value
+        return Classification(SetState.UNVERIFIED, reason=reason)
     codes = tuple(sorted({row.code for row in late if row.code}, key=PRECEDENCE.index))
     flags = tuple(sorted({row.flag for row in late if row.flag}))
     if orders_lack and BreakCode.MISSING_IN_ORDERS in codes and not FIRM & {*codes}:

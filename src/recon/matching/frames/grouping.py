@@ -5,6 +5,7 @@ Groups are numbered 0 .. size-1; a row of group -1 belongs to none. Instants are
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ def instants_of(column: "pd.Series[pd.Timestamp]") -> Ints:
         array = pd.DatetimeIndex(column).array
     instants: Ints = array.as_unit("us").asi8.copy()
     return instants
+
+
+def microseconds(instant: datetime) -> int:
+    """Return an instant as microseconds since 1970."""
+    return int(pd.Timestamp(instant).as_unit("us").value // 1000)
 
 
 def given(column: "pd.Series[int]") -> Bools:

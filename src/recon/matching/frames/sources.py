@@ -8,7 +8,7 @@ datetime64[us, UTC] with NaT for "not given".
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -16,8 +16,11 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from recon.config.fee_contract import FACTS
+from recon.config.rules import Rules
 from recon.matching.frames.arrays import columns_of
 from recon.matching.frames.bank_sources import BankSource
+from recon.matching.frames.grouping import microseconds
+from recon.model.business_date import AHEAD_MAX, BusinessCalendar
 from recon.model.terms import Quarantined, Reject, SourceFile, SourceKind
 
 TEXT = "str"
@@ -183,6 +186,37 @@ class Previous:
     vanished: pd.DataFrame = field(default_factory=lambda: frame_of((), columns=VANISHED_COLUMNS))
     """Ledger entries of the newest earlier ledger that this run's ledger neither has nor
     reverses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a comparison rests on besides the rows."""
+
+    rules: Rules
+    as_of: datetime
+    """The instant that closes the business date; no other time is used."""
+    previous: Previous | None = None
+    """What an earlier run left open, for ids, first seen and the roll-forward."""
+
+    @property
+    def calendar(self) -> BusinessCalendar:
+        """The merchant's calendar."""
+        return self.rules.business_calendar
+
+    @property
+    def now(self) -> int:
+        """The instant in microseconds since 1970, as frames count it."""
+        return microseconds(self.as_of)
+
+    @property
+    def today(self) -> date:
+        """The business date that closes at the instant (or contains it)."""
+        return self.calendar.business_date_of(self.as_of - timedelta(microseconds=1))
+
+    @property
+    def last_day(self) -> str:
+        """The last plausible day, ISO date; no grace runs from a date after it."""
+        return self.calendar.local_date(self.as_of + AHEAD_MAX).isoformat()
 
 
 def frame_of(rows: Iterable[Mapping[str, object]], *, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -49,14 +49,20 @@ STANDINGS = {
 }
 """Status -> the instruction states that it covers; withdrawn instructions count as none of them."""
 
+DATED = frozenset(
+    {"capture_confirmed", "cancel_confirmed", "refund_confirmed", "review_confirmed"}
+    | {"capture_waiting", "cancel_waiting", "refund_waiting", "capture_doubtful"}
+)
+"""Kinds and statuses from whose date a grace may run."""
+
 
 def instruction_side(
     instructions: pd.DataFrame | None, *, sets: Rows, size: int
 ) -> dict[str, Column]:
     """Return our instructions as columns per set.
 
-    For each kind and status `<kind>_<status>` (sum, minor units), `<kind>_<status>_any`, and
-    `<kind>_<status>_at` (latest of outcome_at, else sent_at, else approved_at); for refunds also
+    For each kind and status `<kind>_<status>` (sum, minor units), `<kind>_<status>_any`, and of
+    DATED `<kind>_<status>_at` (latest of outcome_at, else sent_at, else approved_at); also
     `refund_failed_later` (accepted, then found not applied). `instruction_amount` is the largest.
     """
     rows = frame_of([], columns=INSTRUCTION_COLUMNS) if instructions is None else instructions
@@ -77,7 +83,8 @@ def instruction_side(
             name, mine = f"{kind.value}_{status}", np.where(mask, sets, NO_GROUP)
             columns[name] = total(amount, groups=mine, size=size)
             columns[f"{name}_any"] = present(mask, groups=mine, size=size)
-            columns[f"{name}_at"] = latest(at, groups=mine, size=size)
+            if name in DATED:
+                columns[f"{name}_at"] = latest(at, groups=mine, size=size)
     columns["refund_failed_later"] = present(failed_later, groups=sets, size=size)
     failed = np.where(failed_later, amount, 0)
     columns["refund_failed_later_sum"] = total(failed, groups=sets, size=size)

@@ -266,7 +266,7 @@ def ledger_side(
     """Reduce the entries to one row per set; entries that are not compared have set -1.
 
     Columns of `sets` in the result: gross booked per movement (less reversals), currency, since
-    when entries are open, and what makes the set unverified or a duplicate.
+    when entries are open, their ids joined with `;`, what makes the set unverified or a duplicate.
     """
     conflict = versions == CONFLICT
     every = ledger_items(ledger)
@@ -291,9 +291,14 @@ def ledger_side(
     columns["entry_conflict"] = present(conflict, groups=sets, size=size)
     named = ("currency", "transaction_id", "entry_id")
     chosen = first_row([items[name] for name in named], groups=groups, size=size)
-    for name in named:
+    for name in named[:2]:
         columns[f"ledger_{name}"] = cells_of(items[name], rows=chosen)
-    columns["entries"] = np.bincount(groups, minlength=size)
+    columns["entry_ids"] = cells_of(items["entry_id"], rows=chosen)
+    several: dict[int, list[str]] = {}
+    for number, entry in items.take(np.bincount(groups)[groups] > 1).rows("set", "entry_id"):
+        several.setdefault(number, []).append(entry)
+    for number, entries in several.items():
+        columns["entry_ids"][number] = ";".join(sorted(entries))
     columns["exchange_gap"] = total(items["exchange"], groups=groups, size=size)
     return Side(items, Arrays(columns, size=size), versions)
 

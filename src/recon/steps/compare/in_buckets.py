@@ -17,7 +17,7 @@ from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Rows, Sealed, rows_of, whole_file, write_step
 from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Basis, Previous, Sources
 from recon.matching.frames.total_rows import AccountKey
 from recon.model.step_progress import Way
 from recon.model.uptime import give_back
@@ -97,6 +97,7 @@ def cut_night(
 
     Raises:
         ArchiveError: the archive cannot be reached, or a file differs from what was written.
+        StoreError: it is too large to be compared whole, and DuckDB cannot cut it.
     """
     settled, rules = small.settlement is not None, environment.settings.rules
     if not has_buckets(night.rows("orders"), settled=settled, rules=rules):
@@ -144,11 +145,8 @@ def compared_in_buckets(
     return in_buckets(
         cut,
         small=small,
-        rows=partial(rows_of_range, night, small=small),
         each=each,
-        rules=environment.settings.rules,
-        as_of=run.as_of,
-        previous=previous,
+        basis=Basis(environment.settings.rules, run.as_of, previous),
     )
 
 
@@ -181,9 +179,7 @@ def do_bucket(asked: BucketOfNight, *, variables: Mapping[str, str] | None = Non
         rows_of_range(night, asked.within, small=small),
         asked.cut,
         small=small,
-        rules=asked.night.rules,
-        as_of=asked.night.as_of,
-        previous=previous,
+        basis=Basis(asked.night.rules, asked.night.as_of, previous),
         strict=asked.strict,
     )
     tables = [(name, table_of(compared.frames[name], name=name)) for name in SECTIONS]

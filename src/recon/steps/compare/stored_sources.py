@@ -54,7 +54,7 @@ IN_RANGES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
 
 def cut_of_night(
     night: SealedNight, *, small: Sources, previous: Previous | None, rows_per_bucket: int
-) -> Cut | None:
+) -> Cut:
     """Cut a night into buckets; see `cut_of`, and `small_of_night` for its sources.
 
     Raises:

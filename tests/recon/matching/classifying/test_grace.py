@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.matching.classifying.severity import business_days, due, microseconds
-from recon.matching.frames.grouping import NO_INSTANT
+from recon.matching.classifying.grace import business_days, due
+from recon.matching.frames.grouping import NO_INSTANT, microseconds
 from recon.model.business_date import BusinessCalendar, Grace
 
 CALENDAR = BusinessCalendar.of(
