@@ -67,6 +67,9 @@ _NEXT = {
     InstructionState.PLANNED: "Two people approve it (`recon approve`), or it is rejected.",
     InstructionState.APPROVED: "It waits for the next night; withdraw it if it is not meant.",
 }
+_APPROVED_IF_MEANT = "two people approve it if it is meant"
+"""In holds that already say what people do."""
+_BY_COMMAND = "`recon approve` shows it, `recon withdraw` takes it back."
 _LOOK_UP = (
     "Do not send it again. No question to the gateway shows it: look it up in the portal; two "
     "people record what they find (`recon resolve`)."
@@ -402,9 +405,15 @@ def _since(item: Instruction) -> datetime:
 
 def _attention_of(item: Instruction, *, context: _Context, lapses_before: datetime) -> Attention:
     state, wanted = item.state, item.instruction_id
+    next_step = _NEXT[state]
     reason = item.hold or item.message
     if reason and reason == context.stopped:
         reason = STOPPED
+    if state is InstructionState.PLANNED and _APPROVED_IF_MEANT in reason:
+        next_step = _BY_COMMAND
+    # The next step never promises an answer that cannot come.
+    if state is InstructionState.IN_DOUBT and item.kind in NO_QUERY_SHOWS:
+        next_step = _LOOK_UP
     ends = context.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
     lapses = ends is not None and ends <= lapses_before
     decisions = [
@@ -417,10 +426,7 @@ def _attention_of(item: Instruction, *, context: _Context, lapses_before: dateti
         f"The gateway knows it as request {item.gateway_request_id}."
         if state in DOUBTFUL and item.kind is InstructionKind.PAYOUT
         else "",
-        # The next step never promises an answer that cannot come.
-        _LOOK_UP
-        if state is InstructionState.IN_DOUBT and item.kind in NO_QUERY_SHOWS
-        else _NEXT[state],
+        next_step,
     ]
     since = _since(item)
     entry = _entry(item, what=_WORDS[state], decisions=decisions, since=since, context=context)

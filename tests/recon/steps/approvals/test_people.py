@@ -48,6 +48,8 @@ def test_a_repeat_waits_for_a_person_with_its_reason(merchant: Any) -> None:
 
     assert [one.what for one in attention] == ["refund waiting for approval"]
     assert "orders-1.csv" in attention[0].next_step
+    assert attention[0].next_step.lower().count("two people approve it") == 1
+    assert "`recon approve`" in attention[0].next_step
     assert len(merchant.effects()) == 1
 
 
