@@ -129,7 +129,7 @@ class Signed:
 
 def named(name: str, *, proven: bool) -> str:
     """Return a name as reports have it: with a note unless a one-time code proved it."""
-    return name if proven else f"{name} (identity not authenticated)"
+    return name if proven else f"{name} (no code proved who it was)"
 
 
 def canonical(endorsement: Endorsement) -> str:

@@ -199,7 +199,7 @@ def test_a_newer_approval_keeps_what_an_older_one_lost(
 
 
 def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
-    assert person("cara", environment, asked).as_text == "Cara Lim (identity not authenticated)"
+    assert person("cara", environment, asked).as_text == "Cara Lim (no code proved who it was)"
 
 
 ONE_OF_TWO = "one of two must be an approver who may"

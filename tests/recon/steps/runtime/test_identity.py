@@ -244,7 +244,7 @@ def test_the_word_of_who_has_another_role_by_now_is_no_half(
         assert say("eve", later) == ""
     with merchant.environment() as again:
         assert [word.name for word in waiting_decisions(again)] == ["Eve Lund"]
-        both = say("dan", again).replace(" (identity not authenticated)", "")
+        both = say("dan", again).replace(" (no code proved who it was)", "")
     assert both == "Eve Lund and Dan Orr"
 
 
