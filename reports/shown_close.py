@@ -12,7 +12,7 @@ from typing import Any
 
 from recon.config.settings import Settings
 from recon.model.business_date import BusinessMonth
-from recon.model.money import format_minor_units
+from recon.model.money import Money
 from recon.month.close import (
     PROVEN,
     ClosedView,
@@ -142,7 +142,7 @@ def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
         f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.",
         *(
             "The gateway owes at the close, as sealed: "
-            f"{format_minor_units(amount, currency=currency)} {currency}"
+            f"{Money.of_minor_units(amount, currency=currency)}"
             for currency, amount in sorted(owed.items())
         ),
         *differing_lines(view.differs),
@@ -172,12 +172,12 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
     yield f"Proof: {held} of {len(statement.equations)} equations hold."
     for currency in statement.currencies:
         owed = statement.sum_of(currency, of="gateway", at="closing")
-        shown = format_minor_units(owed, currency=currency)
-        yield f"The gateway owes {statement.closing_text}: {shown} {currency}"
+        shown = Money.of_minor_units(owed, currency=currency)
+        yield f"The gateway owes {statement.closing_text}: {shown}"
     for each in prepared.open_items[:OPEN_SHOWN_MAX]:
-        amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
+        amount = each.currency and Money.of_minor_units(each.amount, currency=each.currency)
         what = as_text(each.what, code=each.code)
-        yield f"Open: {what}, {each.count}, {amount} {each.currency}".rstrip(", ")
+        yield f"Open: {what}, {each.count}, {amount}".rstrip(", ")
     left = len(prepared.open_items) - OPEN_SHOWN_MAX
     if left > 0:
         yield f"and {left} more that are open: see the sheet Close"

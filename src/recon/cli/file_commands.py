@@ -229,11 +229,11 @@ def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) 
 def _reported_of(statement: "BankStatement") -> str:
     """A statement in a line, its account cut to its ends."""
     from recon.matching.bank.statements import named
-    from recon.model.money import format_minor_units
+    from recon.model.money import Money
     from recon.privacy.shown_text import redacted
 
     def shown(amount: int) -> str:
-        return f"{format_minor_units(amount, currency=statement.currency)} {statement.currency}"
+        return str(Money.of_minor_units(amount, currency=statement.currency))
 
     moved = f"{statement.entries} booked entries of {shown(statement.booked)}"
     proof = f"{moved}, without balances"

@@ -340,7 +340,7 @@ def _shown(row: Mapping[Hashable, object]) -> dict[str, str]:
 
     code = str(row.get("currency", ""))
     return {
-        str(name): format_minor_units(int(str(value)), currency=code)
+        str(name): format_minor_units(int(str(value)), currency=code, grouped=True)
         if name in AMOUNTS
         else redacted(str(value))
         for name, value in row.items()

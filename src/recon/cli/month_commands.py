@@ -270,7 +270,7 @@ def _list_out() -> None:
 
 def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]:
     """The statement for a console, currency by currency; of a closed month its figures alone."""
-    from recon.model.money import format_minor_units
+    from recon.model.money import Money
     from recon.month.statement import blocks_of, unreported_refunds
 
     if not is_closed:
@@ -285,6 +285,6 @@ def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]
     for currency in stated.statement.currencies:
         yield ""
         for row in chain.from_iterable(blocks_of(stated.statement, currency=currency)):
-            shown = f"{format_minor_units(row.amount, currency=currency)} {currency}"
+            shown = str(Money.of_minor_units(row.amount, currency=currency))
             name, count = f"{'  ' * row.depth}{row.label}", "" if row.count is None else row.count
             yield f"{name:<{_LABEL_WIDTH}}{count:>{_COUNT_WIDTH}}{shown:>{_NUMBER_WIDTH}}"

@@ -12,7 +12,7 @@ import typer
 
 from recon.cli.night_choices import Night, days_of, named_night, opened
 from recon.cli.output import AsJson, echo, echo_error, show, show_json
-from recon.model.money import format_minor_units
+from recon.model.money import Money, format_minor_units
 from recon.model.terms import DIGITS_READ
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def breaks(
     ):
         of_night = run_named(connection, name)
         frame = StoredResult(connection, of_night.run_id, environment).open_breaks()
-    rows = None if frame is None else rows_of_breaks(frame)
+    rows = None if frame is None else rows_of_breaks(frame, grouped=not as_json)
     if as_json:
         show_json(
             {"run": of_night.run_id, "night": of_night.business_date.isoformat(), "breaks": rows}
@@ -107,10 +107,10 @@ def _echo_difference(first: str, second: str) -> None:
     echo(f"{len(both.changes)} changed, {both.unchanged} classified alike")
     for change in both.changes[:CHANGES_SHOWN_MAX]:
         merchant, account, name, currency = change.key
-        money = format_minor_units(change.exposure, currency=currency) if currency else "0"
+        money = Money.of_minor_units(change.exposure, currency=currency) if currency else "0"
         echo(
             f"{merchant}/{account} {name}: {change.before} -> {change.after} "
-            f"({money} {currency}): {change.why}"
+            f"({money}): {change.why}"
         )
     if len(both.changes) > CHANGES_SHOWN_MAX:
         echo(f"... and {len(both.changes) - CHANGES_SHOWN_MAX} more")
@@ -139,7 +139,7 @@ def _row(line: "OpeningLine") -> dict[str, object]:
         "what": line.what,
         "currency": line.currency,
         "items": line.items,
-        "amount": format_minor_units(line.amount, currency=line.currency),
+        "amount": format_minor_units(line.amount, currency=line.currency, grouped=True),
         "oldest": line.oldest[:10],
         "newest": line.newest[:10],
     }

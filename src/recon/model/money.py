@@ -139,8 +139,8 @@ def parse_signed_minor_units(text: str, *, currency: str) -> int:
     return parse_minor_units(text, currency=currency)
 
 
-def format_minor_units(minor_units: int, *, currency: str) -> str:
-    """The amount with the currency's decimals, a leading minus, no grouping.
+def format_minor_units(minor_units: int, *, currency: str, grouped: bool = False) -> str:
+    """The amount with the currency's decimals, a leading minus; `grouped`, for people, or not.
 
     >>> format_minor_units(-123450, currency="EUR"), format_minor_units(1200, currency="JPY")
     ('-1234.50', '1200')
@@ -149,7 +149,8 @@ def format_minor_units(minor_units: int, *, currency: str) -> str:
     digits = f"{abs(minor_units):0{decimals + 1}}"
     point = len(digits) - decimals
     sign, mark = "-" if minor_units < 0 else "", "." if decimals else ""
-    return f"{sign}{digits[:point]}{mark}{digits[point:]}"
+    whole = f"{int(digits[:point]):,}" if grouped else digits[:point]
+    return f"{sign}{whole}{mark}{digits[point:]}"
 
 
 def wire_amount(minor_units: int, *, currency: str, wire_decimals: int | None = None) -> Decimal:

@@ -21,7 +21,7 @@ from recon.matching.breaks.result import subject_of
 from recon.matching.classifying.severity import risk_of_break
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveBrokenError, NightPurgedError
-from recon.model.money import format_minor_units
+from recon.model.money import Money, format_minor_units
 from recon.model.resolutions import StoredAnswer, with_answers
 from recon.month.stated import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.month.statement import (
@@ -292,9 +292,9 @@ def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Bloc
     for item in sorted(money, key=lambda each: each.instruction_id):
         left_at = item.sent_at or item.approved_at
         if item.state in DOUBTFUL and left_at is not None and left_at < closes:
-            amount = format_minor_units(item.amount, currency=item.currency)
+            amount = Money.of_minor_units(item.amount, currency=item.currency)
             yield Blocker(
-                f"{item.kind} of {item.subject}, {amount} {item.currency}: sent "
+                f"{item.kind} of {item.subject}, {amount}: sent "
                 f"{left_at:%Y-%m-%d %H:%M} UTC, and nobody knows whether it took effect",
                 "",
                 f"recon resolve {item.instruction_id} (two people), or a later night finds out",
@@ -328,7 +328,7 @@ def _of_breaks(
         if not is_seen and not is_old and row["order_no"] not in orders - {""}:
             continue
         currency, owner = str(row["currency"]), row["owner"]
-        money = f"{format_minor_units(risk_of_break(row), currency=currency)} {currency}"
+        money = Money.of_minor_units(risk_of_break(row), currency=currency)
         named = f"{row['code']} {subject_of(row) or row['transaction_id']}".strip()
         yield Blocker(
             f"{named}, {money}, {row['severity']}: {'no comment' if owner else 'no owner'}",
@@ -640,7 +640,7 @@ def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
         if before != after:
             currency, of, at, name = key
             sides = (
-                f"{format_minor_units(amount, currency=currency)} {currency} ({count})"
+                f"{Money.of_minor_units(amount, currency=currency)} ({count})"
                 for count, amount in (before, after)
             )
             named = _NAMES.get(name, name.replace("_", " "))

@@ -1,8 +1,10 @@
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,30 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
     assert any(str(folder / "answer-key.json") in line for line in first)
     assert any(f"`cd {folder} && recon status`" in line for line in first)
     assert any(line.startswith("BREAKS OPEN in ") for line in out)
+
+
+@pytest.mark.xdist_group(DEMO_OF_60)
+def test_breaks_and_close_set_thousands_apart_for_people_alone(
+    demo_of_60: PlayedDemo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same amounts, plain in JSON; of the demo some are above a thousand."""
+    for name, value in variables_in(demo_of_60.folder).items():
+        monkeypatch.setenv(name, value)
+
+    assert cli.main(["breaks", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)["breaks"]
+    assert cli.main(["breaks"]) == 0
+    shown = capsys.readouterr().out
+    assert cli.main(["close", "2026-11", "--out", str(demo_of_60.folder / "close")]) == 4
+    stated = capsys.readouterr()
+
+    amounts = [row["money at risk"] for row in plain]
+    large = {each for each in amounts if len(each.partition(".")[0]) > 3}
+    assert large
+    assert all(re.fullmatch(r"[0-9]+(\.[0-9]+)?", each) for each in amounts)
+    assert {f"{Decimal(each):,}" for each in large} <= {*shown.split()}
+    assert not re.search(r"(?<![0-9.,])[0-9]{4,}(\.[0-9]+)? [A-Z]{3}\b", stated.out + stated.err)
+    assert re.search(r"[0-9],[0-9]{3}\.[0-9]{2} EUR", stated.out)
 
 
 def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> None:

@@ -72,36 +72,40 @@ BREAKS_SHOWN_MAX = 100
 """Rows shown on a terminal or a page; the workbook has all of them."""
 
 
-def rows_of_breaks(breaks: pd.DataFrame, *, at_most: int | None = None) -> list[dict[str, str]]:
+def rows_of_breaks(
+    breaks: pd.DataFrame, *, at_most: int | None = None, grouped: bool = True
+) -> list[dict[str, str]]:
     """One row per break, the most severe first.
 
     Args:
         breaks: Frame with `recon.matching.breaks.result.BREAK_COLUMNS`, minor units.
         at_most: Greatest number of rows; None: all.
+        grouped: Whether thousands are set apart, as people read amounts.
     """
-    return [_row_of(row) for row in sorted(breaks.to_dict("records"), key=urgency)[:at_most]]
+    shown = sorted(breaks.to_dict("records"), key=urgency)[:at_most]
+    return [_row_of(row, grouped=grouped) for row in shown]
 
 
-def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
+def _row_of(row: Mapping[Any, Any], *, grouped: bool) -> dict[str, str]:
     currency = str(row["currency"])
+
+    def amount(minor_units: Any) -> str:
+        """In decimals, blank where the side is absent."""
+        if pd.isna(minor_units) or not currency:
+            return ""
+        return format_minor_units(int(minor_units), currency=currency, grouped=grouped)
+
     return {
         "order": subject_of(row),
         "code": str(row["code"]),
         "severity": str(row["severity"]),
         "currency": currency,
-        "money at risk": _amount(risk_of_break(row), currency=currency),
-        "exposure": _amount(row["exposure"], currency=currency),
-        "effect on orders": _amount(row["effect_orders"], currency=currency),
-        "effect on ledger": _amount(row["effect_ledger"], currency=currency),
+        "money at risk": amount(risk_of_break(row)),
+        "exposure": amount(row["exposure"]),
+        "effect on orders": amount(row["effect_orders"]),
+        "effect on ledger": amount(row["effect_ledger"]),
         "owed to": owed_text(row),
         "age in days": str(row["age_days"]),
         "reason": str(row["reason"]),
         "break": str(row["break_id"]),
     }
-
-
-def _amount(minor_units: Any, *, currency: str) -> str:
-    """Amount in decimals, blank where the side is absent."""
-    if pd.isna(minor_units) or not currency:
-        return ""
-    return format_minor_units(int(minor_units), currency=currency)

@@ -262,7 +262,9 @@ def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
     for currency, amount in pairs:
         if currency:
             sums[currency] += int(amount)
-    return {code: format_minor_units(sums[code], currency=code) for code in sorted(sums)}
+    return {
+        code: format_minor_units(sums[code], currency=code, grouped=True) for code in sorted(sums)
+    }
 
 
 def _write(target: Path, text: str) -> None:

@@ -37,7 +37,7 @@ def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() ->
 
     assert [row["order"] for row in rows] == [*"BCDHGEFA"]
     assert [row["exposure"] for row in rows] == [
-        *("9000", "7000", "1000", "3000.00", "400000", "1.234", "", "9999.99")
+        *("9,000", "7,000", "1,000", "3,000.00", "400,000", "1.234", "", "9,999.99")
     ]
     assert rows[0]["effect on ledger"] == ""
 
