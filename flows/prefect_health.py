@@ -1,13 +1,9 @@
 """The doctor's checks of Prefect: server, access, worker, deployments and automations."""
 
-import base64
-import http.client
 import os
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
+import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import WorkerStatus
 from prefect.client.schemas.responses import DeploymentResponse
@@ -36,9 +32,6 @@ def existing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentRespon
 STRANGER = "https://stranger.example"
 """An origin unrelated to this server."""
 LOOK_TIMEOUT_SECONDS = 10
-HTTP_OK = 200
-HTTP_NO_TOKENS = 422
-"""The server's status for a token request when it requires no tokens."""
 OPENING_VARIABLES = ("command", "env", "working_dir")
 """Template keys by which a run could bring a program of its own."""
 DEPLOYMENTS_COMMANDS = (
@@ -108,37 +101,27 @@ def open_doors(api_url: str, *, auth: str) -> list[str]:
     Raises:
         ReconError: the server does not answer.
     """
+    asks = {"Origin": STRANGER, "Access-Control-Request-Method": "POST"}
+    user, _, password = auth.partition(":")
+    try:
+        with httpx.Client(base_url=api_url, timeout=LOOK_TIMEOUT_SECONDS) as stranger:
+            version = stranger.get("/admin/version")
+            other = stranger.options("/deployments/filter", headers=asks)
+            token = stranger.get(
+                "/csrf-token?client=recon-doctor", auth=(user, password) if auth else None
+            )
+    except httpx.HTTPError as error:
+        msg = f"{api_url} does not answer ({type(error).__name__}): is it running?"
+        raise ReconError(msg) from None
     wrong = []
-    if _seen(f"{api_url}/admin/version").status == HTTP_OK:
+    if version.is_success:
         wrong.append("answers without a password: set PREFECT_SERVER_API_AUTH_STRING")
-    asked = {"Origin": STRANGER, "Access-Control-Request-Method": "POST"}
-    lets = _seen(f"{api_url}/deployments/filter", method="OPTIONS", headers=asked).origin
-    if lets in {"*", STRANGER}:
+    if other.headers.get("Access-Control-Allow-Origin") in {"*", STRANGER}:
         wrong.append("lets pages of any origin call it: set PREFECT_SERVER_CORS_ALLOWED_ORIGINS")
-    known = {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"} if auth else {}
-    token = f"{api_url}/csrf-token?client=recon-doctor"
-    if _seen(token, headers=known).status == HTTP_NO_TOKENS:
+    # Its answer where it wants no tokens.
+    if token.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
         wrong.append("takes changes without a token: PREFECT_SERVER_CSRF_PROTECTION_ENABLED=true")
     return wrong
-
-
-class _Seen(NamedTuple):
-    status: int
-    origin: str
-    """Origins whose pages may call it."""
-
-
-def _seen(url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> _Seen:
-    request = urllib.request.Request(url, method=method, headers=dict(headers or {}))  # noqa: S310 - Prefect's own address
-    try:
-        with urllib.request.urlopen(request, timeout=LOOK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - as above
-            return _Seen(reply.status, reply.headers.get("Access-Control-Allow-Origin", ""))
-    except urllib.error.HTTPError as error:
-        with error:
-            return _Seen(error.code, error.headers.get("Access-Control-Allow-Origin", ""))
-    except (http.client.HTTPException, OSError) as error:
-        msg = f"{url} does not answer ({type(error).__name__}): is it running?"
-        raise ReconError(msg) from None
 
 
 def _works() -> str:

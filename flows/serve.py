@@ -6,7 +6,6 @@ for development; docs/OPERATIONS.md says how production differs.
 """
 
 import argparse
-import http.client
 import json
 import os
 import secrets
@@ -15,8 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +22,9 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
+from dotenv import dotenv_values
 
 from recon.config.keys import SIGN_KEY, SIGNER_VARIABLE
 from recon.config.settings import load_file_settings
@@ -125,11 +124,19 @@ def start_server(
     command = [*PREFECT, "server", "start", "--host", LOOPBACK, "--port", str(port)]
     try:
         make_folder(home)
-        _make_password(home)
-        ours = prefect_variables(home, api_url=f"{url}/api") | _doors(url, auth=auth_of(home))
+        if not auth_of(home):  # once for each folder: people store it in their browsers
+            password = f"{secrets.token_urlsafe(PASSWORD_BYTES)}\n"
+            replace_result(home / PASSWORD_FILE, password, mode=OWNER)
         process = _begin(
             [*command, "--ui" if with_ui else "--no-ui"],
-            variables={**ours, **(variables or {})},
+            variables={
+                **prefect_variables(home, api_url=f"{url}/api"),
+                # It asks for the password, refuses other origins and wants CSRF tokens.
+                "PREFECT_SERVER_API_AUTH_STRING": auth_of(home),
+                "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,
+                "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
+                **(variables or {}),
+            },
             log=home / SERVER_LOG,
         )
     except OSError as error:
@@ -145,7 +152,7 @@ def _begin(
 
     From the shell that runs `make serve` it gets nothing that may be a secret of other work.
     """
-    with open(log, "wb", opener=for_owner) as terms:
+    with open(log, "ab", opener=for_owner) as terms:
         # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
         return subprocess.Popen(  # noqa: S603 - programs of this environment
             command,
@@ -179,24 +186,6 @@ def auth_of(home: Path) -> str:
     return ""
 
 
-def _make_password(home: Path) -> None:
-    """Create a password once per folder, since people store it in their browsers."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with suppress(FileExistsError):
-        descriptor = os.open(home / PASSWORD_FILE, flags, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{secrets.token_urlsafe(PASSWORD_BYTES)}\n")
-
-
-def _doors(url: str, *, auth: str) -> dict[str, str]:
-    """Return settings that require the password, refuse other origins and use CSRF tokens."""
-    return {
-        "PREFECT_SERVER_API_AUTH_STRING": auth,
-        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url,
-        "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
-    }
-
-
 def free_port() -> int:
     """Return a port of the loopback interface that nobody listens on."""
     with socket.socket() as probe:
@@ -205,12 +194,10 @@ def free_port() -> int:
 
 
 def answers(url: str) -> bool:
-    """Return whether an address of this machine answers with status 200."""
-    try:
-        with urllib.request.urlopen(url, timeout=HEALTH_CHECK_TIMEOUT_SECONDS) as reply:  # noqa: S310 - loopback http
-            return bool(reply.status == 200)  # noqa: PLR2004 - HTTP's OK
-    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError):
-        return False
+    """Return whether an address of this machine answers and is well."""
+    with suppress(httpx.HTTPError):
+        return httpx.get(url, timeout=HEALTH_CHECK_TIMEOUT_SECONDS, trust_env=False).is_success
+    return False
 
 
 def identity_of(pid: int) -> str:
@@ -389,8 +376,7 @@ def _start_all(folder: Path, *, port: int) -> None:
 
 def read_env(path: Path) -> dict[str, str]:
     """Return the variables of an `env` file: plain KEY=VALUE lines."""
-    lines = (line.partition("=") for line in path.read_text("utf-8").splitlines() if "=" in line)
-    return {name.strip(): value for name, _, value in lines if not name.startswith("#")}
+    return {name: text or "" for name, text in dotenv_values(path, interpolate=False).items()}
 
 
 def _start(
@@ -412,20 +398,13 @@ def _start(
 def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> None:
     """Run a command of ours and wait for its end."""
     log = folder / "commands.log"
-    with open(log, "ab", opener=for_owner) as output:
-        ended = subprocess.run(  # noqa: S603 - programs of this environment
-            command,
-            cwd=ROOT,
-            env={**program_variables(os.environ), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            timeout=COMMAND_TIMEOUT_SECONDS,
-            umask=STRANGERS,
-            check=False,
-        )
-    if ended.returncode != 0:
-        msg = f"`{' '.join(command)}` ended with code {ended.returncode}; see {log}"
+    process = _begin(command, variables=variables, log=log, folder=ROOT)
+    try:
+        code = process.wait(COMMAND_TIMEOUT_SECONDS)
+    finally:
+        process.kill()  # one that has ended stays as it is
+    if code != 0:
+        msg = f"`{' '.join(command)}` ended with code {code}; see {log}"
         raise ReconError(msg)
 
 
