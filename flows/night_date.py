@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from prefect.context import FlowRunContext
@@ -44,23 +45,28 @@ def refuse_schedule(*names: str, declared: Callable[[], object]) -> None:
     raise ConfigurationError(msg)
 
 
+def _given() -> dict[str, Any]:
+    """Return the parameters of this run."""
+    context = FlowRunContext.get()
+    return (context.parameters if context else None) or {}
+
+
+def _account() -> str:
+    return f"{_given().get('merchant_id')}/{_given().get('account_id')}"
+
+
 def run_name() -> str:
     """Return the name of a run for people: `nightly 100042/100042001 2026-11-20 live`."""
     context = FlowRunContext.get()
-    given = (context.parameters if context else None) or {}
     flow = context.flow.name if context and context.flow else "nightly"
-    account = f"{given.get('merchant_id')}/{given.get('account_id')}"
+    day = _given().get("business_date")
     # Without a readable calendar the flow itself fails with the message; its name must not fail.
     try:
-        day = str(given.get("business_date") or _without_date(flow))
+        # New files go to the next night.
+        day = day or ("next night" if flow == Part.INGEST else business_date_of_run())
     except ConfigurationError:
         day = "(no business date)"
-    return f"{flow} {account} {day} {given.get('mode') or ''}".strip()
-
-
-def _without_date(flow: str) -> str:
-    """Return which night a run without a date is for: new files go to the next one."""
-    return "next night" if flow == Part.INGEST else business_date_of_run().isoformat()
+    return f"{flow} {_account()} {day} {_given().get('mode') or ''}".strip()
 
 
 def business_date_of_run() -> date:
@@ -87,10 +93,7 @@ def business_date_of_run() -> date:
 
 def schedule_of_account() -> NightSchedule | None:
     """Return the schedule of this run's account, as declared in merchants.toml."""
-    context = FlowRunContext.get()
-    given = (context.parameters if context else None) or {}
-    account = f"{given.get('merchant_id')}/{given.get('account_id')}"
-    declared = load_file_settings(os.environ).accounts.get(account)
+    declared = load_file_settings(os.environ).accounts.get(_account())
     return declared.schedule if declared else None
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from prefect import Flow, flow
@@ -64,19 +65,6 @@ Shown = Callable[[Environment, Given], tuple[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes:
-    """Fields of a form that are lists of check boxes."""
-
-    fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-    """Name -> the type of the list, and its help text."""
-    meant: Callable[[Environment, Given], Given] = lambda _, given: given
-    """Returns the given values, with the ticked boxes resolved."""
-
-
-NO_BOXES = Boxes()
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
     """One action that a form offers."""
 
@@ -105,7 +93,7 @@ def form(
     fields: Sequence[str],
     shown: Shown,
     shown_after: bool = True,
-    boxes: Boxes = NO_BOXES,
+    boxes: Mapping[str, tuple[Any, str]] = MappingProxyType({}),
 ) -> Flow[..., State[Any]]:
     """Build a flow whose form shows something, or takes one of several decisions on it.
 
@@ -117,7 +105,7 @@ def form(
         fields: Fields of the acts, in the form's order.
         shown: Returns what the form is about.
         shown_after: Whether that is shown again after a decision.
-        boxes: Fields between the choice and `fields`.
+        boxes: Lists of check boxes between the choice and `fields`: name -> type and help text.
     """
     chooses, shows, help_ = choice
     # An enum with the same name as its field would take over the title, so the page would lack it.
@@ -132,7 +120,8 @@ def form(
     def run(**given: Any) -> State[Any]:
         wanted, who, code = (given.pop(each) for each in (chooses, "name", "code"))
         with sentences_only(name), opened_environment() as environment:
-            given = dict(boxes.meant(environment, given | {chooses: wanted}))
+            if boxes:
+                given = dict(boxes_ticked(environment, given | {chooses: wanted}))
             if wanted == shows:
                 sentence, lines = shown(environment, given)
                 return ended(name, sentence=sentence, ending="Shown", lines=lines)
@@ -153,14 +142,14 @@ def form(
 
     helps = {
         chooses: help_,
-        **{each: help_text for each, (_, help_text) in boxes.fields.items()},
+        **{each: help_text for each, (_, help_text) in boxes.items()},
         **{each: infos[each].description for each in fields},
         "name": "Your short name in approvers.toml.",
         "code": "Your current one-time code.",
     }
     kinds: dict[str, tuple[Any, Any]] = {
         chooses: (offered, shows),
-        **{each: (kind, []) for each, (kind, _) in boxes.fields.items()},
+        **{each: (kind, []) for each, (kind, _) in boxes.items()},
         **{each: (_kind(infos[each]), "") for each in fields},
         "name": (ShortName, ""),
         "code": (SecretStr | None, None),
@@ -393,13 +382,10 @@ approve = form(
             "while it waits for a second person."
         ),
     ),
-    boxes=Boxes(
-        {
-            "kinds": (list[InstructionKind], "Only these kinds; none ticked: all of them."),
-            "instructions": (list[acts.Text], "Only these; none ticked: all that wait."),
-        },
-        boxes_ticked,
-    ),
+    boxes={
+        "kinds": (list[InstructionKind], "Only these kinds; none ticked: all of them."),
+        "instructions": (list[acts.Text], "Only these; none ticked: all that wait."),
+    },
     choices={
         "approve": Choice(acts.Approve),
         "reject": Choice(acts.RejectInstructions),

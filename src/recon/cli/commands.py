@@ -107,12 +107,8 @@ database = typer.Typer(
 database.callback()(lambda: None)
 database.command("upgrade")(upkeep.upgrade)
 
-DAILY, NIGHTS, PEOPLE, FILES, GATEWAY, UPKEEP = (
-    *("Every day", "Nights", "People", "Files", "Gateway", "Upkeep"),
-)
-"""Groups of the first screen, in this order."""
 GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
-    DAILY: {
+    "Every day": {
         "nightly": night_commands.nightly,
         "status": night_commands.status,
         "nights": night_commands.nights,
@@ -127,14 +123,14 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "import-resolutions": act("ImportAnswers", "Take in the answers of a returned workbook."),
         "sign-off": act("SignOff", "Sign a night's workbook as its reviewer or its approver."),
     },
-    NIGHTS: {
+    "Nights": {
         "workbook": reconcile_commands.workbook,
         "verify": reconcile_commands.verify,
         "journals": month_commands.journals,
         "sql": past_nights.sql,
         "close": month_commands.close,
     },
-    PEOPLE: {
+    "People": {
         "reject": act(
             "RejectInstructions DismissFile DismissRow",
             "Say no, which is enough from one: to instructions that wait, a file, a row.",
@@ -143,16 +139,16 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "stop-sending": act("StopSending", "Stop all sending of money at once."),
         "enrol": people_commands.enrol,
     },
-    FILES: {
+    "Files": {
         "init": init.init,
         "order-file": file_commands.order_files,
         "reconcile": reconcile_commands.reconcile,
     },
-    GATEWAY: {
+    "Gateway": {
         "gateway": gateway_calls.calls,
         "sandbox": upkeep.sandbox,
     },
-    UPKEEP: {
+    "Upkeep": {
         "doctor": upkeep.doctor,
         "db": database,
         "serve": upkeep.serve,
@@ -163,16 +159,12 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
 """Every command by its name, as the first screen groups them: daily work first."""
 
 
-def _register(group: str, commands: Mapping[str, Callable[..., object] | typer.Typer]) -> None:
-    for name, command in commands.items():
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=group)
-        else:
-            app.command(name, rich_help_panel=group)(command)
-
-
 for _group, _commands in GROUPS.items():
-    _register(_group, _commands)
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_group)
+        else:
+            app.command(_name, rich_help_panel=_group)(_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,7 +3,6 @@
 `--fresh` takes away only what the demo made: whatever else lies in the folder stays.
 """
 
-import http.client
 import json
 import math
 import os
@@ -14,6 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
+
+import httpx
 
 from recon.cli.night_commands import played
 from recon.cli.output import Echo
@@ -303,8 +304,8 @@ def health(port: int) -> dict[str, Any]:
     if not port:
         return {}
     try:
-        answer = json.loads(_get(port, "/_sandbox/health"))
-    except (OSError, http.client.HTTPException, ValueError):
+        answer = _asked(port, "/_sandbox/health")
+    except ConfigurationError:
         return {}
     return answer if isinstance(answer, dict) and answer.get("status") == "ok" else {}
 
@@ -331,24 +332,21 @@ def move_clock(port: int, *, to: datetime) -> None:
 
 
 def _asked(port: int, path: str, *, body: bytes | None = None) -> Any:
+    """What it says in JSON, of a question or (with a body) of something to do."""
     try:
-        return json.loads(_get(port, path, body=body))
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        return httpx.request(
+            "GET" if body is None else "POST",
+            f"http://{LOOPBACK}:{port}{path}",
+            content=body,
+            timeout=ANSWER_SECONDS_MAX,
+            trust_env=False,  # no proxy of the environment stands between us and loopback
+        ).json()
+    except (httpx.HTTPError, ValueError) as error:
         msg = (
             f"the sandbox at port {port} does not answer {path} ({error}): start the demo again, "
             "or over with --fresh"
         )
         raise ConfigurationError(msg) from error
-
-
-def _get(port: int, path: str, *, body: bytes | None = None) -> bytes:
-    # Plain http.client: no proxy of the environment may stand between us and loopback.
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ANSWER_SECONDS_MAX)
-    try:
-        connection.request("GET" if body is None else "POST", path, body=body)
-        return connection.getresponse().read()
-    finally:
-        connection.close()
 
 
 def _is_free(port: int) -> bool:

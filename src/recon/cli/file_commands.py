@@ -116,7 +116,11 @@ def check(
         "/".join(one_account(settings, merchant=merchant, account=account))
     ]
     if mend:
-        _write_mendable(files[0], out=out, declared=declared, settings=settings)
+        from recon.steps.files.order_files import write_mendable
+
+        written = write_mendable(files[0], out=out, account=declared, settings=settings)
+        nothing = f"{files[0].name} has no refused row; nothing was written."
+        echo(nothing if written is None else f"{written[1]} refused rows: {written[0]}")
         return
     _check(files[0], settlement=kind == "settlement", declared=declared, settings=settings)
 
@@ -134,7 +138,8 @@ def _check(
         echo_error(f"{error}\n{WHOLE_FILE_REFUSED}")
         raise typer.Exit(REFUSED_EXIT_CODE) from None
     _notify(checked)
-    left = _left(file, layouts=_layouts(declared, settlement=settlement))
+    folder = declared.settlement if settlement else declared
+    left = _left(file, layouts=folder.layouts if folder else ())
     if checked.rejects:
         echo_error(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
     if checked.refused_actions:
@@ -142,11 +147,6 @@ def _check(
     echo("Nothing was stored.")
     if checked.rejects or checked.refused_actions or left:
         raise typer.Exit(REFUSED_EXIT_CODE)
-
-
-def _layouts(account: "AccountSettings", *, settlement: bool) -> tuple["FileLayout", ...]:
-    folder = account.settlement if settlement else account
-    return folder.layouts if folder else ()
 
 
 def _left(file: Path, *, layouts: tuple["FileLayout", ...]) -> str:
@@ -157,20 +157,6 @@ def _left(file: Path, *, layouts: tuple["FileLayout", ...]) -> str:
     if why:
         echo_error(f"A night does not take {file.name} as it lies here: {why}.")
     return "" if why.startswith(WAITS_FOR) else why
-
-
-def _write_mendable(
-    file: Path, *, out: Path | None, declared: "AccountSettings", settings: "FileSettings"
-) -> None:
-    """Write the refused rows as a file that can be corrected and put into the inbox."""
-    from recon.steps.files.order_files import write_mendable
-
-    written = write_mendable(file, out=out, account=declared, settings=settings)
-    if written is None:
-        echo(f"{file.name} has no refused row; nothing was written.")
-        return
-    path, rows = written
-    echo(f"{rows} refused rows: {path}")
 
 
 def _notify(checked: "CheckedFile") -> None:

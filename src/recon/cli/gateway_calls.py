@@ -30,7 +30,7 @@ from recon.privacy.own_files import for_owner
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-REFUSED_EXIT_CODE = WRONG_EXIT_CODE = 1
+WRONG_EXIT_CODE = 1
 NOT_KNOWN_EXIT_CODE = 4
 KEYS_MAX = 1_000
 PAYMENT_COLUMNS = (
@@ -375,7 +375,7 @@ def payout(file: RowFile, merchant: Merchant, account: Account, *, as_json: AsJs
     """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
     from recon.gateway_client import PayoutRow
 
-    client = _played(merchant, account, what="a payout")
+    client, _ = _place(merchant, account, only_played="a payout")
     row = checked(PayoutRow, {"request_id": _new_id(), **read_private(file)})
     reply = _called(client.payout(row))
     facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
@@ -389,10 +389,8 @@ def cancel_subscription(
     """End a recurring contract (sandbox only); what is already contracted is still charged."""
     from recon.gateway_client import CancelSubscriptionRow
 
-    client, fields = (
-        _played(merchant, account, what="the end of a subscription"),
-        read_private(file),
-    )
+    client, _ = _place(merchant, account, only_played="the end of a subscription")
+    fields = read_private(file)
     if set(fields) != set(CONTRACT_FIELDS):
         msg = f"{file} must hold exactly {', '.join(CONTRACT_FIELDS)}; nothing was sent"
         raise UsageError(msg)
@@ -400,26 +398,24 @@ def cancel_subscription(
     _notify(reply.rows[0], {}, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
 
 
-def _played(merchant: str, account: str, *, what: str) -> Any:
-    """The client of the account, whose gateway is the sandbox."""
-    client, played = _place(merchant, account)
-    if not played:
-        msg = (
-            f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
-            "into an instruction file, where two people approve it and a night sends it once. "
-            "Nothing was sent"
-        )
-        raise UsageError(msg)
-    return client
+def _place(merchant: str, account: str, *, only_played: str = "") -> tuple[Any, bool]:
+    """The client of the account, and whether its gateway is the sandbox.
 
-
-def _place(merchant: str, account: str) -> tuple[Any, bool]:
-    """The client of the account, and whether its gateway is the sandbox."""
+    Raises:
+        UsageError: it is not, and what is asked for is of the sandbox only.
+    """
     from recon.config.settings import load_settings
     from recon.instructions.account import gateway_account
     from recon.steps.runtime.environment import system_clock
 
     settings = load_settings(os.environ)
+    if only_played and not settings.is_sandbox:
+        msg = (
+            f"{only_played} by hand is for the sandbox only, since no journal would know of it: "
+            "put it into an instruction file, where two people approve it and a night sends it "
+            "once. Nothing was sent"
+        )
+        raise UsageError(msg)
     declared = gateway_account(settings, merchant_id=merchant, account_id=account)
     return declared.client(clock=system_clock), settings.is_sandbox
 
@@ -494,11 +490,9 @@ def _notify(
     if as_json:
         show_json(row)
     else:
-        for name, value in row.items():
-            if value:
-                echo(f"{name}: {value}")
-    if outcome == "unknown" and not as_json:
-        echo(f"Do not send it again. {where}")
+        echo("\n".join(f"{name}: {value}" for name, value in row.items() if value))
+        if outcome == "unknown":
+            echo(f"Do not send it again. {where}")
     if code := EXIT_CODES.get(outcome, NOT_KNOWN_EXIT_CODE):
         raise typer.Exit(code)
 

@@ -132,7 +132,9 @@ def run_of(night: str) -> str:
         UsageError: no night of that date is finished, or several accounts have one.
     """
     name = named_night(night)
-    if not _is_date(name):
+    try:
+        date_of(name)
+    except typer.BadParameter:
         return name
     from recon.steps.compare.rebuild import run_named
 
@@ -141,14 +143,6 @@ def run_of(night: str) -> str:
         environment.store.reading() as connection,
     ):
         return run_named(connection, name).run_id
-
-
-def _is_date(name: str) -> bool:
-    try:
-        date_of(name)
-    except typer.BadParameter:
-        return False
-    return True
 
 
 Merchant = Annotated[

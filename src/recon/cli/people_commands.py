@@ -40,14 +40,15 @@ def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr |
     """The code of whoever speaks; asked for when one is needed and a terminal is there.
 
     Raises:
-        UsageError: it stands on the command line, and the gateway is not on this machine; or the
-            input has none.
+        UsageError: the input has none.
     """
     from pydantic import SecretStr
 
-    refuse_typed(code, environment=environment)
-    if code == FROM_INPUT:
-        return SecretStr(_from_input())
+    from recon.model.errors import UsageError
+
+    if code == FROM_INPUT and not (code := sys.stdin.readline(INPUT_CHARACTERS_MAX).strip()):
+        msg = "--code - reads the one-time code from the input, which is empty; nothing was changed"
+        raise UsageError(msg)
     if not code and _needs(name, environment=environment) and sys.stdin.isatty():
         code = typer.prompt("One-time code", hide_input=True)
     return SecretStr(code) if code else None
@@ -77,16 +78,6 @@ def _needs(name: str, *, environment: "Environment") -> bool:
     every = environment.settings.approvers
     declared = every.get(person_key(name, declared=every))
     return bool(declared and (declared.code_secret_env or declared.code_secret_file))
-
-
-def _from_input() -> str:
-    from recon.model.errors import UsageError
-
-    line = sys.stdin.readline(INPUT_CHARACTERS_MAX).strip()
-    if not line:
-        msg = "--code - reads the one-time code from the input, which is empty; nothing was changed"
-        raise UsageError(msg)
-    return line
 
 
 NAME_HELP = "Your short name in approvers.toml."
