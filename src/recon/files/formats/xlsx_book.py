@@ -18,17 +18,16 @@ import struct
 import zipfile
 import zlib
 from collections import deque
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
-from zipfile import BadZipFile
 
 from lxml import etree
 
@@ -155,14 +154,11 @@ class WorkbookFile:
                 )
         return text
 
-    def elements(
-        self, part: str, *, tags: tuple[str, ...], events: tuple[str, ...]
-    ) -> Iterator[tuple[str, Any]]:
-        """Yield (event, element) for these tags of a part, then ("root", its root element)."""
+    def elements(self, part: str, *, tag: str) -> Iterator[tuple[str, Any]]:
+        """Yield ("end", element) for each element of this tag, then ("root", the root element)."""
         found = etree.iterparse(
             io.BytesIO(self.part(part)),
-            events=events,
-            tag=tags,
+            tag=tag,
             resolve_entities=False,
             no_network=True,
             huge_tree=False,
@@ -183,7 +179,7 @@ class WorkbookFile:
         refuse(self.name, f"is a damaged workbook: {what}")
 
     def _root(self, part: str) -> Any:
-        return [*self.elements(part, tags=("{}-",), events=("end",))][-1][1]
+        return [*self.elements(part, tag="{}-")][-1][1]
 
     def rest(self) -> None:
         """Check the parts that were not read, since another program may open them."""
@@ -288,11 +284,17 @@ SheetRow = tuple[int, dict[int, str]]
 _BOOLEANS = {"": "", "0": NumberText("FALSE"), "1": NumberText("TRUE")}
 
 
+class FormulaText(str):
+    """The formula of a cell of a form, whatever value a program cached for it."""
+
+    __slots__ = ()
+
+
 class Sheets:
     """Reads the sheets of a workbook row by row."""
 
     def __init__(self, book: WorkbookFile, *, as_form: bool = False) -> None:
-        """Read shared strings and date styles; `as_form` leaves the values of formulas unchecked.
+        """Read shared strings and date styles; `as_form` reads formulas in place of their values.
 
         Raises:
             SourceUnreadableError: the shared strings are invalid, or one is too long.
@@ -316,49 +318,41 @@ class Sheets:
     def walk(self, part: str) -> Iterator[SheetRow]:
         """Yield the rows like `rows`, but on this object's own position."""
         self._part = part
-        data: Any = None
         characters = columns = 0
         named: bool | None = None
-        for event, element in self._book.elements(
-            part, tags=("{*}sheetData", "{*}row"), events=("start", "end")
-        ):
+        for event, row in self._book.elements(self._part, tag="{*}row"):
             if event == "root":
-                self._refuse_other_root(element, "worksheet", "sheet")
-                continue
-            local, above = _split_tag(element.tag)[1], element.getparent()
-            if local == "sheetData":
-                at_its_place = above is not None and above.getparent() is None
-                if (event == "start" and data is not None) or not at_its_place:
+                self._refuse_other_root(row, "worksheet", "sheet")
+                every = [*row.iter("{*}sheetData")]
+                if len(every) > 1 or any(data.getparent() is not row for data in every):
                     self._refuse("the rows stand in more than one place")
-                self._refuse_other_root(above, "worksheet", "sheet")
-                data = element
-                if event == "end":
+                for data in every:
                     self._refuse_outside_rows(data)
-            elif event == "end":
-                if above is not data or data is None:
-                    self._refuse("a row stands outside the data of the sheet")
-                cells, named = self._cells(element, named=named)
-                characters += sum(map(len, cells.values()))
-                columns = max(columns, self._column)
-                if characters > SHEET_CHARACTERS_MAX:
-                    refuse(
-                        self._book.name,
-                        f"has a sheet ({part}) of more than {SHEET_CHARACTERS_MAX} characters in "
-                        "its cells; split it",
-                    )
-                if self._row > ROWS_MAX or columns > COLUMNS_MAX:
-                    refuse(
-                        self._book.name,
-                        f"has a sheet ({part}) of {self._row} rows and {columns} columns; at most "
-                        f"{ROWS_MAX} rows and {COLUMNS_MAX} columns are read: delete the far-off "
-                        "cells, or split it",
-                    )
-                self._refuse_outside_rows(data)
-                if cells:
-                    yield self._row, cells
-                element.clear(keep_tail=True)
-                while element.getprevious() is not None:
-                    del data[0]
+                return
+            data = row.getparent()
+            if data is None or _split_tag(data.tag)[1] != "sheetData":
+                self._refuse("a row stands outside the data of the sheet")
+            if not self._row:
+                self._refuse_other_root(data.getroottree().getroot(), "worksheet", "sheet")
+            cells, named = self._cells(row, named=named)
+            characters += sum(map(len, cells.values()))
+            columns = max(columns, self._column)
+            has = f"has a sheet ({self._part}) of"
+            if characters > SHEET_CHARACTERS_MAX:
+                sentence = f"{has} more than {SHEET_CHARACTERS_MAX} characters in its cells"
+                refuse(self._book.name, f"{sentence}; split it")
+            if self._row > ROWS_MAX or columns > COLUMNS_MAX:
+                refuse(
+                    self._book.name,
+                    f"{has} {self._row} rows and {columns} columns; at most {ROWS_MAX} rows and "
+                    f"{COLUMNS_MAX} columns are read: delete the far-off cells, or split it",
+                )
+            self._refuse_outside_rows(data)
+            if cells:
+                yield self._row, cells
+            row.clear(keep_tail=True)
+            while row.getprevious() is not None:
+                del data[0]
 
     def _cells(self, row: Any, *, named: bool | None) -> tuple[dict[int, str], bool | None]:
         """Return the texts of a row, and whether the sheet's cells state their positions."""
@@ -412,9 +406,9 @@ class Sheets:
             return self._whole_text(parts["is"], "is") if parts else ""
         value = self._leaf(parts["v"]) if "v" in parts else ""
         if "f" in parts:
-            self._leaf(parts["f"])
+            formula = self._leaf(parts["f"])
             if self._as_form:
-                return value
+                return FormulaText(f"={formula}")
             if not value:
                 self._refuse_content("a formula that was never calculated")
         return self._value(value, kind=kind, style=cell.get("s", "0")) if "v" in parts else ""
@@ -455,7 +449,7 @@ class Sheets:
         """Yield the shared strings; the runs of one string are joined."""
         self._part = part
         number = 0
-        for event, element in self._book.elements(part, tags=("{*}si",), events=("end",)):
+        for event, element in self._book.elements(part, tag="{*}si"):
             if event == "root":
                 self._refuse_other_root(element, "sst", "strings")
                 continue
@@ -641,22 +635,6 @@ def sheet_texts(file: FileBytes, *, rows_max: int) -> list[tuple[int, list[str]]
     return [(number, _texts(cells, first=first)) for number, cells in rows]
 
 
-def refuse_unfit_archive(
-    content: bytes, *, name: str, unpacked_max: int = ARCHIVE_BYTES_MAX
-) -> None:
-    """Refuse anything but a plain workbook before a form is read; formulas need no cached values.
-
-    Raises:
-        SourceUnreadableError: names the problem.
-    """
-    with reading_archive(name):
-        book = WorkbookFile(content, name=name, unpacked_max=unpacked_max)
-        sheets = Sheets(book, as_form=True)
-        for _, part in book.sheets():
-            deque(sheets.rows(part), maxlen=0)
-        book.rest()
-
-
 def _only_sheet(book: WorkbookFile) -> Iterator[SheetRow]:
     """Return the rows with content of the only sheet that has any."""
     name, sheets = book.name, Sheets(book)
@@ -695,12 +673,12 @@ FORM_UNPACKED_BYTES_MAX = 512 * 1024 * 1024
 FORM_ROWS_MAX = 110_000
 """Maximum number of rows read from one sheet."""
 
-CellValue = str | int | float | bool | date | None
+CellValue = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
 class FormCell:
-    """One cell of a form: its value, or its formula as text."""
+    """One cell of a form: its value (a date as ISO 8601), or its formula as text."""
 
     value: CellValue
     is_formula: bool = False
@@ -723,60 +701,49 @@ def read_form(path: Path, *, titles: tuple[str, ...]) -> FormBook:
         SourceMissingError: there is no such file.
         SourceUnreadableError: not a plain workbook, or one of the sheets is missing.
     """
-    # Imported here because most processes that read workbooks read no forms.
-    from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
-
-    file = refuse_unfit_form(path)
-    try:
-        book: Any = load_workbook(
-            io.BytesIO(file.content), read_only=True, data_only=False, keep_links=False
-        )
-        missing = [title for title in titles if title not in book.sheetnames]
-        if missing:
-            refuse(path.name, f"has no sheet {', '.join(map(repr, missing))}: not a report of ours")
-        sheets = {title: _rows(book[title], name=path.name) for title in titles}
-    except (
-        InvalidFileException,
-        BadZipFile,
-        KeyError,
-        ValueError,
-        TypeError,
-        SyntaxError,
-    ) as error:
-        refuse(path.name, f"is a damaged workbook: {error}")
+    file, found = _form(path, titles=titles)
+    if missing := [title for title in titles if title not in found]:
+        refuse(path.name, f"has no sheet {', '.join(map(repr, missing))}: not a report of ours")
+    sheets = {}
+    for title in titles:
+        rows: list[tuple[FormCell, ...]] = []
+        for number, cells in found[title]:
+            if number > FORM_ROWS_MAX:
+                refuse(path.name, f"has more than {FORM_ROWS_MAX} rows on {title}")
+            rows += [()] * (number - 1 - len(rows))
+            rows.append(tuple(map(_form_cell, _texts(cells, first=1))))
+        sheets[title] = tuple(rows)
     return FormBook(path.name, file.sha256, sheets)
 
 
 def refuse_unfit_form(path: Path) -> FileBytes:
-    """Read a workbook file and refuse it unless it is plain.
+    """Read a workbook file and refuse it unless it is plain; formulas need no cached values.
 
     Raises:
         SourceMissingError: there is no such file.
         SourceUnreadableError: names the problem.
     """
-    file = read_bytes(path, bytes_max=FORM_BYTES_MAX)
-    refuse_unfit_archive(file.content, name=path.name, unpacked_max=FORM_UNPACKED_BYTES_MAX)
-    return file
+    return _form(path, titles=())[0]
 
 
-def _rows(sheet: Any, *, name: str) -> tuple[tuple[FormCell, ...], ...]:
-    # The dimensions that a file declares may be false, or missing after it was saved again.
-    sheet.reset_dimensions()
-    rows = []
-    for number, cells in enumerate(sheet.iter_rows(), 1):
-        if number > FORM_ROWS_MAX:
-            refuse(name, f"has more than {FORM_ROWS_MAX} rows on {sheet.title}")
-        rows.append(tuple(_cell(cell) for cell in cells))
-    return tuple(rows)
+def _form(path: Path, *, titles: Container[str]) -> tuple[FileBytes, dict[str, Iterable[SheetRow]]]:
+    """Return the file and title -> rows with content; every sheet is checked, some are kept."""
+    file, name = read_bytes(path, bytes_max=FORM_BYTES_MAX), path.name
+    found: dict[str, Iterable[SheetRow]] = {}
+    with reading_archive(name):
+        book = WorkbookFile(file.content, name=name, unpacked_max=FORM_UNPACKED_BYTES_MAX)
+        sheets = Sheets(book, as_form=True)
+        for title, part in book.sheets():
+            found[title] = deque(sheets.rows(part), maxlen=None if title in titles else 0)
+        book.rest()
+    return file, found
 
 
-def _cell(cell: Any) -> FormCell:
-    value = cell.value
-    if cell.data_type == "f":
-        return FormCell(str(getattr(value, "text", value)), is_formula=True)
-    if isinstance(value, datetime) and value.time() == datetime.min.time():
-        return FormCell(value.date())
-    if value is None or isinstance(value, str | bool | int | float | date):
-        return FormCell(value)
-    return FormCell(str(value))
+def _form_cell(text: str) -> FormCell:
+    if isinstance(text, FormulaText):
+        return FormCell(str(text), is_formula=True)
+    if not isinstance(text, NumberText):
+        return FormCell(str(text) or None)
+    if text in {"FALSE", "TRUE"}:
+        return FormCell(text == "TRUE")
+    return FormCell(int(text) if text.lstrip("-").isdecimal() else float(text))

@@ -19,7 +19,7 @@ from recon.files.formats.xlsx_book import (
     CELL_TYPES,
     FormCell,
     read_form,
-    refuse_unfit_archive,
+    refuse_unfit_form,
     sheet_texts,
 )
 from recon.model.errors import SourceUnreadableError
@@ -218,7 +218,7 @@ def test_a_declared_size_is_bounded_before_anything_is_unpacked():
     place = content.rfind(b"PK\x01\x02")
     content[place + 24 : place + 28] = (300 * 1024 * 1024).to_bytes(4, "little")
     with pytest.raises(SourceUnreadableError, match="unpacks to 3145"):
-        refuse_unfit_archive(bytes(content), name="orders.xlsx")
+        read(bytes(content))
 
 
 def test_cells_become_text_and_numbers_stay_marked():
@@ -371,17 +371,24 @@ def test_a_sheet_of_another_name_space_is_refused():
         said(sheet().replace(b"schemas", b"sch3mas"))
 
 
-def test_every_type_of_the_format_is_known():
+def form_of(content: bytes, folder: Path) -> Path:
+    """A workbook that somebody sent back."""
+    path = folder / "o.xlsx"
+    path.write_bytes(content)
+    return path
+
+
+def test_every_type_of_the_format_is_known(tmp_path):
     """ECMA-376 names seven types of cells."""
     cells = "".join(f'<c r="{chr(65 + at)}1" t="{t}"/>' for at, t in enumerate(sorted(CELL_TYPES)))
     assert len(CELL_TYPES) == 7
-    refuse_unfit_archive(book_of(sheet(f'<row r="1">{cells}</row>')), name="o.xlsx")
+    refuse_unfit_form(form_of(book_of(sheet(f'<row r="1">{cells}</row>')), tmp_path))
 
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<a>\x01</a>", b"<a>\xff</a>", b"<a/><b/>"])
-def test_a_part_that_is_no_xml_is_refused(text):
+def test_a_part_that_is_no_xml_is_refused(text, tmp_path):
     """Cut parts, control characters and bytes that are no UTF-8 are told."""
-    for read in (said, lambda content: refuse_unfit_archive(book_of(content), name="o.xlsx")):
+    for read in (said, lambda content: refuse_unfit_form(form_of(book_of(content), tmp_path))):
         with pytest.raises(SourceUnreadableError, match=r"is not well-formed XML \("):
             read(text)
 
@@ -461,10 +468,11 @@ def test_rows_that_no_reader_would_count_are_refused(text, told):
         said(text)
 
 
-def test_a_formula_in_a_form_needs_no_value():
+def test_a_formula_in_a_form_needs_no_value(tmp_path):
     """A workbook that people fill in is read for its formulas; all others need their values."""
     text = sheet(CELL.format("><f>1+1</f>"))
-    refuse_unfit_archive(book_of(text), name="o.xlsx")
+    (row,) = read_form(form_of(book_of(text), tmp_path), titles=("orders",)).sheets["orders"]
+    assert row == (FormCell("=1+1", is_formula=True),)
     with pytest.raises(SourceUnreadableError, match="never calculated in cell A1"):
         said(text)
 
@@ -532,10 +540,11 @@ def saved(path: Path, *rows: list[Any]) -> Path:
 
 def test_a_form_says_what_people_wrote(tmp_path):
     """Text, numbers, days and truths; of a formula itself, not what a program computed for it."""
-    path = saved(tmp_path / "f.xlsx", ["x", 7, date(2026, 11, 21), True, "=1+1"])
-    (row,) = read_form(path, titles=("Form",)).sheets["Form"]
-    assert [cell.value for cell in row[:4]] == ["x", 7, date(2026, 11, 21), True]
+    path = saved(tmp_path / "f.xlsx", ["x", 7, date(2026, 11, 21), True, "=1+1"], [], [None, -0.5])
+    row, nothing, last = read_form(path, titles=("Form",)).sheets["Form"]
+    assert [cell.value for cell in row[:4]] == ["x", 7, "2026-11-21", True]
     assert row[4] == FormCell("=1+1", is_formula=True)
+    assert (nothing, [cell.value for cell in last]) == ((), [None, -0.5])
     with pytest.raises(SourceUnreadableError, match="'Breaks'"):
         read_form(path, titles=("Breaks",))
 
