@@ -261,19 +261,17 @@ class Book:
         """Id of the next request in the log."""
         return f"RL{self.next_number('requests'):08d}"
 
-    def plan(self, kind: str, *, at: float, on_real_clock: bool = False, **what: str) -> None:
-        """Schedule an action in the agenda at an instant, on the virtual clock by default."""
-        values = (at, on_real_clock, kind, json.dumps(what))
-        self.execute(
-            "INSERT INTO agenda (due_at, on_real_clock, kind, what) VALUES (?, ?, ?, ?)", values
-        )
+    def plan(self, kind: str, *, at: float, **what: str) -> None:
+        """Schedule an action in the agenda at an instant of the virtual clock."""
+        values = (at, kind, json.dumps(what))
+        self.execute("INSERT INTO agenda (due_at, kind, what) VALUES (?, ?, ?)", values)
 
-    def due(self, *, now: int, real: float) -> list[Any]:
+    def due(self, *, now: int) -> list[Any]:
         """Agenda entries that are due, ordered by time."""
         return self.select(
-            "SELECT number, kind, due_at, on_real_clock, what FROM agenda"
-            " WHERE due_at <= CASE on_real_clock WHEN 1 THEN ? ELSE ? END ORDER BY due_at, number",
-            (real, now),
+            "SELECT number, kind, due_at, what FROM agenda WHERE due_at <= ?"
+            " ORDER BY due_at, number",
+            (now,),
         )
 
     def select(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:

@@ -151,12 +151,10 @@ class _Control:
         )
 
     async def install_faults(self, request: Request) -> Response:
-        """Replace the plan, or extend it with `"append": true` or `?append=1`."""
+        """Replace the plan, or extend it with `"append": true`."""
         try:
             tables = await request.json()
-            append = request.query_params.get("append", "") in {"1", "true"}
-            if isinstance(tables, dict):
-                append = bool(tables.pop("append", append))
+            append = isinstance(tables, dict) and bool(tables.pop("append", False))
             rules = rules_in(tables, source="the request", operations=OPERATIONS)
         except (ValueError, RecursionError, ConfigurationError) as error:
             return _refused(str(error))

@@ -34,7 +34,6 @@ from recon.sandbox.faults import (
     draw,
     planned_faults,
 )
-from recon.sandbox.options import real_seconds
 from recon.sandbox.payments import (
     AUTHORISE,
     CANCEL_SUBSCRIPTION,
@@ -170,8 +169,7 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
     """Schedule a request to take effect after its client has disconnected."""
     sandbox.book.plan(
         "late",
-        at=(real_seconds() if rule.on_real_clock else call.now) + rule.lasting,
-        on_real_clock=rule.on_real_clock,
+        at=call.now + rule.lasting,
         request_log_id=call.request_log_id,
         operation=call.operation,
         body=body.decode(),
@@ -182,9 +180,9 @@ def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> N
 def run_what_is_due(sandbox: Sandbox) -> int:
     """Execute due charges, late effects and flips; return the number of effects and flips."""
     charge_what_is_due(sandbox)
-    book, now = sandbox.book, sandbox.clock.now()
-    due = book.due(now=now, real=real_seconds())
-    for number, kind, due_at, on_real_clock, what in due:
+    book = sandbox.book
+    due = book.due(now=sandbox.clock.now())
+    for number, kind, due_at, what in due:
         with book.transaction():
             book.execute("DELETE FROM agenda WHERE number = ?", (number,))
             if kind == "flip":
@@ -192,7 +190,7 @@ def run_what_is_due(sandbox: Sandbox) -> int:
                 continue
             late = json.loads(what)
             fields, _ = parse_body(late.pop("body").encode())
-            call = Call(fields=fields or {}, now=now if on_real_clock else int(due_at), **late)
+            call = Call(fields=fields or {}, now=int(due_at), **late)
             reply = OPERATIONS[call.operation].played(sandbox, call)
             row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
             book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)

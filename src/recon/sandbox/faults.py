@@ -7,14 +7,12 @@ parallel calls arrive changes nothing. `faults.toml` lists the kinds.
 
 import hashlib
 import json
-import math
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -39,9 +37,6 @@ PIECE_BYTES_MAX = 65_536
 ANY_OPERATION = "*"
 SECONDS_OTHERWISE = 30.0
 """Duration of a silence, delay, late effect or flip when the rule does not give one."""
-
-LOG_NORMAL_SPREAD = 0.5
-"""Standard deviation of the logarithm of a drawn latency."""
 
 
 class KindTerms(NamedTuple):
@@ -100,12 +95,6 @@ class FaultRule(BaseModel):
     """transaction_id or order_no of the affected row."""
     seconds: float | None = Field(default=None, ge=-SECONDS_MAX, le=SECONDS_MAX)
     """Duration of silence, delay and lag; time until a late effect or flip; error of the clock."""
-    seconds_max: float | None = Field(default=None, ge=0, le=SECONDS_MAX)
-    """When given, a delay is drawn between `seconds` and this."""
-    spread: Literal["uniform", "log_normal"] = "uniform"
-    """Distribution of a delay; `seconds` is the median of the log-normal one."""
-    on_real_clock: bool = False
-    """A late effect counts real seconds instead of virtual ones."""
     calls: int = Field(default=1, ge=1)
     """Number of calls for which a query lags."""
     status: int = Field(default=500, ge=300, le=599)
@@ -114,8 +103,6 @@ class FaultRule(BaseModel):
     """Target of a redirect."""
     code: str = "9999"
     """A status that no code map contains."""
-    without_length: bool = False
-    """A truncated reply without a length looks complete."""
     pause_seconds: float = Field(default=0.2, ge=0, le=PAUSE_SECONDS_MAX)
     """Pause between the pieces of a reply that drips."""
     piece_bytes: int = Field(default=8, ge=1, le=PIECE_BYTES_MAX)
@@ -182,16 +169,6 @@ class FaultRule(BaseModel):
             pattern is None or (bool(value) and fnmatchcase(value, pattern))
             for pattern, value in zip(patterns, row, strict=True)
         )
-
-    def drawn_seconds(self, chance: float) -> float:
-        """Duration of a delay for a chance in [0, 1)."""
-        least, most = self.lasting, self.seconds_max
-        if most is None:
-            return least
-        if self.spread == "uniform":
-            return least + (most - least) * chance
-        deviation = NormalDist().inv_cdf(max(chance, 1e-9)) * LOG_NORMAL_SPREAD
-        return min(most, least * math.exp(deviation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +277,7 @@ def draw(
     if not asked:
         return []
     attempts: dict[RowKey, int] = {}
-    rules = [entry.rule for entry in planned]
-    if any(rule.probability is not None or rule.seconds_max is not None for rule in rules):
+    if any(entry.rule.probability is not None for entry in planned):
         counted = f"{operation} told" if notifications else operation
         attempts = {row: _attempt(book, counted, row=row) for row in rows}
     faults: list[Fault] = []
@@ -325,10 +301,10 @@ class _Chance:
     """Number of the rule in its plan."""
     attempts: Mapping[RowKey, int]
 
-    def of(self, row: RowKey, about: str) -> float:
+    def of(self, row: RowKey) -> float:
         """A number in [0, 1)."""
         key = row[0] or row[1]
-        given = (self.seed, self.operation, key, self.attempts[row], self.number, about)
+        given = (self.seed, self.operation, key, self.attempts[row], self.number, "hit")
         digest = hashlib.sha256("\x1f".join(map(str, given)).encode()).digest()
         return int.from_bytes(digest[:6]) / 2**48
 
@@ -347,12 +323,9 @@ def _played(entry: PlannedFault, *, rows: Sequence[RowKey], chance: _Chance) -> 
     picked = fitting if rule.has_pattern else ()
     if rule.probability is not None:
         asked = fitting[:1] if rule.kind in WIRE_KINDS else fitting
-        picked = tuple(row for row in asked if chance.of(row, "hit") < rule.probability)
+        picked = tuple(row for row in asked if chance.of(row) < rule.probability)
         if not picked:
             return None
-    if rule.seconds_max is not None and rows:
-        seconds = rule.drawn_seconds(chance.of(rows[0], "latency"))
-        rule = rule.model_copy(update={"seconds": seconds, "seconds_max": None})
     return Fault(rule, picked)
 
 

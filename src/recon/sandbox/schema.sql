@@ -84,7 +84,6 @@ CREATE TABLE IF NOT EXISTS draw (
 CREATE TABLE IF NOT EXISTS agenda (
     number INTEGER PRIMARY KEY,
     due_at REAL NOT NULL,
-    on_real_clock INTEGER NOT NULL,
     kind TEXT NOT NULL,
     what TEXT NOT NULL
 );

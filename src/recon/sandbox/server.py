@@ -339,17 +339,16 @@ class FaultyResponse(Response):
         if self.rule.kind == "garbage":
             transport.write(GARBAGE)
         elif self.rule.kind == "truncate":
-            transport.write(_half(self.whole, with_length=not self.rule.without_length))
+            transport.write(_half(self.whole))
         transport.close()
 
 
-def _half(whole: Response | None, *, with_length: bool) -> bytes:
+def _half(whole: Response | None) -> bytes:
     """The head of a good reply and the first half of its body."""
     body = bytes(whole.body) if whole else HALF_A_REPLY
     media_type = (whole.media_type if whole else None) or MEDIA_TYPES["json"]
-    length = f"Content-Length: {len(body)}\r\n" if with_length else ""
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n{length}Connection: close\r\n\r\n"
-    return head.encode() + body[: len(body) // 2]
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Connection: close\r\n\r\n".encode() + body[: len(body) // 2]
 
 
 async def _disconnected(receive: Receive) -> None:

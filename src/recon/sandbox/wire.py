@@ -1,8 +1,8 @@
 """Messages as the sandbox parses and renders them: bodies, fields, pages, signatures.
 
-Bodies are JSON, XML or a form, recognised by their first byte; Content-Type is ignored because the
-samples of the API document send JSON text with a form's type. Requests are untrusted input: sizes,
-counts and nesting are limited, XML entities are disabled. Field lengths in the profile `extended`
+Bodies are JSON or a form, recognised by their first byte; Content-Type is ignored because the
+samples of the API document send JSON text with the type of a form or of XML. Requests are untrusted
+input: sizes, counts and nesting are limited. Field lengths in the profile `extended`
 are those of the bundled profiles.toml (A-03).
 
 A signature is the lower-case hex SHA-256 of the values of a template's fields in order, without
@@ -14,7 +14,7 @@ client.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -34,7 +34,7 @@ Fields = dict[str, Any]
 
 BODY_BYTES_MAX = 2_097_152
 FIELDS_MAX = 2_000
-"""Maximum number of fields of a form, or elements of an XML document."""
+"""Maximum number of fields of a form."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -43,18 +43,11 @@ def parse_body(body: bytes) -> tuple[Fields | None, str]:
     """Parse a request: its fields and "", or None and why the body cannot be read."""
     try:
         text = body.decode("utf-8-sig").lstrip()
-        fields = _parser(text)(text)
+        fields = _parse_json(text) if text[:1] in {"{", "["} else _parse_form(text)
         json.dumps(fields, ensure_ascii=False, default=str).encode()  # lone surrogates are not text
-    except (ValueError, RecursionError, etree.XMLSyntaxError) as error:
+    except (ValueError, RecursionError) as error:
         return None, f"{type(error).__name__}: {error}"
     return (fields, "") if isinstance(fields, dict) else (None, "the body is not an object")
-
-
-def _parser(text: str) -> Callable[[str], Any]:
-    if not text:
-        msg = "the body is empty"
-        raise ValueError(msg)
-    return {"{": _parse_json, "[": _parse_json, "<": _parse_xml}.get(text[0], _parse_form)
 
 
 def _parse_json(text: str) -> Any:
@@ -74,39 +67,9 @@ def _parse_form(text: str) -> Fields:
         errors="strict",
     )
     fields = dict(pairs)
-    if len(fields) != len(pairs):
-        msg = "a field is given twice"
+    if not pairs or len(fields) != len(pairs):
+        msg = "the body is empty, or a field is given twice"
         raise ValueError(msg)
-    return fields
-
-
-def _parse_xml(text: str) -> Fields:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
-    root = etree.fromstring(text.encode(), parser)
-    docinfo: Any = root.getroottree().docinfo
-    if docinfo.doctype:
-        msg = "a document type is not accepted"
-        raise ValueError(msg)
-    if sum(1 for _ in root.iter()) > FIELDS_MAX:
-        msg = "too many fields"
-        raise ValueError(msg)
-    fields = _xml_value(root)
-    return fields if isinstance(fields, dict) else {}
-
-
-def _xml_value(element: Any) -> Any:
-    """Text, or an object when the element has children; a repeated name becomes a list."""
-    children = [child for child in element if isinstance(child.tag, str)]
-    if not children:
-        return element.text or ""
-    fields: Fields = {}
-    for child in children:
-        name, value = str(child.tag), _xml_value(child)
-        if name in fields:
-            earlier = fields[name]
-            fields[name] = [*earlier, value] if isinstance(earlier, list) else [earlier, value]
-        else:
-            fields[name] = value
     return fields
 
 

@@ -103,6 +103,16 @@ def test_the_clock_refuses_what_is_no_count_of_seconds(gateway, body):
     assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-20T22:00:00Z"}
 
 
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff", b"{", b"[1]", b'{"a": NaN}', b'{"a": "\\ud800"}', b"a=1&a=2", b"<a/>"]
+)
+def test_a_body_that_is_no_message_is_refused(gateway, body):
+    """The only refusal of an operation that is not HTTP 200."""
+    reply = gateway.http.post("/v1/capture", content=body)
+
+    assert (reply.status_code, reply.json()["code"]) == (400, "I0001")
+
+
 def test_real_clock_runs_by_itself():
     """With --real-clock the virtual instant is not where it started for ever."""
     with serving(SandboxOptions(orders=0, real_clock=True)) as sandbox:
