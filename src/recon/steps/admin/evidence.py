@@ -44,10 +44,9 @@ from recon.steps.runtime.night_folder import (
 )
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.money import endorsement_rows
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
 from recon.store.nights.runs import PurgedNight, Run, all_purged
-from recon.store.people import closed_months
+from recon.store.people import closed_months, decision_rows
 from recon.store.people.closed_months import ClosedMonth
 
 FORMAT = "recon evidence/1"
@@ -255,7 +254,7 @@ def _night(
     steps: Mapping[str, Sealed] = {}
     with suppress(ArchiveError, ConfigurationError):  # already among the faults
         steps = sealed_night(connection, run, environment=environment).steps
-    signatures = sign_off_rows.signatures(connection, run.run_id)
+    signatures = sign_off_rows.signatures(connection, run.run_id, desk=environment.desk)
     faults += _copied_facts(connection, run, into=into, environment=environment)
     totals, lost = None, ""
     try:
@@ -308,7 +307,7 @@ def _links(
     run_ids = [run.run_id for run in of_runs]
     periods = [closed_months.period_of(each.account, each.month) for each, _ in closes]
     names = dict.fromkeys(("run", runs.ENTITY), run_ids)
-    names |= {endorsement_rows.ENTITY: [*run_ids, *periods], closed_months.ENTITY: periods}
+    names |= {decision_rows.ENTITY: [*run_ids, *periods], closed_months.ENTITY: periods}
     numbers = [
         link.sequence
         for entity, ids in names.items()

@@ -197,7 +197,7 @@ def _replaced(environment: Environment) -> list[Path]:
     """Return workbooks of replaced runs without a signature that are in a declared folder."""
     folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
-        signed = sign_off_rows.signed_runs(connection)
+        signed = sign_off_rows.signed_runs(connection, desk=environment.desk)
         finished = runs.finished(connection)
     paths = {Path(run.workbook) for run in finished if run.replaced and run.workbook}
     paths -= {Path(run.workbook) for run in finished if not run.replaced or run.run_id in signed}
@@ -280,7 +280,7 @@ class _Nights:
         environment, by = self.environment, self.by
         with environment.store.reading() as connection:
             is_noted = runs.purged_night_of(connection, run.run_id) is not None
-            names_under_it = sign_off_rows.signatures(connection, run.run_id)
+            names_under_it = sign_off_rows.signatures(connection, run.run_id, desk=environment.desk)
             if not is_noted:
                 self._refuse_needed(connection, run)
                 self._refuse_open(connection, run)
@@ -291,7 +291,7 @@ class _Nights:
         if not is_noted:
             with environment.store.writing() as connection:
                 self._refuse_needed(connection, run)
-                names_now = sign_off_rows.signatures(connection, run.run_id)
+                names_now = sign_off_rows.signatures(connection, run.run_id, desk=environment.desk)
                 if names_now != names_under_it:
                     msg = "somebody signed it meanwhile; the next housekeeping looks again"
                     raise _StaysError(msg)

@@ -347,7 +347,7 @@ def night_files(
         ArchiveError: the archive cannot be reached.
     """
     storage, folder = storage_of(run, environment=environment), folder_of(run)
-    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
+    is_signed = bool(sign_off_rows.signatures(connection, run.run_id, desk=environment.desk))
     steps: dict[str, Sealed] = {}
     is_broken = False
     with reachable(storage, doing=UNREAD):

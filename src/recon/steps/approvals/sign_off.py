@@ -19,6 +19,7 @@ import pandas as pd
 from recon.archive.step_folder import Document, Sealed
 from recon.config.approvers import person_key
 from recon.desk.endorsement import Kind
+from recon.desk.held_keys import HeldKeys
 from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
 from recon.matching.breaks.result import subject_of
@@ -230,7 +231,7 @@ def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
         says = {"role": role, "workbook_sha256": digest}
         person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
         environment.crash_point("signed off")
-        return _night_of(connection, signing.night, today=environment.clock().date())
+        return _night_of(connection, signing.night, environment=environment)
 
 
 def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> _Signing:
@@ -243,7 +244,7 @@ def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> 
     _refuse_person(connection, night, role=wanted.role, person=person)
     answers, _ = _refuse_night(connection, night, environment=person.environment)
     _refuse_unseen(connection, night, seen=wanted.seen)
-    names = sign_off_rows.signatures(connection, night.run_id)
+    names = sign_off_rows.signatures(connection, night.run_id, desk=person.environment.desk)
     before = tuple(names[role] for role in ROLES if role in names)
     return _Signing(night, runs.get(connection, night.run_id), before, answers)
 
@@ -257,7 +258,7 @@ def to_sign(run_id: str, *, environment: Environment) -> str:
         run, _ = _live_run(connection, run_id)
         if run is None or run.status != "finished":
             return ""
-        names = sign_off_rows.signatures(connection, run_id)
+        names = sign_off_rows.signatures(connection, run_id, desk=environment.desk)
         left = [role for role in ROLES if role not in names]
         if not left:
             return f"Signed: {_reported(names)}; nothing is missing."
@@ -320,18 +321,19 @@ def _nights_of(
     for day in days:
         night = newest.get((*account, day))
         if night is not None:
-            yield _night_of(connection, night, today=today)
+            yield _night_of(connection, night, environment=environment)
             continue
         status = missed_without_a_run(day, nights=finished, rules=rules, now=now)
         waits = (today - day).days if status == MISSING else 0
         yield Night(*account, day, "", status, (), "", waits)
 
 
-def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
-    names = sign_off_rows.signatures(connection, run.run_id)
+def _night_of(connection: Connection, run: Run, *, environment: Environment) -> Night:
+    desk, today = environment.desk, environment.clock().date()
+    names = sign_off_rows.signatures(connection, run.run_id, desk=desk)
     since = min((name.at for name in names.values()), default=None)
     void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
-    because = f"run {void} replaced it" if void else _earlier_signed(connection, run)
+    because = f"run {void} replaced it" if void else _earlier_signed(connection, run, desk=desk)
     counting = () if void else tuple(names[role] for role in ROLES if role in names)
     day = run.business_date
     complete = len(counting) == len(ROLES)
@@ -350,14 +352,14 @@ def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
     )
 
 
-def _earlier_signed(connection: Connection, run: Run) -> str:
+def _earlier_signed(connection: Connection, run: Run, *, desk: HeldKeys) -> str:
     """Return which signed run of the same night this finished one replaced, and who had signed."""
     if run.status != "finished":
         return ""
-    earlier = sign_off_rows.signed_earlier(connection, run)
+    earlier = sign_off_rows.signed_earlier(connection, run, desk=desk)
     if earlier is None:
         return ""
-    decisions = _reported(sign_off_rows.signatures(connection, earlier))
+    decisions = _reported(sign_off_rows.signatures(connection, earlier, desk=desk))
     return f"run {run.run_id} replaced run {earlier}, which {decisions} had signed"
 
 
@@ -367,7 +369,7 @@ def later_run(connection: Connection, run_id: str) -> str:
     return sign_off_rows.replaced_by(connection, this, since=this.started_at) if this else ""
 
 
-def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
+def notes_on(run_id: str, *, connection: Connection, desk: HeldKeys) -> tuple[str, ...]:
     """Return page-one notes on signatures that this run, or a later one, makes void."""
     this, live = _live_run(connection, run_id)
     if this is None:
@@ -377,7 +379,7 @@ def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
         for run in live
         if run.started_at < this.started_at and run.business_date == this.business_date
         if run.account == this.account
-        if (who := _reported(sign_off_rows.signatures(connection, run.run_id)))
+        if (who := _reported(sign_off_rows.signatures(connection, run.run_id, desk=desk)))
     ]
     later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
     if later:
@@ -409,7 +411,7 @@ def _run_of(connection: Connection, run_id: str) -> Run:
 
 
 def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Person) -> None:
-    names = sign_off_rows.signatures(connection, signed.run_id)
+    names = sign_off_rows.signatures(connection, signed.run_id, desk=person.environment.desk)
     if role in names:
         msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
         raise UsageError(msg)

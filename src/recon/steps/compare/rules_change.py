@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.desk.held_keys import HeldKeys
 from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
@@ -232,7 +233,7 @@ def moved_since_signed(
     """Sentences for page one if the rules are not those of the last signed night; else none."""
     rules = environment.settings.rules
     with environment.store.reading() as connection:
-        known = _signed(connection, run)
+        known = _signed(connection, run, desk=environment.desk)
         if known is None or known[1] == rules.digest:
             return ()
         signed, digest = known
@@ -263,13 +264,13 @@ def moved_since_signed(
 def is_under_signed_rules(run: Run, *, environment: Environment) -> bool:
     """Whether the rules are those of the last signed night; True where none is known."""
     with environment.store.reading() as connection:
-        known = _signed(connection, run)
+        known = _signed(connection, run, desk=environment.desk)
     return known is None or known[1] == environment.settings.rules.digest
 
 
-def _signed(connection: Connection, run: Run) -> tuple[Run, str] | None:
+def _signed(connection: Connection, run: Run, *, desk: HeldKeys) -> tuple[Run, str] | None:
     """The last signed night before a run, and the digest of its rules."""
-    signed = sign_off_rows.last_signed(connection, run)
+    signed = sign_off_rows.last_signed(connection, run, desk=desk)
     inputs = None if signed is None else input_rows.load(connection, signed.run_id)
     return None if signed is None or inputs is None else (signed, inputs.rules_digest)
 

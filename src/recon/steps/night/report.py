@@ -342,7 +342,7 @@ def page_notes(
         account = run.account
         unproven = held_nights(connection, account, environment=environment)
         stopped = sending_rows.stopped(connection)
-        notes += notes_on(run.run_id, connection=connection)
+        notes += notes_on(run.run_id, connection=connection, desk=environment.desk)
     if stopped and not stop:
         notes.append(f"No money moves: {stopped}.")
     held = [day for day in unproven if day != run.business_date]  # this run replaces that night
@@ -611,7 +611,7 @@ def rebuild_answered(done: Import, *, environment: Environment, workbooks: Workb
     """
     with environment.store.reading() as connection:
         known = {run.run_id: run for run in runs.finished(connection)}
-        names = sign_off_rows.signatures(connection, done.run_id).values()
+        names = sign_off_rows.signatures(connection, done.run_id, desk=environment.desk).values()
     run = known[done.run_id]
     path = Path(run.workbook)
     lies_there = sha256_of(path) if path.is_file() else ""
@@ -663,7 +663,7 @@ def _save(
         bind(connection, run, sealed=[sealed], environment=environment)
         values = {"verdict": result.verdict.value}
         # Signatures belong to the workbook that was signed, never to one written later.
-        if not sign_off_rows.signatures(connection, run.run_id):
+        if not sign_off_rows.signatures(connection, run.run_id, desk=environment.desk):
             values |= {"workbook": str(path), "workbook_sha256": digest}
         details = {"workbook_sha256": digest}
         event = runs.result_event(

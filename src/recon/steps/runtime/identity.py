@@ -38,7 +38,7 @@ from recon.desk.endorsement import (
     instant,
     named,
 )
-from recon.desk.held_keys import NO_KEYS, SET_UP, SOCKET, HeldKeys, LastSignature, Memory
+from recon.desk.held_keys import SET_UP, SOCKET, HeldKeys, LastSignature, Memory
 from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
 from recon.instructions.money_requests import EndorsementsOf, InstructionEndorsements
 from recon.model.business_date import Grace
@@ -480,8 +480,7 @@ def take_back(connection: Connection, subject: str, *, person: Person) -> str:
             connection,
             kind,
             *([] if kind == allowed else [endorsement.c.subject == subject]),
-            # A name under a night stands whatever key signed it, and so can be taken back.
-            desk=NO_KEYS if kind is Kind.SIGN_OFF else person.environment.desk,
+            desk=person.environment.desk,
         ).values()
         for each in found.waiting
         if person.is_same(each.name)

@@ -4,7 +4,6 @@ The approvals service signs endorsements; any process with its public key can ve
 stored as a row and as a link of the history, so that a deleted row, even the newest, is noticed.
 """
 
-import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -30,7 +29,7 @@ from recon.model.terms import InstructionState
 from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
 from recon.store.money.instruction_rows import find
-from recon.store.people.decision_rows import NO_KEY, endorsed, not_agreed
+from recon.store.people.decision_rows import ENTITY, NO_KEY, digest_of, endorsed, not_agreed
 from recon.store.schema import endorsement, history, instruction, sending_switch
 from recon.store.schema.columns import id_of
 
@@ -152,8 +151,6 @@ _WAS_PLANNED = (
 
 LATEST = 2**63 - 1
 """An upper bound of all endorsement numbers."""
-ENTITY = "endorsement"
-"""Entity under which the history records each endorsement; the entity id is its subject."""
 
 _IN_HISTORY = ("reason", "role", "verdict", "evidence", "of")
 """What of a statement the history repeats, for whoever reads it."""
@@ -443,11 +440,6 @@ def save(connection: Connection, signed: Signed, *, statement: Endorsement, at: 
     }
     event = Event(ENTITY, id_of(statement.subject), statement.kind.value, details)
     append(connection, [event], at=at)
-
-
-def digest_of(signature: str) -> str:
-    """Return the SHA-256 of a signature, by which a link identifies an endorsement."""
-    return hashlib.sha256(signature.encode()).hexdigest()
 
 
 def named_database(connection: Connection, *, chance: str, at: datetime) -> str:

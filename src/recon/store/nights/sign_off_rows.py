@@ -6,6 +6,7 @@ from datetime import date, datetime
 from sqlalchemy import Connection, select
 
 from recon.desk.endorsement import DecisionState, Kind
+from recon.desk.held_keys import HeldKeys
 from recon.store.nights.runs import LIVE_NIGHT, Run, select_runs
 from recon.store.people.decision_rows import state_of, states_of
 from recon.store.schema import endorsement, run
@@ -30,14 +31,14 @@ class Signature:
     workbook_sha256: str
 
 
-def signatures(connection: Connection, run_id: str) -> dict[str, Signature]:
+def signatures(connection: Connection, run_id: str, *, desk: HeldKeys) -> dict[str, Signature]:
     """Return the signatures under a run's workbook, by role."""
-    return _by_role(state_of(connection, Kind.SIGN_OFF, subject=run_id))
+    return _by_role(state_of(connection, Kind.SIGN_OFF, subject=run_id, desk=desk))
 
 
-def signed_runs(connection: Connection) -> frozenset[str]:
+def signed_runs(connection: Connection, *, desk: HeldKeys) -> frozenset[str]:
     """Return the runs with a signature."""
-    found = states_of(connection, Kind.SIGN_OFF)
+    found = states_of(connection, Kind.SIGN_OFF, desk=desk)
     return frozenset(run_id for run_id, agreed in found.items() if _by_role(agreed))
 
 
@@ -77,7 +78,7 @@ def replaced_by(connection: Connection, signed: Run, *, since: datetime) -> str:
     return found[0].run_id if found else ""
 
 
-def signed_earlier(connection: Connection, newest: Run) -> str | None:
+def signed_earlier(connection: Connection, newest: Run, *, desk: HeldKeys) -> str | None:
     """Return the newest earlier run of the same night with a signature; None if there is none."""
     found = select_runs(
         connection,
@@ -87,11 +88,11 @@ def signed_earlier(connection: Connection, newest: Run) -> str | None:
         run.c.started_at < newest.started_at,
         _MAY_BE_SIGNED,
     )
-    signed = [each.run_id for each in found if signatures(connection, each.run_id)]
+    signed = [each.run_id for each in found if signatures(connection, each.run_id, desk=desk)]
     return signed[-1] if signed else None
 
 
-def last_signed(connection: Connection, before: Run) -> Run | None:
+def last_signed(connection: Connection, before: Run, *, desk: HeldKeys) -> Run | None:
     """Return the newest earlier night that both roles signed and no run has replaced since."""
     earlier = select_runs(
         connection,
@@ -101,7 +102,7 @@ def last_signed(connection: Connection, before: Run) -> Run | None:
         order=[run.c.business_date.desc(), run.c.started_at.desc()],
     )
     for night in earlier:
-        signed = signatures(connection, night.run_id).values()
+        signed = signatures(connection, night.run_id, desk=desk).values()
         since = max((each.at for each in signed), default=night.started_at)
         if len(signed) == len(ROLES) and not replaced_by(connection, night, since=since):
             return night

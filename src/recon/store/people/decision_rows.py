@@ -1,9 +1,11 @@
 """Decisions of people as the desk signed them, by subject; used and wrong one-time codes."""
 
+import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,12 @@ from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.model.errors import ConfigurationError, EndorsementError
 from recon.privacy.own_files import OWNER
 from recon.store.database.engine import Store, parse_url
-from recon.store.database.history import Event, append, first_hash
+from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.schema import endorsement, used_code, wrong_code
-from recon.store.schema.columns import among
+from recon.store.schema.columns import among, id_of
+
+ENTITY = "endorsement"
+"""Entity under which the history records each endorsement; the entity id is its subject."""
 
 
 def state_of(
@@ -43,17 +48,19 @@ def states_of(
     """Subject -> what people have said about it, of those that have statements of this kind.
 
     Only statements with a valid signature count, in a process that has the public key; another one
-    displays what is stored. Money moves by `endorsement_rows.Endorsed` alone.
+    displays what is stored. A name under a night stands whatever key signed it (`_of_other_keys`).
+    Money moves by `endorsement_rows.Endorsed` alone.
     """
+    read = partial(_opened, connection, desk=desk, is_name=kind is Kind.SIGN_OFF)
     by_subject: dict[str, list[Endorsement]] = {}
     rejections: list[Endorsement] = []
-    for each in _opened(connection, endorsement.c.kind == kind, *which, desk=desk):
+    for each in read(endorsement.c.kind == kind, *which):
         by_subject.setdefault(each.subject, []).append(each)
     ends = among(connection, endorsement.c.subject, [*by_subject])
     ends &= endorsement.c.kind == Kind.TAKEN_BACK
     if kind is Kind.APPROVAL:
         ends |= endorsement.c.kind == Kind.REJECTION
-    for each in _opened(connection, ends, desk=desk) if by_subject else ():
+    for each in read(ends) if by_subject else ():
         (by_subject[each.subject] if each.kind is Kind.TAKEN_BACK else rejections).append(each)
     must_be_proven = desk.public is not None and desk.must_be_proven
     return {
@@ -102,18 +109,43 @@ def is_stated(
 
 
 def _opened(
-    connection: Connection, *which: ColumnElement[bool], desk: HeldKeys
+    connection: Connection, *which: ColumnElement[bool], desk: HeldKeys, is_name: bool = False
 ) -> list[Endorsement]:
     """The endorsements of some rows, oldest first, without those that do not count."""
     rows = connection.execute(
         select(endorsement).where(*which).order_by(endorsement.c.sequence)
     ).all()
     here = first_hash(connection) if rows else ""
+    others = _of_other_keys(connection, rows, desk=desk) if rows and is_name else frozenset()
     found = []
     for row in rows:
+        is_other = row.sequence in others
+        if is_name and not (is_other or desk.public):
+            continue
         with suppress(EndorsementError):
-            found.append(endorsed(row, desk=desk, here=here))
+            found.append(endorsed(row, desk=NO_KEYS if is_other else desk, here=here))
     return found
+
+
+def _of_other_keys(
+    connection: Connection, rows: Iterable[Row[Any]], *, desk: HeldKeys
+) -> frozenset[int]:
+    """The rows that an earlier key signed: as the history has them, before the desk's own first."""
+    links = links_of(connection, {id_of(row.subject) for row in rows}, entity=ENTITY)
+    noted = {tuple(link.data.get(name) for name in ("number", "key", "sha256")) for link in links}
+    own = select(func.min(endorsement.c.sequence)).where(endorsement.c.key_id == desk.name)
+    first = connection.scalar(own)
+    return frozenset(
+        row.sequence
+        for row in rows
+        if (first is None or row.sequence < first)
+        and (row.sequence, row.key_id, digest_of(row.signature)) in noted
+    )
+
+
+def digest_of(signature: str) -> str:
+    """The SHA-256 of a signature, by which a link of the history identifies an endorsement."""
+    return hashlib.sha256(signature.encode()).hexdigest()
 
 
 def endorsed(row: Row[Any], *, desk: HeldKeys, here: str) -> Endorsement:

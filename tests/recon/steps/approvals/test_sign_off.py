@@ -5,20 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from recon.desk.endorsement import Kind
 from recon.model.errors import OutputError, UsageError
 from recon.model.nights import FINISH
 from recon.model.terms import DIGITS_READ
-from recon.steps.approvals.sign_off import Night, file_to_sign, nights
+from recon.steps.approvals.sign_off import Night, file_to_sign, nights, to_sign
 from recon.steps.approvals.verdicts import decisions_taken_back
 from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.night.whole_night import run
 from recon.steps.runtime.identity import identify
-from recon.store.database.history import links_of
+from recon.store.database.history import Event, append, links_of
 from recon.store.nights import runs
+from recon.store.schema import endorsement
 from reports.workbook_io import workbooks
 from tests.recon.steps.signing import desk_with_keys, sign_seen
+from tests.recon.store import decided
 
 pytestmark = pytest.mark.xdist_group("signatures")
 """They share what takes longer to make than to look at."""
@@ -176,3 +180,41 @@ def test_a_name_that_an_old_key_signed_can_be_taken_back(proven, tmp_path):
     again = signed(proven, newest(proven), role="reviewer", name="dan")
 
     assert [each.role for each in again.signed] == ["reviewer"]
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_a_name_that_the_desk_did_not_sign_stands_under_no_night(
+    proven: Any, *, is_noted: bool
+) -> None:
+    """A well-formed row without the desk's signature, also where the history was given its link."""
+    run_id = newest(proven)
+    with proven.environment() as environment, environment.store.writing() as connection:
+        at, digest = environment.clock(), runs.get(connection, run_id).workbook_sha256
+        says = {"role": "reviewer", "workbook_sha256": digest}
+        decided.said(connection, Kind.SIGN_OFF, run_id, "Dan Orr", at=at, says=says)
+        connection.execute(update(endorsement).values(signature="00" * 64))
+        if is_noted:
+            (link,) = links_of(connection, [run_id], entity="endorsement")
+            forged = {**link.data, "sha256": hashlib.sha256(b"00" * 64).hexdigest()}
+            append(connection, [Event("endorsement", run_id, "sign_off", forged)], at=at)
+    with proven.environment() as environment:
+        told = to_sign(run_id, environment=environment)
+    (night,) = listed(proven)
+
+    assert night.signed == ()
+    assert "as reviewer and approver" in told
+
+
+@pytest.mark.parametrize("is_forged", [False, True])
+def test_a_name_of_an_old_key_stands_if_the_history_has_it(
+    proven: Any, tmp_path: Path, *, is_forged: bool
+) -> None:
+    """After the desk got a new key, a name that was signed before still stands; a forged one no."""
+    proven.variables |= desk_with_keys(tmp_path / "old")
+    signed(proven, newest(proven), role="reviewer", name="dan")
+    if is_forged:
+        proven.as_owner(update(endorsement).values(signature="00" * 64))
+    proven.variables |= desk_with_keys(tmp_path / "new")
+    (night,) = listed(proven)
+
+    assert [each.by for each in night.signed] == ([] if is_forged else ["Dan Orr"])

@@ -51,7 +51,7 @@ def wanted(environment: Environment, run_id: str, *, role: str = "reviewer") -> 
 def names_under(merchant: Merchant, run_id: str) -> set[str]:
     """The roles that signed, by the database; each has its link and its folder, or none has."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        roles = {*sign_off_rows.signatures(connection, run_id)}
+        roles = {*sign_off_rows.signatures(connection, run_id, desk=environment.desk)}
         steps = [link.step for link in links(connection, run_id) if link.step[:7] == "signed-"]
         events = [row.event for row in links_of(connection, [run_id], entity="endorsement")]
     assert sorted(steps) == sorted(f"signed-{role}" for role in roles)
