@@ -92,14 +92,21 @@ def decides_on(
         asked_by: Names of those who requested any of it by hand.
         key: Returns the identity of a name (`approvers.person_key`).
     """
-    asked = set(map(key, asked_by))
+    asked, within = set(map(key, asked_by)), decides_within(wanted.sums, what="the list")
 
     def problem(person: Approver) -> str:
-        if key(person.name) in asked:
-            return f"{person.name} asked for it"
+        return f"{person.name} asked for it" if key(person.name) in asked else within(person)
+
+    return problem
+
+
+def decides_within(sums: Mapping[str, int], *, what: str) -> Decides:
+    """Return a check of who can approve sums: an approver whose limits cover them."""
+
+    def problem(person: Approver) -> str:
         problems = (
-            beyond_limit(person, currency=currency, amount=amount, what="the list")
-            for currency, amount in wanted.sums.items()
+            beyond_limit(person, currency=currency, amount=amount, what=what)
+            for currency, amount in sums.items()
         )
         return problem_of_role(person) or next(filter(None, problems), "")
 

@@ -13,6 +13,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from recon.desk.endorsement import Kind
 from recon.matching.breaks.result import alike_by, subject_of
 from recon.matching.classifying.severity import risk_of_break
 from recon.matching.codes import CODES
@@ -34,7 +35,6 @@ from recon.model.resolutions import (
 from recon.model.terms import BreakCode
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import redacted
-from recon.steps.approvals.verdicts import note_write_off
 from recon.steps.runtime.environment import Environment
 from recon.steps.runtime.identity import Person
 from recon.steps.runtime.night_folder import StoredResult
@@ -44,6 +44,7 @@ from recon.store.database.bulk_rows import rows_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
+from recon.store.people.decision_rows import money_stated
 from recon.store.people.resolution_rows import NewAnswer
 
 KEYS_SHOWN_MAX = 3
@@ -98,7 +99,7 @@ def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
         resolution_rows.save(connection, answers, brought=done, at=environment.clock())
         written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
         for break_id, money in written_off.items():
-            note_write_off(connection, break_id, money=money, person=person)
+            person.endorse(connection, Kind.WRITE_OFF, break_id, says=money_stated(money))
     return done
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from recon.config.approvers import Approver
 from recon.desk.endorsement import Endorsement, Kind
-from recon.instructions.approval import Decides, beyond_limit, problem_of_role
+from recon.instructions.approval import decides_within
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import quarantine, waited
 from recon.model.errors import SpillError, UsageError
@@ -40,7 +39,6 @@ from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
 from recon.store.people import decision_rows, resolution_rows
 from recon.store.people.decision_rows import money_stated
-from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
 
 MESSAGES_SHOWN_MAX = 3
@@ -334,12 +332,11 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
     """Agree to a write-off as the second person; return the break it is about.
 
     Raises:
-        UsageError: no write-off of that number waits, the person gave it, or neither of the two is
-            an approver whose limit covers all write-offs of its workbook; nothing was changed.
+        UsageError: no write-off of that number waits, its amount is not stored any more, or the
+            decision does not count (`identity.decide`): one of the two is an approver whose limit
+            covers all write-offs of its workbook.
     """
-    environment = person.environment
-    person.refuse_unproven()
-    with environment.store.writing() as connection:
+    with person.environment.store.writing() as connection:
         waiting = {
             answer.answer_id: answer for answer in resolution_rows.waiting_write_offs(connection)
         }
@@ -352,52 +349,30 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
         night = runs.get(connection, wanted.run_id)
         saved = "nothing was agreed to, answer the break in the workbook of a newer night"
         refuse_closed(connection, night, saved=saved)
-        decides = _may_write_off(connection, wanted)
-        person.refuse_second(wanted.given_by, decides=decides)
-        resolution_rows.agree(connection, answer_id, by=person.as_text, at=person.at)
-        money = resolution_rows.write_off_of(connection, answer_id)
-        note_write_off(connection, wanted.break_id, money=money, person=person)
-        says = {} if money is None else money_stated(money)
-        desk, subject = environment.desk, wanted.break_id
-        if why := decision_rows.not_agreed(
-            connection, Kind.WRITE_OFF, subject=subject, says=says, desk=desk
-        ):
-            msg = f"{why}; nothing was agreed to, answer the break in a newer workbook"
+        if wanted.exposure is None:
+            msg = (
+                f"what break {wanted.break_id} came to in run {wanted.run_id} is not stored any "
+                "more, so nobody can agree to write it off; answer it in a newer workbook"
+            )
             raise UsageError(msg)
+        sums = resolution_rows.write_offs_of_file(connection, wanted.file_sha256)
+        both = decide(
+            connection,
+            Kind.WRITE_OFF,
+            wanted.break_id,
+            person=person,
+            says=money_stated((wanted.currency, wanted.exposure)),
+            decides=decides_within(sums, what="the write-offs of that workbook: it"),
+            valid=None,
+        )
+        if both is None:
+            msg = (
+                "nobody else's word for this sum waits; nothing was agreed to, answer the break in "
+                "a newer workbook"
+            )
+            raise UsageError(msg)
+        resolution_rows.agree(connection, answer_id, by=person.as_text, at=person.at)
     return wanted.break_id
-
-
-def note_write_off(
-    connection: Connection, break_id: str, *, money: tuple[str, int] | None, person: Person
-) -> None:
-    """Store the endorsement of one person's decision to write off this much of a break."""
-    says = {} if money is None else money_stated(money)
-    person.endorse(connection, Kind.WRITE_OFF, break_id, says=says)
-
-
-def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:
-    """Return the check for the approver of a write-off, by the sum of its workbook's write-offs.
-
-    Raises:
-        UsageError: the amount of the write-off is not stored any more.
-    """
-    if resolution_rows.write_off_of(connection, answer.answer_id) is None:
-        msg = (
-            f"what break {answer.break_id} came to in run {answer.run_id} is not stored any "
-            "more, so nobody can agree to write it off; answer it in a newer workbook"
-        )
-        raise UsageError(msg)
-    sums = resolution_rows.write_offs_of_file(connection, answer.file_sha256)
-    what = "the write-offs of that workbook: it"
-
-    def problem(person: Approver) -> str:
-        beyond = (
-            beyond_limit(person, currency=currency, amount=amount, what=what)
-            for currency, amount in sums.items()
-        )
-        return problem_of_role(person) or next(filter(None, beyond), "")
-
-    return problem
 
 
 SPILL_FILE = "spill file"

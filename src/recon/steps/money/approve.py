@@ -23,6 +23,7 @@ from recon.instructions.approval import (
     requesters_of,
 )
 from recon.instructions.instruction import Instruction, terms_of
+from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import UsageError
 from recon.model.terms import InstructionState
 from recon.steps.runtime.environment import Environment
@@ -33,7 +34,7 @@ from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
-from recon.store.people.decision_rows import states_of
+from recon.store.people.decision_rows import said_since, states_of
 
 REASON_CHARACTERS_MIN = 3
 
@@ -211,10 +212,12 @@ def _ended(
 ) -> dict[str, str]:
     """Map instruction id -> why no approval by people is valid now; ignores approvals by rule."""
     items = {item.instruction_id: item for item in approved}
+    by_people = (item for item in approved if item.approved_by != RULE_APPROVER)
+    oldest = min((item.approved_at for item in by_people if item.approved_at), default=at)
     current: set[str] = set()
     ended: dict[str, str] = {}
     # As stored, whatever key signed it: to lapse only takes away, and words of an old key must.
-    known = states_of(connection, Kind.APPROVAL).values()
+    known = states_of(connection, Kind.APPROVAL, said_since(Kind.APPROVAL, oldest)).values()
     for first, second in chain.from_iterable(each.pairs for each in known):
         if first.items.keys().isdisjoint(items):
             continue

@@ -175,6 +175,13 @@ def unexpired(at: datetime) -> ColumnElement[bool]:
     return endorsement.c.valid_until.is_(None) | (endorsement.c.valid_until >= at)
 
 
+def said_since(kind: Kind, at: datetime) -> ColumnElement[bool]:
+    """The condition that somebody spoke on the subject at or after an instant."""
+    later = endorsement.alias("later")
+    subjects = select(later.c.subject).where(later.c.kind == kind, later.c.at >= at)
+    return endorsement.c.subject.in_(subjects)
+
+
 def who_released(
     connection: Connection, run_id: str, *, desk: HeldKeys = NO_KEYS
 ) -> tuple[str, str] | None:

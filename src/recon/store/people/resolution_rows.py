@@ -101,12 +101,6 @@ def all_agreed_write_offs(connection: Connection) -> list[tuple[str, tuple[str, 
     return sorted(_written_off(connection, break_answer.c.agreed_by != ""))
 
 
-def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
-    """Currency and minor units that an answer would write off; None without a stored exposure."""
-    found = _written_off(connection, break_answer.c.answer_id == answer_id)
-    return found[0][1] if found else None
-
-
 def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, int]:
     """Currency -> minor units that one returned workbook would write off in total."""
     sums = Counter[str]()
